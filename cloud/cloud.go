@@ -1,5 +1,5 @@
-// Package cloud is the sinks for the buses of cloud providers. They are a module of their own, because they
-// need the providers' SDKs.
+// Package cloud has the sinks for the buses of cloud providers. It is in a separate module because it needs the
+// providers' SDKs.
 package cloud
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// Kinds are the sinks of this module.
+// Kinds returns the sinks of this module.
 func Kinds() []kinds.Kind {
 	return []kinds.Kind{
 		kinds.Of("sqs", kinds.Addresses[*sqs.Options]{"sqs": sqs.FromURL},
@@ -25,7 +25,7 @@ func Kinds() []kinds.Kind {
 	}
 }
 
-// Program is tattler with the sinks of this module.
+// Program returns tattler with the sinks of this module.
 func Program() *kinds.Program {
 	return &kinds.Program{Name: "tattler-cloud", Kinds: append(kinds.Builtin(), Kinds()...)}
 }

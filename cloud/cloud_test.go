@@ -13,10 +13,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// names are the sinks of this module.
+// names lists the sinks of this module.
 var names = []string{"pubsub", "servicebus", "sns", "sqs"}
 
-// loader reads files as the program does, and knows a few credentials.
+// loader loads files like the program, with a few credentials.
 func loader() *config.Loader {
 	return &config.Loader{
 		Sinks:     Program().Types(),
@@ -33,7 +33,7 @@ func page(t *testing.T, name string) string {
 	return string(text)
 }
 
-// block is the first of a page in a language.
+// block returns the first code block of a page in a language.
 func block(t *testing.T, text, language string) string {
 	t.Helper()
 	_, text, found := strings.Cut(text, "```"+language+"\n")
@@ -44,7 +44,7 @@ func block(t *testing.T, text, language string) string {
 	return text
 }
 
-// TestProgram: the program has what tattler has, and the sinks of this module.
+// TestProgram checks that the program has the sinks of tattler and of this module.
 func TestProgram(t *testing.T) {
 	var got []string
 	for _, k := range Program().Kinds {
@@ -65,7 +65,7 @@ func TestProgram(t *testing.T) {
 	}
 }
 
-// TestElsewhere: tattler without these sinks says where they are, and its reference has their keys.
+// TestElsewhere checks that tattler names the program that has these sinks, and that its reference has their keys.
 func TestElsewhere(t *testing.T) {
 	plain := &config.Loader{Sinks: kinds.Tattler().Types()}
 	for _, k := range Kinds() {
@@ -90,7 +90,7 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestPages: what the pages about sinks tell people to write works, and is all that there is.
+// TestPages checks that the examples in the sinks' pages work, and mention every key.
 func TestPages(t *testing.T) {
 	for key, value := range map[string]string{"AWS_CONFIG_FILE": "/dev/null", "AWS_SHARED_CREDENTIALS_FILE": "/dev/null", "AWS_CA_BUNDLE": "", "AWS_PROFILE": ""} {
 		t.Setenv(key, value)
@@ -108,7 +108,7 @@ func TestPages(t *testing.T) {
 		}
 		for _, key := range keys(reflect.TypeOf(c.Sinks[0].Options).Elem()) {
 			if !regexp.MustCompile("(?m)(^ +|`)" + key + "(:|`)").MatchString(text) {
-				t.Errorf("%s: the page does not tell of %s", name, key)
+				t.Errorf("%s: the page does not mention %s", name, key)
 			}
 		}
 		to := address.FindStringSubmatch(block(t, text, "sh"))
@@ -134,7 +134,7 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// keys are those of a type's tags, and of the structs in it.
+// keys returns the keys in a type's tags, including nested structs.
 func keys(t reflect.Type) []string {
 	var out []string
 	for i := range t.NumField() {
@@ -147,11 +147,11 @@ func keys(t reflect.Type) []string {
 	return out
 }
 
-// TestConsumers: the consumers of the pages are those that tests compile and run.
+// TestConsumers checks that the consumers in the pages are those that the tests compile and run.
 func TestConsumers(t *testing.T) {
 	for _, name := range names {
 		text := page(t, name)
-		if name == "sns" { // whose page refers to that of SQS
+		if name == "sns" { // its page refers to that of SQS
 			if !strings.Contains(text, "(sqs.md#a-consumer)") {
 				t.Error("sns: no consumer")
 			}

@@ -1,3 +1,3 @@
-// Package consumer has the examples of docs/sinks, which tests compile and, where a fake can serve them,
-// run: how a program takes changes from each bus, each once.
+// Package consumer has the examples of docs/sinks: how a program takes changes from each bus, each once. Tests
+// compile them and, if there is a fake to serve them, run them.
 package consumer

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// twice sends messages, and the same ones again: what a crash may do.
+// twice sends messages and then repeats them, as a crash may.
 func twice(t *testing.T, s sink.Sink, ms []sink.Message) {
 	t.Helper()
 	for range 2 {
@@ -44,7 +44,7 @@ func twice(t *testing.T, s sink.Sink, ms []sink.Message) {
 	}
 }
 
-// counted returns a handle that ends the consumer when so many have come, and what it got.
+// counted returns a handle that stops the consumer after so many changes, and the changes that it got.
 func counted(n int, end func()) (handle func(event.Event) error, got *[]string) {
 	got = new([]string)
 	return func(e event.Event) error {
@@ -80,7 +80,7 @@ func TestFromSQSFake(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	handle, got := counted(len(ms), func() {})
-	server.Empty(cancel) // no more to receive
+	server.Empty(cancel) // stop when the queue is empty
 	if err := FromSQS(ctx, client, queue, handle); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// FromServiceBus hands each change that a receiver gets to handle, once.
+// FromServiceBus passes each change that a receiver gets to handle, once.
 func FromServiceBus(ctx context.Context, receiver *azservicebus.Receiver, handle func(event.Event) error) error {
-	seen := event.NewDedup(10_000) // a restart forgets: where that does harm, note ids beside what handle writes
+	seen := event.NewDedup(10_000) // lost on restart: if repeats do harm, store ids with what handle writes
 	for {
 		ms, err := receiver.ReceiveMessages(ctx, 100, nil)
 		if err != nil {
@@ -25,7 +25,7 @@ func FromServiceBus(ctx context.Context, receiver *azservicebus.Receiver, handle
 			if !seen.Seen(e.ID) {
 				if err := handle(e); err != nil {
 					seen.Forget(e.ID)
-					return err // it comes again
+					return err // it is delivered again
 				}
 			}
 			if err := receiver.CompleteMessage(ctx, m, nil); err != nil {

@@ -9,9 +9,9 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// FromSQS hands each change in a queue to handle, once.
+// FromSQS passes each change in a queue to handle, once.
 func FromSQS(ctx context.Context, client *sqs.Client, queue string, handle func(event.Event) error) error {
-	seen := event.NewDedup(10_000) // a restart forgets: where that does harm, note ids beside what handle writes
+	seen := event.NewDedup(10_000) // lost on restart: if repeats do harm, store ids with what handle writes
 	for {
 		out, err := client.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &queue, MaxNumberOfMessages: 10, WaitTimeSeconds: 20})
 		if err != nil {
@@ -25,7 +25,7 @@ func FromSQS(ctx context.Context, client *sqs.Client, queue string, handle func(
 			if !seen.Seen(e.ID) {
 				if err := handle(e); err != nil {
 					seen.Forget(e.ID)
-					return err // it comes again
+					return err // it is delivered again
 				}
 			}
 			if _, err := client.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &queue, ReceiptHandle: m.ReceiptHandle}); err != nil {

@@ -11,24 +11,24 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// hints are what to do about an answer.
+// hints say what to do about a code.
 var hints = map[codes.Code]string{
 	codes.NotFound:           "create the topic (gcloud pubsub topics create), or correct its project or name",
-	codes.PermissionDenied:   "give who we are the role roles/pubsub.publisher on the topic, and enable the API in its project",
+	codes.PermissionDenied:   "grant the identity roles/pubsub.publisher on the topic, and enable the API in its project",
 	codes.Unauthenticated:    "correct or renew the credentials",
-	codes.ResourceExhausted:  "the project's quota is used up; it is tried again",
-	codes.FailedPrecondition: "look at the topic: its key of KMS, its ingestion, the organization's policies",
+	codes.ResourceExhausted:  "the project's quota is used up; it will be retried",
+	codes.FailedPrecondition: "check the topic: its KMS key, its ingestion, the organization's policies",
 	codes.DeadlineExceeded:   "no answer in time",
 }
 
-// setUp is what Google says with INVALID_ARGUMENT of how it is asked, and so of each request: of the topic's name,
-// or the project that pays.
-var setUp = regexp.MustCompile(`(?i)resource name|\[topics\] name|user project|api key`)
+// aboutSetup matches texts of INVALID_ARGUMENT that are about the request, so that every request gets them: about the
+// topic's name, or the project to bill.
+var aboutSetup = regexp.MustCompile(`(?i)resource name|\[topics\] name|user project|api key`)
 
-// failed is the error for a request of one message, or one that is not about messages.
+// failed returns the error for a request of one message, or an error that is not about messages.
 func (s *Sink) failed(err error) error {
 	of := status.Convert(err)
-	text := (*sink.Blot)(nil).Excerpt([]byte(of.Message()))
+	text := (*sink.Mask)(nil).Excerpt([]byte(of.Message()))
 	if hint := hints[of.Code()]; hint != "" {
 		text += "; " + hint
 	}
@@ -38,13 +38,13 @@ func (s *Sink) failed(err error) error {
 			return &sink.RetryAfterError{After: wish.GetRetryDelay().AsDuration(), Err: out}
 		}
 	}
-	if of.Code() == codes.InvalidArgument && !setUp.MatchString(of.Message()) {
+	if of.Code() == codes.InvalidArgument && !aboutSetup.MatchString(of.Message()) {
 		return &sink.PermanentError{Err: out}
 	}
 	return out
 }
 
-// refusal is an error of gRPC with a text that says what to do.
+// refusal is a gRPC error with a text that includes a hint.
 type refusal struct {
 	code codes.Code
 	err  error

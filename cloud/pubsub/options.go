@@ -13,47 +13,47 @@ import (
 	"time"
 )
 
-// Options are the keys of a Pub/Sub sink.
+// Options are the options of a Pub/Sub sink.
 type Options struct {
 	// Topic is the topic's full name: projects/PROJECT/topics/TOPIC.
 	Topic string `yaml:"topic"`
-	// Unordered sends without ordering keys: requests have messages of any objects, and a subscription may
-	// hand out the changes of one object in any order (false).
+	// Unordered sends without ordering keys: a request contains messages of any objects, and a subscription may
+	// deliver the changes of one object in any order (false).
 	Unordered bool `yaml:"unordered"`
-	// Parallel is how many objects are sent of at a time (16, at most 64): a request has one ordering key. It
-	// means nothing to what is unordered.
+	// Parallel is the number of objects to publish concurrently (16, at most 64): a request has one ordering key. It
+	// has no effect with unordered.
 	Parallel int `yaml:"parallel"`
-	// CredentialsFile is a file in JSON as Google gives it out: a service account's key or a workload
-	// identity's configuration (that of GOOGLE_APPLICATION_CREDENTIALS, of gcloud, or the machine's account).
+	// CredentialsFile is a JSON file from Google: a service account's key or a workload identity's configuration
+	// (that of GOOGLE_APPLICATION_CREDENTIALS, of gcloud, or the machine's account).
 	CredentialsFile string `yaml:"credentialsFile"`
-	// Endpoint is the host and port of a region's server, such as europe-west1-pubsub.googleapis.com:443: order
-	// is kept among what is published in one region (the nearest).
+	// Endpoint is the host and port of a region's server, such as europe-west1-pubsub.googleapis.com:443: Pub/Sub
+	// keeps the order of messages that are published in one region (the nearest).
 	Endpoint string `yaml:"endpoint"`
-	// Emulator is the host and port of Google's emulator or of another server without TLS and credentials
+	// Emulator is the host and port of Google's emulator, or of another server without TLS and credentials
 	// (PUBSUB_EMULATOR_HOST, or none).
 	Emulator string `yaml:"emulator"`
-	// Timeout bounds one request, its answer included (10 seconds).
+	// Timeout bounds one request, including its answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
 }
 
 const maxParallel = 64
 
-// topicName is what Pub/Sub takes for a name, within a project.
+// topicName matches Pub/Sub's names of topics, including the project.
 var topicName = regexp.MustCompile(`^projects/[a-z0-9.:-]+/topics/[A-Za-z][A-Za-z0-9._~+%-]{2,254}$`)
 
-// Validate says what is wrong with the options, naming the key; it talks to nobody.
+// Validate returns an error that names the wrong key. It does not connect.
 func (o Options) Validate() error {
 	switch {
 	case o.Topic == "":
-		return errors.New("topic: the sink needs one, such as projects/my-project/topics/changes")
+		return errors.New("topic: missing; an example is projects/my-project/topics/changes")
 	case !topicName.MatchString(o.Topic):
 		return fmt.Errorf("topic: %q is not projects/PROJECT/topics/TOPIC", o.Topic)
 	case o.Parallel < 0 || o.Parallel > maxParallel:
-		return fmt.Errorf("parallel: from 1 to %d", maxParallel)
+		return fmt.Errorf("parallel: must be between 1 and %d", maxParallel)
 	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	case o.Emulator != "" && (o.Endpoint != "" || o.CredentialsFile != ""):
-		return errors.New("emulator: has neither an endpoint beside it nor credentials")
+		return errors.New("emulator: excludes endpoint and credentialsFile")
 	}
 	for key, address := range map[string]string{"endpoint": o.Endpoint, "emulator": o.Emulator} {
 		if address == "" {
@@ -73,8 +73,8 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// FromURL reads an address such as gcppubsub://projects/my-project/topics/changes, whose query may have
-// credentialsFile, emulator, endpoint and unordered.
+// FromURL returns the options of an address for --to, such as gcppubsub://projects/my-project/topics/changes. The
+// query may contain credentialsFile, emulator, endpoint and unordered.
 func FromURL(address string) (*Options, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Host == "" || u.User != nil {
@@ -93,10 +93,10 @@ func FromURL(address string) (*Options, error) {
 			o.Endpoint = value
 		case key == "unordered":
 			if o.Unordered, err = strconv.ParseBool(value); err != nil {
-				return nil, errors.New("unordered: true or false")
+				return nil, errors.New("unordered must be true or false")
 			}
 		default:
-			return nil, fmt.Errorf("%q in the query: there may be credentialsFile, emulator, endpoint and unordered", key)
+			return nil, fmt.Errorf("%q in the query: known are credentialsFile, emulator, endpoint and unordered", key)
 		}
 	}
 	return o, nil

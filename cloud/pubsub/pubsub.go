@@ -1,11 +1,11 @@
 // Package pubsub is the sink that publishes each change to a topic of Google Cloud Pub/Sub.
 //
-// Pub/Sub takes or refuses a request as a whole, and a request has one ordering key, which is the object's
-// UID: so the objects' changes are published beside each other, and those of one object in order. Where a
-// request of several is refused as an invalid argument, they are sent one by one, to find the one that is to
-// blame: it is permanent, such as what does not fit the topic's schema. What is longer than Pub/Sub takes is
-// cut (sink.TooLargeError). All else passes: no connection, no answer in time, quotas, rights that are
-// missing, a topic that is not there. Pub/Sub drops no repeats: a subscriber must know ids.
+// Pub/Sub accepts or refuses a whole request, and a request has one ordering key, the object's UID. So the sink
+// publishes several objects concurrently, and the changes of each object in order. If a request of several messages
+// is refused as an invalid argument, the sink sends them one by one to find the one to blame; that is a permanent
+// error, for example a message that does not match the topic's schema. A message beyond Pub/Sub's limit is cut
+// (sink.TooLargeError). All other errors are temporary: no connection, a timeout, quotas, missing rights, a missing
+// topic. Pub/Sub does not drop repeats: a subscriber must remember ids.
 package pubsub
 
 import (
@@ -30,13 +30,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// What Pub/Sub bounds: bytes and messages of a request.
+// Limits of Pub/Sub, in bytes and messages per request.
 const (
 	maxRequest  = 10_000_000
 	maxMessages = 1000
-	// frame is for the fields around a message in a request.
+	// frame bounds the fields around a message in a request.
 	frame = 16
-	// maxKey is how many bytes an ordering key may have.
+	// maxKey is the maximum length of an ordering key, in bytes.
 	maxKey = 1024
 )
 
@@ -45,13 +45,13 @@ type Sink struct {
 	agent string
 	o     Options
 
-	mu     sync.Mutex // Close may come from another goroutine than Send
+	mu     sync.Mutex // Close may run concurrently with Send
 	client *pubsub.TopicAdminClient
 	closed bool
 }
 
-// New makes a sink. It looks for credentials and connects with the first Send. The agent is what it calls
-// itself, such as tattler/v1.2.3.
+// New returns a sink. It looks up credentials and connects with the first Send. The agent is the User-Agent, such as
+// tattler/v1.2.3.
 func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("pubsub sink: %w", err)
@@ -61,7 +61,7 @@ func New(agent string, o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "pubsub " + s.o.Topic }
 
-// Close ends the connection.
+// Close closes the connection.
 func (s *Sink) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -69,7 +69,7 @@ func (s *Sink) Close(context.Context) error {
 	return s.drop()
 }
 
-// drop ends the connection; the next Send makes another.
+// drop closes the connection; the next Send opens another.
 func (s *Sink) drop() error {
 	c := s.client
 	s.client = nil
@@ -79,7 +79,7 @@ func (s *Sink) drop() error {
 	return c.Close()
 }
 
-// connect makes the client, which connects when it is used.
+// connect returns the client, which connects when it is used.
 func (s *Sink) connect(ctx context.Context) (*pubsub.TopicAdminClient, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,7 @@ func (s *Sink) connect(ctx context.Context) (*pubsub.TopicAdminClient, error) {
 		return nil, fmt.Errorf("%s: find credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud auth application-default login, "+
 			"or the machine's account): %w", s.what(), err)
 	}
-	c.CallOptions.Publish = nil // the pump tries again
+	c.CallOptions.Publish = nil // the pump retries
 	s.client = c
 	return c, nil
 }
@@ -121,15 +121,15 @@ func (s *Sink) options() ([]option.ClientOption, error) {
 		var is struct {
 			Type string `json:"type"`
 		}
-		if err := json.Unmarshal(text, &is); err != nil || is.Type == "" { // its text is not for an error
-			return nil, fmt.Errorf("credentialsFile: %s holds no credentials of Google in JSON", s.o.CredentialsFile)
+		if err := json.Unmarshal(text, &is); err != nil || is.Type == "" { // the error could quote a credential
+			return nil, fmt.Errorf("credentialsFile: %s does not contain Google credentials in JSON", s.o.CredentialsFile)
 		}
 		options = append(options, option.WithAuthCredentialsJSON(option.CredentialsType(is.Type), text))
 	}
 	return options, nil
 }
 
-// Send publishes messages, those of one object one request after the other.
+// Send publishes messages. Those of one object are published one request after the other.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	client, err := s.connect(ctx)
 	if err != nil {
@@ -145,12 +145,12 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	if errors.As(err, &r) && (r.code == codes.DeadlineExceeded || r.code == codes.Unavailable) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		_ = s.drop() // a connection that hangs is not to be used again
+		_ = s.drop() // do not reuse a connection that hangs
 	}
 	return acked, err
 }
 
-// put publishes messages in order, in as few requests as may be.
+// put publishes messages in order, in as few requests as possible.
 func (s *Sink) put(ctx context.Context, c *pubsub.TopicAdminClient, ms []sink.Message) (acked int, err error) {
 	most := maxMessages
 	for acked < len(ms) {
@@ -163,7 +163,7 @@ func (s *Sink) put(ctx context.Context, c *pubsub.TopicAdminClient, ms []sink.Me
 		}
 		err = s.publish(ctx, c, req)
 		if status.Code(err) == codes.InvalidArgument && len(req.Messages) > 1 {
-			most = 1 // one of them is to blame
+			most = 1 // find the one to blame
 			continue
 		}
 		if err != nil {
@@ -197,7 +197,7 @@ func (s *Sink) request(ms []sink.Message, most int) (*pubsubpb.PublishRequest, e
 		length := proto.Size(pm) + frame
 		if i == 0 && size+length > maxRequest {
 			return nil, &sink.TooLargeError{Limit: maxRequest - size - (length - len(m.Body)), Err: fmt.Errorf(
-				"%s: %d bytes in a request, and the limit is %d", s.what(), size+length, maxRequest)}
+				"%s: %d bytes in a request, which exceeds the limit of %d", s.what(), size+length, maxRequest)}
 		}
 		if size+length > maxRequest {
 			break

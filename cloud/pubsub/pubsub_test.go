@@ -23,11 +23,11 @@ func serve(t *testing.T, o Options) (*Sink, *fake) {
 	f := newFake(t)
 	o.Topic, o.Emulator = topic, f.Target()
 	s := open(t, o)
-	t.Cleanup(func() { _ = s.Close(t.Context()) }) // the suite looks at its error
+	t.Cleanup(func() { _ = s.Close(t.Context()) }) // the suite checks its error
 	return s, f
 }
 
-// TestRequestsFake: one ordering key to a request, and as many messages as there are.
+// TestRequestsFake checks that a request has one ordering key and as many messages as possible.
 func TestRequestsFake(t *testing.T) {
 	for _, tc := range []struct {
 		why      string
@@ -61,8 +61,9 @@ func TestRequestsFake(t *testing.T) {
 	}
 }
 
-// TestResumesFake: after a failure an object's next change is published; there is no key to resume, because
-// it is not the client that orders.
+// TestResumesFake checks that an object's next change is published after a failure. There is no key to resume,
+// because
+// the client does not order.
 func TestResumesFake(t *testing.T) {
 	s, f := serve(t, Options{})
 	ms := sinktest.Messages(0, 6)
@@ -82,7 +83,7 @@ func TestResumesFake(t *testing.T) {
 	}
 }
 
-// TestRefusalsFake: what Google answers, and what comes of it.
+// TestRefusalsFake checks the outcome of Google's answers.
 func TestRefusalsFake(t *testing.T) {
 	for _, tc := range []struct {
 		code codes.Code
@@ -109,7 +110,9 @@ func TestRefusalsFake(t *testing.T) {
 	}
 }
 
-// TestSizesFake: what is too long is known before it is sent; what is cut to the limit goes.
+// TestSizesFake checks that a message that is too long is detected before it is sent, and that one cut to the limit
+// is
+// accepted.
 func TestSizesFake(t *testing.T) {
 	s, f := serve(t, Options{})
 	m := sinktest.Messages(0, 1)[0]
@@ -127,7 +130,7 @@ func TestSizesFake(t *testing.T) {
 	}
 }
 
-// TestTimeoutFake: a server that does not answer ends a request, and its connection is not used again.
+// TestTimeoutFake checks that a request to a server that does not answer ends, and that its connection is not reused.
 func TestTimeoutFake(t *testing.T) {
 	s, f := serve(t, Options{Timeout: 50 * time.Millisecond})
 	f.Behave(sinktest.Hangs, "")
@@ -138,7 +141,7 @@ func TestTimeoutFake(t *testing.T) {
 	f.Behave(sinktest.Works, "")
 }
 
-// TestCredentialsFile: what is wrong with it is told, and nothing that is in it.
+// TestCredentialsFile checks that errors about the file show none of its contents.
 func TestCredentialsFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, tc := range []struct{ why, text, want string }{

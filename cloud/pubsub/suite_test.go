@@ -30,8 +30,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestSuiteFake runs against pstest, which is Google's own fake of Pub/Sub, behind a server of ours that
-// misbehaves.
+// TestSuiteFake runs against pstest, Google's own fake of Pub/Sub, behind our server that misbehaves.
 func TestSuiteFake(t *testing.T) {
 	for name, o := range map[string]Options{
 		"ordered":   {},
@@ -59,7 +58,7 @@ func open(t *testing.T, o Options) *Sink {
 	return s
 }
 
-// fake is pstest behind a server of ours.
+// fake is pstest behind our server.
 type fake struct {
 	t      *testing.T
 	google *pstest.Server
@@ -69,7 +68,7 @@ type fake struct {
 	requests []*pubsubpb.PublishRequest
 	b        sinktest.Behaviour
 	id       string
-	changed  chan struct{} // closed at the next change of behaviour
+	changed  chan struct{} // closed when the behaviour changes
 	each     func(*pubsubpb.PublishRequest) error
 	downs    int
 }
@@ -95,7 +94,7 @@ func newFake(t *testing.T) *fake {
 	go func() { served <- server.Serve(l) }()
 	t.Cleanup(func() {
 		server.Stop()
-		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // before it had begun
+		if err := <-served; err != nil && !errors.Is(err, grpc.ErrServerStopped) { // stopped before it started
 			t.Error(err)
 		}
 	})
@@ -112,7 +111,7 @@ func (f *fake) Behave(b sinktest.Behaviour, id string) {
 	f.changed = make(chan struct{})
 }
 
-// Received are the ids in the order in which Google's fake took the messages.
+// Received returns the ids in the order in which Google's fake accepted the messages.
 func (f *fake) Received(t *testing.T) []string {
 	var ids []string
 	for _, m := range f.google.Messages() {
@@ -163,7 +162,7 @@ func (f *fake) intercept(ctx context.Context, in any, _ *grpc.UnaryServerInfo, h
 			return nil, err
 		}
 	}
-	// Google: all messages of a request have the same ordering key.
+	// Google requires that all messages of a request have the same ordering key.
 	for _, m := range req.Messages {
 		if m.OrderingKey != req.Messages[0].OrderingKey {
 			return nil, status.Error(codes.InvalidArgument, "ordering keys differ")
@@ -172,7 +171,7 @@ func (f *fake) intercept(ctx context.Context, in any, _ *grpc.UnaryServerInfo, h
 	return handle(ctx, in)
 }
 
-// seen are the requests so far.
+// seen returns the requests so far.
 func (f *fake) seen() []*pubsubpb.PublishRequest {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,8 +8,8 @@ import (
 	"net"
 )
 
-// What is needed of AMQP 1.0 (OASIS, parts 1 to 3, 5) to be spoken to by azservicebus: frames, and values as
-// far as they are looked at; all others are passed on as they came.
+// The parts of AMQP 1.0 (OASIS, parts 1 to 3 and 5) that azservicebus needs: frames, and those values that the fake
+// reads. It passes other values on unchanged.
 
 // The codes of performatives and states.
 const (
@@ -33,7 +33,7 @@ const (
 // value is an encoded value.
 type value []byte
 
-// nothing is null.
+// nothing is an encoded null.
 var nothing = value{0x40}
 
 func boolean(b bool) value {
@@ -68,7 +68,7 @@ func described(code byte, fields ...value) value {
 	return append(value{0x00, 0x53, code}, sized(0xd0, body)...)
 }
 
-// cut takes the first value off.
+// cut splits off the first value.
 func cut(b []byte) (value, []byte, error) {
 	n, err := length(b)
 	if err != nil || n > len(b) {
@@ -77,7 +77,7 @@ func cut(b []byte) (value, []byte, error) {
 	return b[:n], b[n:], nil
 }
 
-// length is that of the first value: the high half of its code tells (part 1, 1.2).
+// length returns the length of the first value: the high half of its code determines it (part 1, 1.2).
 func length(b []byte) (int, error) {
 	if len(b) == 0 {
 		return 0, io.ErrUnexpectedEOF
@@ -106,7 +106,7 @@ func length(b []byte) (int, error) {
 	return 0, fmt.Errorf("a value with the code %#x, which ends", b[0])
 }
 
-// number is a uint's.
+// number returns the value of a uint.
 func (v value) number() uint32 {
 	switch {
 	case len(v) == 2 && v[0] == 0x52:
@@ -117,12 +117,12 @@ func (v value) number() uint32 {
 	return 0
 }
 
-// truth is a boolean's.
+// truth returns the value of a boolean.
 func (v value) truth() bool {
 	return len(v) > 0 && (v[0] == 0x41 || len(v) == 2 && v[0] == 0x56 && v[1] == 1)
 }
 
-// bytes are a string's, a symbol's or a binary's.
+// bytes returns the value of a string, a symbol or a binary.
 func (v value) bytes() []byte {
 	switch {
 	case len(v) > 1 && v[0]>>4 == 0xa:
@@ -159,7 +159,7 @@ func list(v value) (code byte, fields []value, err error) {
 	return code, fields, nil
 }
 
-// frame is a performative on its channel, and what follows it.
+// frame is a performative on its channel, and its payload.
 type frame struct {
 	channel uint16
 	code    byte
@@ -167,7 +167,7 @@ type frame struct {
 	payload []byte
 }
 
-// field is the i-th, or null.
+// field returns the i-th field, or null.
 func (f frame) field(i int) value {
 	if i < len(f.fields) {
 		return f.fields[i]
@@ -175,7 +175,7 @@ func (f frame) field(i int) value {
 	return nothing
 }
 
-// readFrame reads one; one without a performative, which only says that the other side lives, is skipped.
+// readFrame reads a frame. It skips empty ones, which only keep the connection alive.
 func readFrame(conn net.Conn) (frame, error) {
 	for {
 		var head [8]byte
@@ -202,7 +202,7 @@ func readFrame(conn net.Conn) (frame, error) {
 	}
 }
 
-// writeFrame writes one; kind is 0 for AMQP, 1 for SASL.
+// writeFrame writes a frame. Kind is 0 for AMQP and 1 for SASL.
 func writeFrame(conn net.Conn, kind byte, channel uint16, performative value, payload []byte) error {
 	b := binary.BigEndian.AppendUint32(nil, uint32(8+len(performative)+len(payload)))
 	b = append(b, 2, kind)
@@ -212,7 +212,7 @@ func writeFrame(conn net.Conn, kind byte, channel uint16, performative value, pa
 	return err
 }
 
-// shake is the beginning of a connection: SASL without a user, then AMQP.
+// shake performs the handshake: SASL without a user, then AMQP.
 func shake(conn net.Conn) error {
 	if err := protocol(conn, 3); err != nil {
 		return err

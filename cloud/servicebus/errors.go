@@ -15,15 +15,15 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// blaming are the conditions that are about what a message says.
+// blaming lists the conditions that are about the content of a message.
 var blaming = []amqp.ErrCond{
 	amqp.ErrCondDecodeError, amqp.ErrCondInvalidField, "com.microsoft:argument-error", "com.microsoft:argument-out-of-range",
 }
 
-// shown is how an error of AMQP looks within one of azservicebus's, which keeps it to itself.
+// shown matches the text of an AMQP error in an error of azservicebus, which does not unwrap to it.
 var shown = regexp.MustCompile(`(?s)\*Error\{Condition: ([^,]+), Description: (.*), Info: `)
 
-// condition is what AMQP calls an error, and what the server said with it.
+// condition returns the condition and the description of an AMQP error.
 func condition(err error) (amqp.ErrCond, string) {
 	var of *amqp.Error
 	if errors.As(err, &of) && of != nil {
@@ -38,21 +38,21 @@ func condition(err error) (amqp.ErrCond, string) {
 	return "", ""
 }
 
-// aboutMessages tells whether one of the messages of a batch is to blame.
+// aboutMessages reports whether one of the messages of a batch is to blame.
 func aboutMessages(err error) bool {
 	c, _ := condition(err)
 	return errors.Is(err, azservicebus.ErrMessageTooLarge) || c == amqp.ErrCondMessageSizeExceeded || slices.Contains(blaming, c)
 }
 
-// wait is how Service Bus says when it wants to be asked again.
+// wait matches the wait that Service Bus asks for.
 var wait = regexp.MustCompile(`(?i)wait (\d+) seconds`)
 
-// failed is the error for a batch of one message, or one that is not about messages.
+// failed returns the error for a batch of one message, or an error that is not about messages.
 func (s *Sink) failed(err error) error {
 	c, said := condition(err)
-	text := s.blot.Text(err.Error())
+	text := s.mask.Text(err.Error())
 	if c != "" {
-		text = strings.TrimSuffix(string(c)+": "+s.blot.Excerpt([]byte(said)), ": ")
+		text = strings.TrimSuffix(string(c)+": "+s.mask.Excerpt([]byte(said)), ": ")
 	}
 	if hint := s.hint(err, c, said); hint != "" {
 		text += "; " + hint
@@ -71,7 +71,7 @@ func (s *Sink) failed(err error) error {
 	return out
 }
 
-// hint is what to do about an error.
+// hint says what to do about an error.
 func (s *Sink) hint(err error, c amqp.ErrCond, said string) string {
 	var of *azservicebus.Error
 	code := azservicebus.Code("")
@@ -80,22 +80,22 @@ func (s *Sink) hint(err error, c amqp.ErrCond, said string) string {
 	}
 	switch {
 	case c == amqp.ErrCondUnauthorizedAccess, code == azservicebus.CodeUnauthorizedAccess:
-		return "give who we are the role Azure Service Bus Data Sender, or correct the connection string's policy and key"
+		return "grant the identity the role Azure Service Bus Data Sender, or correct the connection string's policy and key"
 	case c == amqp.ErrCondNotFound, code == azservicebus.CodeNotFound:
 		return "create the queue or topic, or correct its name or namespace"
 	case strings.Contains(said, "SessionId"):
 		return "the entity requires sessions: set sessions: true"
 	case c == amqp.ErrCondResourceLimitExceeded:
-		return "the entity is full: have its messages consumed, or make it larger"
+		return "the entity is full: consume its messages, or make it larger"
 	case c == "com.microsoft:entity-disabled":
 		return "enable the entity"
 	case c == "com.microsoft:server-busy":
-		return "it is asked for more than its quota; it is tried again"
+		return "the request exceeds the quota; it will be retried"
 	}
 	return ""
 }
 
-// refusal is an error with a text that says what to do, and shows no credential.
+// refusal is an error with a text that includes a hint and shows no credential.
 type refusal struct {
 	err  error
 	text string

@@ -15,23 +15,24 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// batchFormat is how Service Bus tells a batch from a message.
+// batchFormat is the message format that marks a batch in Service Bus.
 const batchFormat = 0x80013700
 
-// fake is a server of ours that speaks as much AMQP as Service Bus's client needs to send. What it knows of
-// Service Bus comes from that client's source and Microsoft's documentation.
+// fake is our server, which speaks as much AMQP as Service Bus's client needs to send. Its answers follow that
+// client's
+// source and Microsoft's documentation.
 type fake struct {
 	t *testing.T
 	l net.Listener
-	// largest is the longest message that a link takes.
+	// largest is the maximum length of a message on a link.
 	largest uint64
 
 	mu       sync.Mutex
 	messages []*amqp.Message
-	batches  []int // how many messages the transfers had, taken or not
+	batches  []int // the number of messages per transfer, accepted or not
 	b        sinktest.Behaviour
 	id       string
-	changed  chan struct{} // closed at the next change of behaviour
+	changed  chan struct{} // closed when the behaviour changes
 	each     func(*amqp.Message) *amqp.Error
 	token    int32 // the answer to a token
 	downs    int
@@ -54,7 +55,7 @@ func newFake(t *testing.T) *fake {
 	return f
 }
 
-// Target is a connection string as that of Microsoft's emulator, whose connections have no TLS.
+// Target returns a connection string like that of Microsoft's emulator, whose connections do not use TLS.
 func (f *fake) Target() string {
 	return fmt.Sprintf("Endpoint=sb://%s;SharedAccessKeyName=send;SharedAccessKey=%s;UseDevelopmentEmulator=true;EntityPath=changes", f.l.Addr(), sharedKey)
 }
@@ -96,7 +97,7 @@ func (f *fake) accept() {
 		}
 		f.mu.Lock()
 		f.downs++
-		down := f.b == sinktest.Down && f.downs%3 == 0 // else it goes down when it is sent to
+		down := f.b == sinktest.Down && f.downs%3 == 0 // otherwise it goes down during a transfer
 		if !down {
 			f.conns[conn] = true
 		}
@@ -112,7 +113,7 @@ func (f *fake) accept() {
 				delete(f.conns, conn)
 				conn.Close()
 			}()
-			_ = (&peer{fake: f, conn: conn, links: map[string]*link{}}).serve() // the sender may go at any time
+			_ = (&peer{fake: f, conn: conn, links: map[string]*link{}}).serve() // the client may leave at any time
 		})
 	}
 }
@@ -124,11 +125,11 @@ type peer struct {
 	links map[string]*link
 }
 
-// link is one of a client's.
+// link is a link of a client.
 type link struct {
-	receives bool // the client does
+	receives bool // whether the client receives on it
 	address  string
-	transfer []byte // what has come of the message that is on its way
+	transfer []byte // the received part of a message
 	delivery value
 	format   uint32
 }
@@ -170,7 +171,7 @@ func (p *peer) write(channel uint16, performative value) error {
 	return writeFrame(p.conn, 0, channel, performative, nil)
 }
 
-// attach agrees to a link: name, handle, role, settlement, source, target.
+// attach accepts a link: name, handle, role, settlement, source, target.
 func (p *peer) attach(fr frame) error {
 	l := &link{receives: fr.field(2).truth()}
 	_, target, err := list(fr.field(6))
@@ -193,7 +194,7 @@ func (p *peer) attach(fr frame) error {
 	return p.write(fr.channel, described(flow, uint32of(1), uint32of(1<<30), uint32of(1), uint32of(1<<30), fr.field(1), uint32of(0), uint32of(1<<20)))
 }
 
-// transfer takes a part of a message: handle, delivery id, tag, format, settled, more.
+// transfer handles a part of a message: handle, delivery id, tag, format, settled, more.
 func (p *peer) transfer(fr frame) error {
 	l := p.links[at(fr.channel, fr.field(0))]
 	if l == nil {
@@ -215,7 +216,7 @@ func (p *peer) transfer(fr frame) error {
 	}
 	state := described(accepted)
 	if l.address == "$cbs" {
-		defer func() { _ = p.putToken(fr.channel, &m) }() // after it is known to have arrived
+		defer func() { _ = p.putToken(fr.channel, &m) }() // after acknowledging the message
 	} else {
 		refused, err := p.judge(&m, format)
 		if err != nil {
@@ -228,7 +229,7 @@ func (p *peer) transfer(fr frame) error {
 	return p.write(fr.channel, described(disposition, boolean(true), l.delivery, l.delivery, boolean(true), state))
 }
 
-// judge takes a message or a batch, or says why not; an error ends the connection.
+// judge accepts a message or a batch, or returns why not. An error ends the connection.
 func (p *peer) judge(m *amqp.Message, format uint32) (*amqp.Error, error) {
 	ms := []*amqp.Message{m}
 	if format == batchFormat {
@@ -273,7 +274,7 @@ func (p *peer) judge(m *amqp.Message, format uint32) (*amqp.Error, error) {
 	return nil, nil
 }
 
-// putToken answers a put-token on the client's other link.
+// putToken answers a put-token request on the client's other link.
 func (p *peer) putToken(channel uint16, m *amqp.Message) error {
 	p.mu.Lock()
 	status := p.token

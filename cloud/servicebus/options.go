@@ -13,25 +13,25 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of a Service Bus sink.
+// Options are the options of a Service Bus sink.
 type Options struct {
-	// Namespace is the namespace's host, NAME.servicebus.windows.net, where credentials are those of
-	// Microsoft's identities: AZURE_CLIENT_ID and its like, a pod's workload identity, a managed identity, the
-	// Azure CLI's (that of ConnectionString).
+	// Namespace is the namespace's host, NAME.servicebus.windows.net. Credentials are then those of a Microsoft
+	// identity: AZURE_CLIENT_ID and related variables, a pod's workload identity, a managed identity, or the Azure
+	// CLI's (the one in ConnectionString).
 	Namespace string `yaml:"namespace"`
-	// ConnectionString is what the portal shows of a shared access policy that may send; a credential. It
-	// takes the place of Namespace.
+	// ConnectionString is the connection string of a shared access policy with the right to send, as the portal
+	// shows it; a credential. It replaces Namespace.
 	ConnectionString string `yaml:"connectionString"`
 	// Entity is the name of the queue or topic (EntityPath in ConnectionString).
 	Entity string `yaml:"entity"`
-	// Sessions gives each message the object's UID as its session id, so that a consumer with sessions sees
-	// each object's changes in order; a queue that requires sessions takes nothing without (false).
+	// Sessions sets the object's UID as the session id of each message, so that a consumer with sessions sees each
+	// object's changes in order. A queue that requires sessions refuses messages without one (false).
 	Sessions bool `yaml:"sessions"`
-	// Parallel is how many sessions are sent to at a time (16, at most 64); nothing where there are none.
+	// Parallel is the number of sessions to send to concurrently (16, at most 64). It has no effect without sessions.
 	Parallel int `yaml:"parallel"`
-	// Timeout bounds one batch, its acknowledgement and the connection for it included (10 seconds).
+	// Timeout bounds one batch, including the connection for it and its acknowledgement (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
-	// TLS says whom to trust.
+	// TLS configures which certificates to trust.
 	TLS sink.TLS `yaml:"tls"`
 }
 
@@ -42,29 +42,28 @@ var (
 	entityName = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._/-]{0,258}[A-Za-z0-9])?$`)
 )
 
-// Validate says what is wrong with the options, naming the key and showing no credential; it talks to
-// nobody.
+// Validate returns an error that names the wrong key and shows no credential. It does not connect.
 func (o Options) Validate() error {
 	c, err := connection(o.ConnectionString)
 	switch {
 	case err != nil:
 		return fmt.Errorf("connectionString: %w", err)
 	case o.Namespace == "" && o.ConnectionString == "":
-		return errors.New("namespace: the sink needs one, such as shop.servicebus.windows.net, or a connectionString")
+		return errors.New("namespace: missing; set it, such as shop.servicebus.windows.net, or connectionString")
 	case o.Namespace != "" && o.ConnectionString != "":
-		return errors.New("namespace: the connectionString has one already")
+		return errors.New("namespace: the connectionString already contains one")
 	case o.Namespace != "" && !hostName.MatchString(o.Namespace):
-		return fmt.Errorf("namespace: %q is no host, such as shop.servicebus.windows.net", o.Namespace)
+		return fmt.Errorf("namespace: %q is not a host, such as shop.servicebus.windows.net", o.Namespace)
 	case o.Entity != "" && c["entitypath"] != "" && o.Entity != c["entitypath"]:
-		return errors.New("entity: the connectionString is for another: see its EntityPath")
+		return errors.New("entity: the connectionString is for another one: see its EntityPath")
 	case o.entity() == "":
-		return errors.New("entity: the sink needs the name of a queue or a topic")
+		return errors.New("entity: missing; name a queue or a topic")
 	case !entityName.MatchString(o.entity()):
-		return fmt.Errorf("entity: %q is no name of a queue or a topic", o.entity())
+		return fmt.Errorf("entity: %q is not a valid name of a queue or a topic", o.entity())
 	case o.Parallel < 0 || o.Parallel > maxParallel:
-		return fmt.Errorf("parallel: from 1 to %d", maxParallel)
+		return fmt.Errorf("parallel: must be between 1 and %d", maxParallel)
 	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	}
 	if err := o.TLS.Validate(); err != nil {
 		return fmt.Errorf("tls: %w", err)
@@ -78,15 +77,15 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// entity is the name of the queue or topic, wherever it stands.
+// entity returns the name of the queue or topic.
 func (o Options) entity() string {
-	c, _ := connection(o.ConnectionString) // Validate has told
+	c, _ := connection(o.ConnectionString) // Validate returns the error
 	return cmp.Or(o.Entity, c["entitypath"])
 }
 
-// host is the namespace's.
+// host returns the namespace's host.
 func (o Options) host() string {
-	c, _ := connection(o.ConnectionString) // Validate has told
+	c, _ := connection(o.ConnectionString) // Validate returns the error
 	u, err := url.Parse(c["endpoint"])
 	if err != nil {
 		return o.Namespace
@@ -94,7 +93,7 @@ func (o Options) host() string {
 	return cmp.Or(o.Namespace, u.Host)
 }
 
-// connection reads a connection string: its parts by name, in small letters. No error shows any of it.
+// connection parses a connection string into its parts by lower-case name. No error quotes it.
 func connection(text string) (map[string]string, error) {
 	if text == "" {
 		return nil, nil
@@ -115,25 +114,26 @@ func connection(text string) (map[string]string, error) {
 	case err != nil || u.Scheme != "sb" || u.Host == "":
 		return nil, errors.New("its Endpoint is not sb:// and a host")
 	case parts["sharedaccesssignature"] == "" && (parts["sharedaccesskeyname"] == "" || parts["sharedaccesskey"] == ""):
-		return nil, errors.New("has neither SharedAccessKeyName and SharedAccessKey nor a SharedAccessSignature")
+		return nil, errors.New("must contain SharedAccessKeyName and SharedAccessKey, or a SharedAccessSignature")
 	}
 	return parts, nil
 }
 
-// FromURL reads an address such as azureservicebus://shop.servicebus.windows.net/changes. A shared access
-// policy's name and key may stand before the host as user and password, and sessions=true in the query.
+// FromURL returns the options of an address for --to, such as azureservicebus://shop.servicebus.windows.net/changes.
+// A shared access policy's name and key may precede the host as user and password, and the query may contain
+// sessions.
 func FromURL(address string) (*Options, error) {
 	u, err := url.Parse(address)
-	if err != nil || u.Host == "" { // its text quotes what may be a part of a key
+	if err != nil || u.Host == "" { // the error could quote part of a key
 		return nil, errors.New("want azureservicebus://NAMESPACE.servicebus.windows.net/QUEUE")
 	}
 	o := &Options{Entity: strings.Trim(u.Path, "/")}
 	for key, values := range u.Query() {
 		if key != "sessions" || len(values) != 1 {
-			return nil, errors.New("in the query there may be sessions once, and nothing else")
+			return nil, errors.New("the query may contain only sessions, once")
 		}
 		if o.Sessions, err = strconv.ParseBool(values[0]); err != nil {
-			return nil, errors.New("sessions: true or false")
+			return nil, errors.New("sessions must be true or false")
 		}
 	}
 	key, ok := u.User.Password()
@@ -141,7 +141,7 @@ func FromURL(address string) (*Options, error) {
 	case u.User == nil:
 		o.Namespace = u.Host
 	case !ok || u.User.Username() == "":
-		return nil, errors.New("before the host there may be a policy's name and its key: NAME:KEY@")
+		return nil, errors.New("a user before the host must be a policy's name and key: NAME:KEY@")
 	default:
 		o.ConnectionString = fmt.Sprintf("Endpoint=sb://%s/;SharedAccessKeyName=%s;SharedAccessKey=%s", u.Host, u.User.Username(), key)
 	}

@@ -27,8 +27,8 @@ func TestOptions(t *testing.T) {
 		{"a key alone", "{connectionString: hush, entity: changes}", "connectionString: not KEY=VALUE"},
 		{"no endpoint", "{connectionString: 'SharedAccessKeyName=send;SharedAccessKey=hush', entity: changes}", "connectionString: its Endpoint"},
 		{"no key", "{connectionString: 'Endpoint=sb://h.example.com;SharedAccessKeyName=hush', entity: changes}", "connectionString: has neither"},
-		{"too many at a time", "{namespace: a.b, entity: changes, parallel: 65}", "parallel: from 1 to 64"},
-		{"time goes forward", "{namespace: a.b, entity: changes, timeout: -1s}", "timeout: not negative"},
+		{"too many at a time", "{namespace: a.b, entity: changes, parallel: 65}", "parallel: must be between 1 and 64"},
+		{"time goes forward", "{namespace: a.b, entity: changes, timeout: -1s}", "timeout: must not be negative"},
 		{"half of a pair", "{namespace: a.b, entity: changes, tls: {cert: a}}", "tls: cert and key belong together"},
 		{"no file", "{namespace: a.b, entity: changes, tls: {ca: /nonexistent/ca.pem}}", "tls: ca: open /nonexistent/ca.pem"},
 	} {

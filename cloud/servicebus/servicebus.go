@@ -1,12 +1,11 @@
 // Package servicebus is the sink that sends each change to a queue or topic of Azure Service Bus.
 //
-// Service Bus takes or refuses a batch as a whole. Where it refuses one of several for what is in it, they
-// are sent one by one, to find the one that is to blame: that is permanent. What is too long for the entity
-// is cut (sink.TooLargeError). All else passes: no connection, no acknowledgement in time, a busy server, a
-// full queue, rights that are missing, an entity that is not there, or that wants sessions. The message id is
-// the event's: a queue or topic with duplicate detection drops what comes again within its window. Without
-// sessions the order is that of the changes, as far as consumers do not work beside each other; with them it
-// is kept for each object.
+// Service Bus accepts or refuses a whole batch. If it refuses one of several messages because of the content of one,
+// the sink sends them one by one to find the one to blame; that is a permanent error. A message that is too long for
+// the entity is cut (sink.TooLargeError). All other errors are temporary: no connection, a timeout, a busy server, a
+// full queue, missing rights, an entity that does not exist or requires sessions. The message id is the event's: an
+// entity with duplicate detection drops repeats within its window. Without sessions, the order is that of the
+// changes as long as one consumer takes them one at a time; with sessions, the order of each object is kept.
 package servicebus
 
 import (
@@ -26,7 +25,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// maxSession is how many characters a session id may have.
+// maxSession is the maximum length of a session id.
 const maxSession = 128
 
 // Sink sends to a queue or a topic.
@@ -34,27 +33,27 @@ type Sink struct {
 	agent   string
 	o       Options
 	place   string
-	blot    *sink.Blot
+	mask    *sink.Mask
 	options azservicebus.ClientOptions
 
-	mu     sync.Mutex // Close may come from another goroutine than Send
+	mu     sync.Mutex // Close may run concurrently with Send
 	client *azservicebus.Client
 	sender *azservicebus.Sender
 	closed bool
 }
 
-// New makes a sink; it reads the files of TLS, and looks for credentials and connects with the first Send.
-// The agent is what it calls itself, such as tattler/v1.2.3.
+// New returns a sink. It reads the TLS files; it looks up credentials and connects with the first Send. The agent is
+// the application id, such as tattler/v1.2.3.
 func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("servicebus sink: %w", err)
 	}
-	s := &Sink{agent: agent, o: o.withDefaults(), place: o.host() + "/" + o.entity(), blot: &sink.Blot{}}
+	s := &Sink{agent: agent, o: o.withDefaults(), place: o.host() + "/" + o.entity(), mask: &sink.Mask{}}
 	c, _ := connection(o.ConnectionString) // it is valid
-	s.blot.Add(sink.LeastPassword, c["sharedaccesskey"], c["sharedaccesssignature"])
+	s.mask.Add(sink.MinSecret, c["sharedaccesskey"], c["sharedaccesssignature"])
 	s.options = azservicebus.ClientOptions{
 		ApplicationID: agent[:min(len(agent), 24)],
-		RetryOptions:  azservicebus.RetryOptions{MaxRetries: -1}, // the pump tries again
+		RetryOptions:  azservicebus.RetryOptions{MaxRetries: -1}, // the pump retries
 	}
 	if o.TLS != (sink.TLS{}) {
 		var err error
@@ -67,7 +66,7 @@ func New(agent string, o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "servicebus " + s.place }
 
-// Close ends the connection.
+// Close closes the connection.
 func (s *Sink) Close(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,17 +74,17 @@ func (s *Sink) Close(ctx context.Context) error {
 	return s.drop(ctx)
 }
 
-// drop ends the connection; the next Send makes another.
+// drop closes the connection; the next Send opens another.
 func (s *Sink) drop(ctx context.Context) error {
 	c := s.client
 	s.client, s.sender = nil, nil
 	if c == nil {
 		return nil
 	}
-	return s.blot.Error(c.Close(ctx))
+	return s.mask.Error(c.Close(ctx))
 }
 
-// connect makes the sender, which connects when it is used.
+// connect returns the sender, which connects when it is used.
 func (s *Sink) connect() (*azservicebus.Sender, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -97,11 +96,11 @@ func (s *Sink) connect() (*azservicebus.Sender, error) {
 	}
 	c, err := s.newClient()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.what(), s.blot.Error(err))
+		return nil, fmt.Errorf("%s: %w", s.what(), s.mask.Error(err))
 	}
 	sender, err := c.NewSender(s.o.entity(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.what(), s.blot.Error(err))
+		return nil, fmt.Errorf("%s: %w", s.what(), s.mask.Error(err))
 	}
 	s.client, s.sender = c, sender
 	return sender, nil
@@ -113,25 +112,25 @@ func (s *Sink) newClient() (*azservicebus.Client, error) {
 	}
 	identity, err := azidentity.NewDefaultAzureCredential(nil)
 	if err != nil {
-		return nil, fmt.Errorf("find credentials (AZURE_CLIENT_ID and its like, a workload identity, a managed identity or az login): %w", err)
+		return nil, fmt.Errorf("find credentials (AZURE_CLIENT_ID and related variables, a workload identity, a managed identity or az login): %w", err)
 	}
-	return azservicebus.NewClient(s.o.Namespace, hasty{identity, s.o.Timeout}, &s.options)
+	return azservicebus.NewClient(s.o.Namespace, timedCredential{identity, s.o.Timeout}, &s.options)
 }
 
-// hasty is an identity that is asked for no longer than a time: Service Bus's client sets none.
-type hasty struct {
+// timedCredential bounds requests for a token: Service Bus's client does not.
+type timedCredential struct {
 	identity azcore.TokenCredential
 	timeout  time.Duration
 }
 
-func (h hasty) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
+func (h timedCredential) GetToken(ctx context.Context, o policy.TokenRequestOptions) (azcore.AccessToken, error) {
 	ctx, cancel := context.WithTimeout(ctx, h.timeout)
 	defer cancel()
 	return h.identity.GetToken(ctx, o)
 }
 
-// Send sends messages: in batches one after the other, or, with sessions, in batches for each object, several
-// objects at a time.
+// Send sends messages in batches. With sessions, it sends the batches of several objects concurrently, and those of
+// one object one after the other.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	sender, err := s.connect()
 	if err != nil {
@@ -145,41 +144,41 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	} else {
 		acked, err = put(ctx, ms)
 	}
-	if lanes.Passes(err) { // whatever state the connection is in, the next is new
+	if lanes.Temporary(err) { // the state of the connection is unknown: open a new one
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		_ = s.drop(ctx) // it has failed already
+		_ = s.drop(ctx) // err is the error to report
 	}
 	return acked, err
 }
 
-// link has the sender's link made, if there is none, before several send by it. The SDK (v1.11.0, AMQPLinksImpl.Get)
-// may make one for each of those that find none, and leaves all but the last behind, with what renews their tokens.
+// link opens the sender's link before several goroutines use it. The SDK (v1.11.0, AMQPLinksImpl.Get) may open a link
+// for each goroutine that finds none; it then leaks all but the last one, together with their token renewal.
 func (s *Sink) link(ctx context.Context, sender *azservicebus.Sender) error {
-	asking, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	timed, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	_, err := sender.NewMessageBatch(asking, nil) // asks the link for its limit
+	_, err := sender.NewMessageBatch(timed, nil) // asks the link for its limit
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() == nil && asking.Err() != nil:
+	case ctx.Err() == nil && timed.Err() != nil:
 		err = fmt.Errorf("no answer within %s: %w", s.o.Timeout, err)
 	}
 	return s.failed(err)
 }
 
-// put sends messages in order, in as few batches as may be.
+// put sends messages in order, in as few batches as possible.
 func (s *Sink) put(ctx context.Context, sender *azservicebus.Sender, ms []sink.Message) (acked int, err error) {
 	most := len(ms)
 	for acked < len(ms) {
 		if err := ctx.Err(); err != nil {
 			return acked, fmt.Errorf("%s: %w", s.what(), err)
 		}
-		n, err := s.some(ctx, sender, ms[acked:min(len(ms), acked+most)])
+		n, err := s.sendBatch(ctx, sender, ms[acked:min(len(ms), acked+most)])
 		if err != nil && n > 1 && aboutMessages(err) {
-			most = 1 // one of them is to blame
+			most = 1 // find the one to blame
 			continue
 		}
 		if err != nil {
@@ -190,12 +189,12 @@ func (s *Sink) put(ctx context.Context, sender *azservicebus.Sender, ms []sink.M
 	return acked, nil
 }
 
-// some sends as many of the first messages as a batch holds, and returns how many it tried to send.
-func (s *Sink) some(ctx context.Context, sender *azservicebus.Sender, ms []sink.Message) (int, error) {
-	asking, cancel := context.WithTimeout(ctx, s.o.Timeout)
+// sendBatch sends as many of the first messages as a batch holds, and returns how many it tried to send.
+func (s *Sink) sendBatch(ctx context.Context, sender *azservicebus.Sender, ms []sink.Message) (int, error) {
+	timed, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
-	n, err := s.batch(asking, sender, ms)
-	if err != nil && ctx.Err() == nil && asking.Err() != nil {
+	n, err := s.batch(timed, sender, ms)
+	if err != nil && ctx.Err() == nil && timed.Err() != nil {
 		err = fmt.Errorf("no answer within %s: %w", s.o.Timeout, err)
 	}
 	return n, err
@@ -220,7 +219,7 @@ func (s *Sink) batch(ctx context.Context, sender *azservicebus.Sender, ms []sink
 		}
 		n++
 	}
-	if n == 0 { // an entity may take a longer message than a batch
+	if n == 0 { // a single message may be longer than a batch
 		return 1, sender.SendMessage(ctx, s.message(ms[0]), nil)
 	}
 	return n, sender.SendMessageBatch(ctx, batch, nil)
@@ -230,7 +229,7 @@ func (s *Sink) message(m sink.Message) *azservicebus.Message {
 	contentType := binding.ContentType
 	out := &azservicebus.Message{Body: m.Body, MessageID: &m.ID, ContentType: &contentType, ApplicationProperties: map[string]any{}}
 	for name, value := range binding.Attributes(m) {
-		if name != "content-type" { // it has a place of its own
+		if name != "content-type" { // it is a property of AMQP
 			out.ApplicationProperties[name] = value
 		}
 	}

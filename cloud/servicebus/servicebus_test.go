@@ -21,11 +21,11 @@ func serve(t *testing.T, o Options) (*Sink, *fake) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = s.Close(t.Context()) }) // the suite looks at its error
+	t.Cleanup(func() { _ = s.Close(t.Context()) }) // the suite checks its error
 	return s, f
 }
 
-// TestBatchesFake: one batch of what there is, or one for each session.
+// TestBatchesFake checks that there is one batch, or one for each session.
 func TestBatchesFake(t *testing.T) {
 	for _, tc := range []struct {
 		why     string
@@ -55,7 +55,7 @@ func TestBatchesFake(t *testing.T) {
 	}
 }
 
-// TestRefusalsFake: what Service Bus answers, and what comes of it.
+// TestRefusalsFake checks the outcome of Service Bus's answers.
 func TestRefusalsFake(t *testing.T) {
 	for _, tc := range []struct {
 		why  string
@@ -86,7 +86,7 @@ func TestRefusalsFake(t *testing.T) {
 	}
 }
 
-// TestTokenFake: who may not send at all is told so.
+// TestTokenFake checks the error for an identity that may not send.
 func TestTokenFake(t *testing.T) {
 	s, f := serve(t, Options{})
 	f.token = 401
@@ -96,7 +96,7 @@ func TestTokenFake(t *testing.T) {
 	}
 }
 
-// TestSizesFake: a batch is no longer than the link takes, and what is longer than that alone is told.
+// TestSizesFake checks that a batch stays within the link's limit, and that a single message beyond it is an error.
 func TestSizesFake(t *testing.T) {
 	s, f := serve(t, Options{})
 	f.largest = 4 << 10
@@ -112,7 +112,7 @@ func TestSizesFake(t *testing.T) {
 	}
 }
 
-// TestTimeoutFake: a server that does not answer ends a batch, and its connection is not used again.
+// TestTimeoutFake checks that a batch to a server that does not answer ends, and that its connection is not reused.
 func TestTimeoutFake(t *testing.T) {
 	s, f := serve(t, Options{Timeout: 200 * time.Millisecond})
 	f.Behave(sinktest.Hangs, "")
@@ -123,8 +123,9 @@ func TestTimeoutFake(t *testing.T) {
 	f.Behave(sinktest.Works, "")
 }
 
-// TestOneLinkFake: the first changes of several objects make one link. Of others, which the SDK leaves behind, the
-// goroutines that renew their tokens are found at the end of the tests.
+// TestOneLinkFake checks that the first changes of several objects open one link. The SDK would leak the others,
+// and the
+// end of the tests would find the goroutines that renew their tokens.
 func TestOneLinkFake(t *testing.T) {
 	f := newFake(t)
 	for range 100 {

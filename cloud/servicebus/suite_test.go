@@ -13,7 +13,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// TestSuiteFake runs Microsoft's client against a fake of ours.
+// TestSuiteFake runs Microsoft's client against our fake.
 func TestSuiteFake(t *testing.T) {
 	for name, o := range map[string]Options{
 		"plain":    {},

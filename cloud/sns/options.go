@@ -11,22 +11,22 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of an SNS sink.
+// Options are the options of an SNS sink.
 type Options struct {
 	// Topic is the topic's ARN. The name of a FIFO topic ends with .fifo.
 	Topic string `yaml:"topic"`
-	// Limit is how long a message may be with its attributes, and one request with up to ten of them (256Ki,
-	// which every topic takes; at most 1Mi, where the topic's attribute MaximumMessageSize says so).
+	// Limit bounds a message with its attributes, and a request with up to ten messages (256Ki, which every topic
+	// accepts; at most 1Mi, if the topic's attribute MaximumMessageSize allows it).
 	Limit sink.Size `yaml:"limit"`
-	// Timeout bounds one request, its answer and the credentials for it included (10 seconds).
+	// Timeout bounds one request, including its credentials and its answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
-	// AWS says which AWS is meant, and as whom.
+	// AWS selects an AWS region and account.
 	AWS amazon.Access `yaml:"aws"`
-	// TLS says whom to trust.
+	// TLS configures which certificates to trust.
 	TLS sink.TLS `yaml:"tls"`
 }
 
-// Validate says what is wrong with the options, naming the key; it talks to nobody.
+// Validate returns an error that names the wrong key. It does not connect.
 func (o Options) Validate() error {
 	if _, err := region(o.Topic); err != nil {
 		return fmt.Errorf("topic: %w", err)
@@ -39,27 +39,27 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// region is that of a topic's ARN: arn:aws:sns:eu-west-1:123456789012:changes.
+// region returns the region of a topic's ARN: arn:aws:sns:eu-west-1:123456789012:changes.
 func region(arn string) (string, error) {
 	parts := strings.Split(arn, ":")
 	switch {
 	case arn == "":
-		return "", errors.New("the sink needs a topic's ARN, such as arn:aws:sns:eu-west-1:123456789012:changes")
+		return "", errors.New("missing; an example is arn:aws:sns:eu-west-1:123456789012:changes")
 	case len(parts) != 6 || parts[0] != "arn" || parts[2] != "sns" || parts[3] == "" || parts[4] == "" || parts[5] == "":
 		return "", errors.New("not the ARN of a topic, such as arn:aws:sns:eu-west-1:123456789012:changes")
 	}
 	return parts[3], nil
 }
 
-// FromURL reads an address such as sns:arn:aws:sns:eu-west-1:123456789012:changes, whose query may have some
-// of the keys of aws.
+// FromURL returns the options of an address for --to, such as sns:arn:aws:sns:eu-west-1:123456789012:changes. The
+// query may contain keys of aws.
 func FromURL(address string) (*Options, error) {
 	_, rest, _ := strings.Cut(address, ":")
 	arn, query, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "?")
 	o := &Options{Topic: arn}
 	keys, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, errors.New("the query is not KEY=VALUE&…")
+		return nil, errors.New("invalid query: want KEY=VALUE&…")
 	}
 	if err := o.AWS.FromQuery(keys); err != nil {
 		return nil, err

@@ -1,13 +1,13 @@
 // Package sns is the sink that publishes each change to a topic of Amazon SNS.
 //
-// SNS acknowledges each message of a request on its own; the first ones that it took are acknowledged here.
-// What is too long for the topic is cut (sink.TooLargeError), and a message whose content it calls invalid
-// is permanent. All else passes: no connection, no answer in time, throttling, rights that are missing,
-// credentials that have expired, a topic that is not there, a key of KMS that may not be used.
+// SNS acknowledges each message of a request; the sink acknowledges the first ones that SNS accepted. A message that
+// is too long for the topic is cut (sink.TooLargeError), and a message with invalid content is a permanent error.
+// All other errors are temporary: no connection, a timeout, throttling, missing rights, expired credentials, a
+// missing topic, a KMS key that the sink may not use.
 //
-// A FIFO topic keeps the order of each object (the message group is the object's UID), and drops what comes
-// again within five minutes (the deduplication id is the event's). A standard topic promises neither: a
-// subscriber must bear changes of an object that overtake each other, and those that come twice.
+// A FIFO topic keeps the order of each object (the message group is the object's UID), and drops repeats within five
+// minutes (the deduplication id is the event's). A standard topic promises neither: subscribers must cope with
+// changes of an object that are reordered or repeated.
 package sns
 
 import (
@@ -29,8 +29,8 @@ type Sink struct {
 	client *sns.Client
 }
 
-// New makes a sink. It reads AWS's configuration and the files of TLS, and connects with the first Send.
-// The agent is what it calls itself, such as tattler/v1.2.3.
+// New returns a sink. It reads AWS's configuration and the TLS files, and connects with the first Send. The agent is
+// part of the User-Agent, such as tattler/v1.2.3.
 func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("sns sink: %w", err)
@@ -59,12 +59,12 @@ func New(agent string, o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "sns " + s.bus.Place }
 
-// Send sends messages, up to ten with a request, one request after the other.
+// Send sends messages, up to ten per request, one request after the other.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	return s.bus.Send(ctx, ms)
 }
 
-// Close closes idle connections; no other is there after Send.
+// Close closes idle connections. After Send there are no others.
 func (s *Sink) Close(context.Context) error {
 	s.bus.Close()
 	return nil

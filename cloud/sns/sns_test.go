@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// TestRefusalsFake: what Amazon answers, and what comes of it. What SNS and SQS share is tested with SQS.
+// TestRefusalsFake checks the outcome of Amazon's answers. The code shared with SQS is tested there.
 func TestRefusalsFake(t *testing.T) {
 	amazontest.Refusals(t, open, []amazontest.Refusal{
 		{Why: "something about the message", Answer: amazontest.Answer{Code: "InvalidParameter", Text: "Invalid parameter: x", Sender: true}, Kind: "permanent", Text: "parameter: x"},
@@ -23,11 +23,11 @@ func TestRefusalsFake(t *testing.T) {
 	})
 }
 
-// TestSilenceFake: an answer that leaves out a message does not acknowledge it.
+// TestSilenceFake checks that an answer that omits a message does not acknowledge it.
 func TestSilenceFake(t *testing.T) {
 	server := amazontest.New(t)
 	server.Whole(func([]amazontest.Message) (int, amazontest.Answer) {
-		return http.StatusOK, amazontest.Answer{} // an ErrorResponse where a PublishBatchResponse should be
+		return http.StatusOK, amazontest.Answer{} // an ErrorResponse instead of a PublishBatchResponse
 	})
 	n, err := amazontest.Open(open).On(t, server, "standard").Send(t.Context(), sinktest.Messages(0, 2))
 	if n != 0 || yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), topics["standard"]) {

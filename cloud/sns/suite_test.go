@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// topics are those of the fake, by kind.
+// topics are the fake's topics by kind.
 var topics = map[string]string{
 	"standard": "arn:aws:sns:eu-west-1:123456789012:changes",
 	"fifo":     "arn:aws:sns:eu-west-1:123456789012:changes.fifo",
@@ -27,8 +27,8 @@ func on(target, kind string) Options {
 
 func open(target, kind string) (sink.Sink, error) { return New(amazontest.Agent, on(target, kind)) }
 
-// TestSuiteFake runs against a fake of ours.
+// TestSuiteFake runs against our fake.
 func TestSuiteFake(t *testing.T) { amazontest.Suite(t, "sns", open) }
 
-// TestRequestFake: what the fake sees of a request.
+// TestRequestFake checks a request as the fake sees it.
 func TestRequestFake(t *testing.T) { amazontest.Requests(t, open) }

@@ -28,7 +28,7 @@ func serve(t *testing.T, change func(*Options)) (sink.Sink, *amazontest.Server) 
 	}).On(t, server, "standard"), server
 }
 
-// TestCharactersFake: SQS takes no U+FFFE and U+FFFF, which JSON may have.
+// TestCharactersFake: SQS rejects U+FFFE and U+FFFF, which JSON allows.
 func TestCharactersFake(t *testing.T) {
 	s, server := serve(t, nil)
 	m := sinktest.Messages(0, 1)[0]
@@ -41,11 +41,12 @@ func TestCharactersFake(t *testing.T) {
 	}
 }
 
-// overhead is what Amazon counts of a message besides its body.
+// overhead is what Amazon counts besides a message's body.
 const overhead = len("content-type"+"String"+"application/cloudevents+json") + len("ce-type"+"String"+"dev.tattler.change.updated.v1") +
 	len("op"+"String"+"updated") + len("kind"+"String"+"Deployment") + len("namespace"+"String"+"shop")
 
-// TestSizesFake: what is too long is known before it is sent, and a request is not longer than a message may be.
+// TestSizesFake checks that a message that is too long is detected before it is sent, and that a request stays within
+// the same limit.
 func TestSizesFake(t *testing.T) {
 	s, server := serve(t, func(o *Options) { o.Limit = 8 << 10 })
 	ms := sinktest.Messages(0, 3)
@@ -64,7 +65,7 @@ func TestSizesFake(t *testing.T) {
 	}
 }
 
-// TestRefusalsFake: what Amazon answers, and what comes of it.
+// TestRefusalsFake checks the outcome of Amazon's answers.
 func TestRefusalsFake(t *testing.T) {
 	amazontest.Refusals(t, open, []amazontest.Refusal{
 		{Why: "a character", Answer: amazontest.Answer{Code: "InvalidMessageContents", Text: "bad", Sender: true}, Kind: "permanent", Text: "bad"},
@@ -84,7 +85,7 @@ func TestRefusalsFake(t *testing.T) {
 	})
 }
 
-// TestRoleFake: with a role, requests are signed by it.
+// TestRoleFake checks that requests are signed with the credentials of a role.
 func TestRoleFake(t *testing.T) {
 	var form string
 	sts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -113,7 +114,7 @@ func TestRoleFake(t *testing.T) {
 	}
 }
 
-// TestHalvesFake: a request that is too long as a whole is sent in parts.
+// TestHalvesFake checks that a request that is too long as a whole is sent in parts.
 func TestHalvesFake(t *testing.T) {
 	s, server := serve(t, nil)
 	server.Whole(func(ms []amazontest.Message) (int, amazontest.Answer) {
@@ -138,7 +139,7 @@ func TestHalvesFake(t *testing.T) {
 	}
 }
 
-// TestTimeoutFake: a server that does not answer ends a request, not the process's patience.
+// TestTimeoutFake checks that a request to a server that does not answer ends in time.
 func TestTimeoutFake(t *testing.T) {
 	s, server := serve(t, func(o *Options) { o.Timeout = 20 * time.Millisecond })
 	server.Behave(sinktest.Hangs, "")
@@ -149,7 +150,7 @@ func TestTimeoutFake(t *testing.T) {
 	}
 }
 
-// TestTLSFake: a server is trusted by the certificates of tls or of AWS_CA_BUNDLE, and by no others.
+// TestTLSFake checks that a server is trusted by the certificates of tls or AWS_CA_BUNDLE, and by no others.
 func TestTLSFake(t *testing.T) {
 	server, ca := amazontest.NewTLS(t)
 	send := func(o Options) error {
@@ -176,7 +177,7 @@ func TestTLSFake(t *testing.T) {
 	}
 }
 
-// TestNoCredentialsFake: who has none is told where they come from.
+// TestNoCredentialsFake checks that the error for missing credentials says where they come from.
 func TestNoCredentialsFake(t *testing.T) {
 	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"} {
 		t.Setenv(name, "")

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// queues are those of the fake, by kind.
+// queues are the fake's queues by kind.
 var queues = map[string]string{
 	"standard": "https://sqs.eu-west-1.amazonaws.com/123456789012/changes",
 	"fifo":     "https://sqs.eu-west-1.amazonaws.com/123456789012/changes.fifo",
@@ -27,8 +27,8 @@ func on(target, kind string) Options {
 
 func open(target, kind string) (sink.Sink, error) { return New(amazontest.Agent, on(target, kind)) }
 
-// TestSuiteFake runs against a fake of ours.
+// TestSuiteFake runs against our fake.
 func TestSuiteFake(t *testing.T) { amazontest.Suite(t, "sqs", open) }
 
-// TestRequestFake: what the fake sees of a request.
+// TestRequestFake checks a request as the fake sees it.
 func TestRequestFake(t *testing.T) { amazontest.Requests(t, open) }

@@ -1,4 +1,4 @@
-// Package bus is a NATS server with JetStream in this process, and a subscriber that reads what tattler has
+// Package bus runs a NATS server with JetStream in this process, and a subscriber that reads what tattler has
 // delivered to it.
 package bus
 
@@ -16,23 +16,23 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Stream is the stream that the addresses of a Server name.
+// Stream is the stream in the addresses of a Server.
 const Stream = "CHANGES"
 
-// beginLimit is how long a server may take to listen.
+// beginLimit bounds the start of a server.
 const beginLimit = 30 * time.Second
 
-// maxStore is how many bytes the server keeps at most; it would take most of the disk otherwise.
+// maxStore bounds the server's storage, in bytes; by default it would take most of the disk.
 const maxStore = 256 << 20
 
-// Server is a server on a port of its own on loopback. Close ends it.
+// Server is a NATS server on a free loopback port. Close stops it.
 type Server struct {
 	server *server.Server
 	conn   *nats.Conn
 	js     jetstream.JetStream
 }
 
-// Start starts a server that keeps its streams in a folder, which it makes if need be.
+// Start starts a server that keeps its streams in a folder, which it creates if necessary.
 func Start(dir string) (*Server, error) {
 	ns, err := server.NewServer(&server.Options{
 		Host: "127.0.0.1", Port: server.RANDOM_PORT, ServerName: "bus", NoLog: true, NoSigs: true,
@@ -45,7 +45,7 @@ func Start(dir string) (*Server, error) {
 	ns.Start()
 	if !ns.ReadyForConnections(beginLimit) {
 		s.Close()
-		return nil, fmt.Errorf("start NATS: it does not listen after %v", beginLimit)
+		return nil, fmt.Errorf("start NATS: not listening after %v", beginLimit)
 	}
 	if err := s.connect(); err != nil {
 		s.Close()
@@ -62,7 +62,7 @@ func (s *Server) connect() (err error) {
 	return err
 }
 
-// Close ends the server, and waits until it has.
+// Close stops the server and waits for its end.
 func (s *Server) Close() {
 	if s.conn != nil {
 		s.conn.Close()
@@ -71,24 +71,23 @@ func (s *Server) Close() {
 	s.server.WaitForShutdown()
 }
 
-// Addr is the server's host and port.
+// Addr returns the server's host and port.
 func (s *Server) Addr() string { return s.server.Addr().String() }
 
-// Address is what --to is given: a subject, or the default ones where it is empty, in a stream that the sink is
-// to make.
+// Address returns an address for --to, with a subject, or the default ones if it is empty. The sink creates the
+// stream.
 func (s *Server) Address(subject string) string {
 	return fmt.Sprintf("nats://%s/%s?stream=%s&create=true", s.Addr(), subject, Stream)
 }
 
-// Subscribe has f called for each message that is published, whether the stream stores it or knows it already,
-// until the server ends.
+// Subscribe calls f for each published message, even if the stream drops it as a repeat, until the server stops.
 func (s *Server) Subscribe(subjects string, f func(id string)) error {
 	_, err := s.conn.Subscribe(subjects, func(m *nats.Msg) { f(m.Header.Get(jetstream.MsgIDHeader)) })
 	return errors.Join(err, s.conn.Flush())
 }
 
-// Read returns what a subscriber to the stream gets, from its first event to its last as of now. There is
-// nothing in a stream that is not there yet.
+// Read returns the events of the stream, from the first to the current last. A stream that does not exist yet has
+// none.
 func (s *Server) Read(ctx context.Context) ([]event.Event, error) {
 	c, err := s.js.CreateConsumer(ctx, Stream, jetstream.ConsumerConfig{AckPolicy: jetstream.AckNonePolicy})
 	if errors.Is(err, jetstream.ErrStreamNotFound) {

@@ -17,12 +17,12 @@ import (
 // shower is a sink that shows changes.
 type shower struct{ *counter }
 
-func (shower) Shows() bool { return true }
+func (shower) UsesText() bool { return true }
 
 // narrator is a sink that follows objects.
 type narrator struct{ *counter }
 
-func (narrator) Narrates() bool { return true }
+func (narrator) UsesStory() bool { return true }
 
 // TestOutboxWhole: a sink receives the objects of updates, and their text, if its options need them.
 func TestOutboxWhole(t *testing.T) {
@@ -82,6 +82,6 @@ func TestOutboxWhole(t *testing.T) {
 }
 
 var (
-	_ sink.Shower   = shower{}
-	_ sink.Narrator = narrator{}
+	_ sink.TextSink  = shower{}
+	_ sink.StorySink = narrator{}
 )

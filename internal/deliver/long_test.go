@@ -98,7 +98,7 @@ func TestTooLargeForEver(t *testing.T) {
 // patient is a receiver that needs a long time.
 type patient struct{ *receiver }
 
-func (p patient) Patience() time.Duration { return 5 * time.Minute }
+func (p patient) MinSendTimeout() time.Duration { return 5 * time.Minute }
 
 // TestPatient: a sink that may take long is not interrupted before that.
 func TestPatient(t *testing.T) {

@@ -37,7 +37,7 @@ type Options struct {
 
 	Retry Retry
 	// SendTimeout bounds one call of Send, and so how much is sent again after a crash (1 minute, or what a
-	// sink.Patient needs if that is more).
+	// sink.SlowSink needs if that is more).
 	SendTimeout time.Duration
 	// Drain bounds how long Run continues after its context has ended (10 seconds).
 	Drain time.Duration
@@ -109,14 +109,14 @@ func (o *Options) Whole() bool {
 
 // narrates reports whether the sink uses Message.Story.
 func (o *Options) narrates() bool {
-	s, ok := o.Sink.(sink.Narrator)
-	return ok && s.Narrates()
+	s, ok := o.Sink.(sink.StorySink)
+	return ok && s.UsesStory()
 }
 
 // shows reports whether the sink uses Message.Text.
 func (o *Options) shows() bool {
-	s, ok := o.Sink.(sink.Shower)
-	return ok && s.Shows()
+	s, ok := o.Sink.(sink.TextSink)
+	return ok && s.UsesText()
 }
 
 // Validate checks the options.
@@ -168,8 +168,8 @@ func (o Options) withDefaults() Options {
 	o.Retry = o.Retry.withDefaults()
 	if o.SendTimeout == 0 {
 		o.SendTimeout = time.Minute
-		if p, ok := o.Sink.(sink.Patient); ok {
-			o.SendTimeout = max(o.SendTimeout, p.Patience())
+		if p, ok := o.Sink.(sink.SlowSink); ok {
+			o.SendTimeout = max(o.SendTimeout, p.MinSendTimeout())
 		}
 	}
 	o.Drain = cmp.Or(o.Drain, 10*time.Second)

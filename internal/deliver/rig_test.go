@@ -52,7 +52,7 @@ func (r *receiver) Close(context.Context) error {
 
 func (r *receiver) String() string { return "test receiver" }
 
-func (r *receiver) Shows() bool { return true }
+func (r *receiver) UsesText() bool { return true }
 
 func (r *receiver) count() int {
 	r.mu.Lock()

@@ -11,15 +11,14 @@ import (
 	"unicode"
 )
 
-// Loopback reports whether a host is this machine: localhost or a loopback address as it is written. It resolves
-// no name.
+// Loopback reports whether a host is this machine: localhost or a literal loopback address. It resolves no names.
 func Loopback(host string) bool {
 	ip, err := netip.ParseAddr(host)
 	return strings.EqualFold(host, "localhost") || err == nil && ip.Unmap().IsLoopback()
 }
 
-// ClearText refuses to send a credential, such as "the password", without TLS to a host that is not this
-// machine, unless insecure allows it. The error says how to use TLS instead.
+// ClearText returns an error if a credential, such as "the password", would be sent without TLS to a host other than
+// this machine, unless insecure allows it. The error suggests how to use TLS instead.
 func ClearText(insecure bool, credential, instead string, hosts ...string) error {
 	for _, host := range hosts {
 		if !insecure && !Loopback(host) {
@@ -29,8 +28,8 @@ func ClearText(insecure bool, credential, instead string, hosts ...string) error
 	return nil
 }
 
-// ClearHTTP is ClearText for requests to a URL with headers. No header and no part of the query that is named like a
-// credential goes without TLS, nor a path that looks like one.
+// ClearHTTP is ClearText for requests to a URL with headers. It rejects a password, a header or query key that is
+// named like a credential, and a path that looks like one, unless the URL is https.
 func ClearHTTP(insecure bool, u *url.URL, headers map[string]string) error {
 	if u.Scheme == "https" {
 		return nil
@@ -44,7 +43,7 @@ func ClearHTTP(insecure bool, u *url.URL, headers map[string]string) error {
 	}
 	for name, values := range u.Query() {
 		if credentialName.MatchString(name) && strings.Join(values, "") != "" {
-			credential = "what the query has as " + name
+			credential = "the query key " + name
 		}
 	}
 	for name, value := range headers {
@@ -58,8 +57,8 @@ func ClearHTTP(insecure bool, u *url.URL, headers map[string]string) error {
 	return ClearText(insecure, credential, "https://", u.Hostname())
 }
 
-// ClearReference refuses to send a credential that the configuration reads from elsewhere, such as ${env:HOOK}, in a
-// request without TLS: in the address, unless it is only the beginning and the host, or in one of the other texts.
+// ClearReference is ClearText for a credential that the configuration reads from elsewhere, such as ${env:HOOK}. It
+// rejects one in the address, unless it covers only the scheme and host, or in one of the other texts to be sent.
 func ClearReference(insecure bool, u *url.URL, reference, value string, address string, sent ...string) error {
 	if u.Scheme == "https" {
 		return nil
@@ -71,18 +70,18 @@ func ClearReference(insecure bool, u *url.URL, reference, value string, address 
 	return ClearText(insecure, reference, "https://", u.Hostname())
 }
 
-// secretPath are the paths of webhooks that chat services hand out, as a proxy or an installation of one's own has
-// them, too: Slack's, Discord's, Teams' and Telegram's.
+// secretPath matches the paths of webhooks that Slack, Discord, Teams and Telegram hand out. A proxy or a private
+// installation has the same paths.
 var secretPath = regexp.MustCompile(`(?i)/services/T[^/]*/B[^/]*/[^/]|/api/webhooks/[0-9]+/[^/]|/webhookb2/[^/]|/bot[0-9]+:[^/]`)
 
-// words are what a path is made of; hyphens belong to a UUID.
+// words matches the words of a path. The hyphens of a UUID belong to it.
 var words = regexp.MustCompile(`[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}|[0-9A-Za-z]+`)
 
-// random reports whether a word looks like a token: a UUID, or letters among digits, longer than names are.
+// random reports whether a word looks like a token: letters and digits mixed, 16 or more, or a UUID.
 func random(word string) bool {
-	const least = 16
-	return len(word) >= least && strings.ContainsAny(word, "0123456789") && strings.ContainsFunc(word, unicode.IsLetter)
+	const minToken = 16
+	return len(word) >= minToken && strings.ContainsAny(word, "0123456789") && strings.ContainsFunc(word, unicode.IsLetter)
 }
 
-// credentialName is how headers and keys of a query are called that hold a credential.
+// credentialName matches names of headers and query keys that hold a credential.
 var credentialName = regexp.MustCompile(`(?i)(^|[-_])auth([-_]|$)|authoriz|authentic|token|secret|passw|cookie|credential|(api|access)[-_]?key|signature|^(sig|key|code)$`)

@@ -11,16 +11,16 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Name makes a name, such as a subject or a topic, of an event. It is safe for concurrent use.
+// Name makes a name, such as a subject or a topic, from an event. It is safe for concurrent use.
 type Name struct {
 	template *template.Template
 	check    func(name string) error
 }
 
 // NewName compiles a text/template over the event, with the field names of package event, such as
-// changes.{{.Data.Resource.Namespace}}. What an action prints goes through clean, so that an object's name
-// adds no level to a subject; the text around does not. Each name must pass check. Both may be nil. The
-// template is tried on Samples, so that a wrong field shows before the first change.
+// changes.{{.Data.Resource.Namespace}}. Clean rewrites what an action prints, so that an object's name cannot add
+// a level to a subject; the literal text is left alone. Each name must pass check. Both may be nil. NewName runs the
+// template on Samples, so that a wrong field is found before the first change.
 func NewName(text string, clean func(value string) string, check func(name string) error) (*Name, error) {
 	if clean == nil {
 		clean = func(value string) string { return value }
@@ -32,7 +32,7 @@ func NewName(text string, clean func(value string) string, check func(name strin
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range t.Templates() { // also what it defines
+	for _, one := range t.Templates() { // including the templates that it defines
 		if one.Tree != nil {
 			wrap(one.Root)
 		}
@@ -46,7 +46,7 @@ func NewName(text string, clean func(value string) string, check func(name strin
 	return n, nil
 }
 
-// Of is the name for an event. An error is for ever: the same event has it again.
+// Of returns the name for an event. An error is permanent: the same event always causes it.
 func (n *Name) Of(e *event.Event) (string, error) {
 	var b strings.Builder
 	if err := n.template.Execute(&b, e); err != nil {
@@ -66,7 +66,7 @@ func (n *Name) Of(e *event.Event) (string, error) {
 
 const cleaner = "tattlerClean"
 
-// wrap appends the cleaner to whatever is printed.
+// wrap appends the cleaner to every action that prints.
 func wrap(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -91,7 +91,7 @@ func wrap(list *parse.ListNode) {
 	}
 }
 
-// Samples are events of each operation, with and without what may be absent: what a template must bear.
+// Samples returns events of each operation, with and without their optional fields. A template must handle them all.
 func Samples() []*event.Event {
 	object := map[string]any{"metadata": map[string]any{"name": "web"}}
 	web := event.Resource{Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u", ResourceVersion: "1"}

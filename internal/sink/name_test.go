@@ -60,8 +60,8 @@ func TestNameErrors(t *testing.T) {
 }
 
 func TestBlot(t *testing.T) {
-	b := &Blot{}
-	b.Add(LeastPassword, "pa", `s3cr"t/`, "s3cr", "")
+	b := &Mask{}
+	b.Add(MinSecret, "pa", `s3cr"t/`, "s3cr", "")
 	for in, want := range map[string]string{
 		"pa stays":                        "pa stays",
 		`is s3cr"t/`:                      "is ***",
@@ -84,7 +84,7 @@ func TestBlot(t *testing.T) {
 	if err := b.Error(inner); err.Error() != "***" || !errors.Is(err, inner) || b.Error(nil) != nil {
 		t.Errorf("error %v", err)
 	}
-	if got := (*Blot)(nil).Text("x"); got != "x" {
+	if got := (*Mask)(nil).Text("x"); got != "x" {
 		t.Error(got)
 	}
 }

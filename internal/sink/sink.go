@@ -1,7 +1,7 @@
-// Package sink says what a sink is: a place that changes are delivered to, such as a file or a webhook.
+// Package sink defines a sink: a destination of changes, such as a file or a webhook.
 //
-// The sinks are the packages below this one, one each. A pump (package deliver) drives a sink;
-// package sinktest checks that one keeps the contract.
+// Each package below this one is a sink. A pump (package deliver) drives it, and package sinktest checks that it
+// keeps the contract.
 package sink
 
 import (
@@ -14,83 +14,87 @@ import (
 
 // Sink sends messages to one receiver.
 //
-//	Ordering         Messages are sent so that those with the same Key arrive in the order of the slice,
-//	                 and those of one Send before those of the next.
-//	Acknowledgement  Send returns how many of the first messages the receiver has for good. Messages after
-//	                 them may have arrived too: they are sent again. What is acknowledged survives a
-//	                 kill -9 of this process; what else it survives is the sink's option.
-//	What may be      Nothing: what is not acknowledged is sent again. The pump, not the sink, gives up on a
-//	skipped          message.
-//	Errors           Not nil exactly where fewer than all are acknowledged. A *PermanentError is about the
-//	                 first message that is not, and says that the receiver will never take it; a
-//	                 *TooLargeError that it is too long; any other is passing, and a *RetryAfterError says
-//	                 when the receiver wants to be asked again. After an error with which none is acknowledged the
-//	                 pump sends one message alone, so that one of many may be blamed. No text of an error
-//	                 holds a credential.
-//	Slow consumers   Send takes as long as the receiver, until its context ends; then it returns soon, with
-//	                 what was acknowledged by then.
-//	Concurrency      One call at a time, except String.
-//	Ownership        Messages are the caller's: shared, not to be written, not to be kept after Send.
-//	After close      Send fails. Close waits for nothing but its context, frees every connection and
+//	Ordering         Messages with the same Key arrive in the order of the slice, and those of one Send
+//	                 before those of the next.
+//	Acknowledgement  Send returns n if the receiver has stored the first n messages. It may have received
+//	                 later ones too; the pump sends them again. An acknowledged message survives a kill -9
+//	                 of this process; an option of the sink decides what else it survives.
+//	What may be      Nothing: the pump sends an unacknowledged message again. The pump, not the sink, gives
+//	skipped          up on a message.
+//	Errors           The error is non-nil if and only if not all messages are acknowledged. A
+//	                 *PermanentError means that the receiver will never take the first unacknowledged
+//	                 message, and a *TooLargeError that this message is too long. Any other error is
+//	                 temporary; a *RetryAfterError carries the wait that the receiver asked for. After an
+//	                 error without an acknowledgement the pump sends one message alone, to find out whether
+//	                 that one is to blame. No error text contains a credential.
+//	Slow consumers   Send blocks as long as the receiver does. When its context ends, it returns soon, with
+//	                 the number of messages acknowledged by then.
+//	Concurrency      The caller makes one call at a time, except for String.
+//	Ownership        The caller owns the messages: a sink neither writes to them nor keeps them after Send.
+//	After close      Send fails. Close waits at most until its context ends, frees every connection and
 //	                 goroutine, and may be called again.
 type Sink interface {
 	Send(ctx context.Context, ms []Message) (acked int, err error)
 	Close(ctx context.Context) error
-	// String names the kind and the place, without credentials: "file changes.jsonl".
+	// String returns the kind and the destination, without credentials: "file changes.jsonl".
 	String() string
 }
 
-// Patient is a sink that may need long for one Send, as its user allows it to.
-type Patient interface {
+// SlowSink is a sink whose user allows a Send to take long.
+type SlowSink interface {
 	Sink
-	// Patience is how long one Send may take at least; always the same.
-	Patience() time.Duration
+	// MinSendTimeout returns the time that every Send must be given. It never changes.
+	MinSendTimeout() time.Duration
 }
 
-// Shower is a sink that may use Message.Text. Others get messages without it.
-type Shower interface {
+// TextSink is a sink that may use Message.Text. Other sinks get messages without it.
+type TextSink interface {
 	Sink
-	// Shows reports whether it does; always the same.
-	Shows() bool
+	// UsesText reports whether the sink uses it. It never changes.
+	UsesText() bool
 }
 
-// Narrator is a sink that may use Message.Story. Others get messages without it.
-type Narrator interface {
+// StorySink is a sink that may use Message.Story. Other sinks get messages without it.
+type StorySink interface {
 	Sink
-	// Narrates reports whether it does; always the same.
-	Narrates() bool
+	// UsesStory reports whether the sink uses it. It never changes.
+	UsesStory() bool
 }
 
-// Message is one change on its way.
+// Message is one change to be sent.
 type Message struct {
-	// ID is the event's: equal for the same change, however often it is sent.
+	// ID is the event's id: the same each time the change is sent.
 	ID string
-	// Key is equal for messages of the same object. A gap has the path of its collection.
+	// Key is the same for all messages of one object. A gap has the path of its collection.
 	Key string
-	// Again says that somebody asked for the message to be sent once more: a sink that knows what it has sent does
-	// not leave it out.
+	// Again is set if a user asked to send the message once more: a sink that drops repeats must not drop it.
 	Again bool
-	// Body is the event's JSON, on one line, without its end.
+	// Body is the event as JSON, on one line without a line end. Body is the event's JSON, on one line, without its
+	// end.
 	Body []byte
-	// Event is what Body says.
+	// Event is the decoded Body.
 	Event *event.Event
-	// Text writes the change for people, its line ends included. Nil where nobody can, or the sink is no Shower.
+	// Text writes the change for people, including line ends. It is nil if there is no such text, or if the sink is
+	// not a TextSink.
 	Text func(w io.Writer) error
-	// Story adds the change to the story of its object so far, nil if there is none. If that was told, a new one
-	// begins where it ended. It returns nil where there is nothing to follow, such as for an object that is gone. Nil
-	// where nobody has words, or the sink is no Narrator.
-	Story func(so Story, told bool) Story
+	// Story adds the change to the story of its object, which is nil at first. If the story was already sent, Story
+	// starts a new one where that ended. It returns nil if there is nothing to follow, for example after a deletion.
+	// Story itself is nil if changes are not described in words, or if the sink is not a StorySink.
+	Story func(story Story, sent bool) Story
 }
 
-// Story is what the changes of one object come to. It never changes, and may be kept: it is bounded.
+// Story sums up the changes of one object. It is immutable and bounded, so a sink may keep it.
 type Story interface {
-	// Text says it in a few words, as `tattler watch` does; empty where the changed fields say it better.
+	// Text sums up the story in a few words, as `tattler watch` does. It is empty if the changed fields say it
+	// better.
 	Text() string
-	// Severity judges what became of the object: also a rollout that is done is a recovery.
+	// Severity rates the story's outcome. A finished rollout counts as a recovery.
 	Severity() event.Severity
-	// Moving reports whether the object is on its way to another state: then what follows continues this story.
+	// Moving reports whether the object is still changing state; then later changes continue this story.
 	Moving() bool
 }
+
+// PermanentError means that the receiver will never take a message.
 
 // PermanentError says that the receiver will never take a message.
 type PermanentError struct{ Err error }
@@ -99,11 +103,10 @@ func (e *PermanentError) Error() string { return e.Err.Error() }
 
 func (e *PermanentError) Unwrap() error { return e.Err }
 
-// TooLargeError says that the first message that is not acknowledged is longer than the receiver takes. The
-// message is cut to the limit and sent again; where nothing can be cut any more, the error is as a
-// *PermanentError.
+// TooLargeError means that the first unacknowledged message is longer than the receiver takes. The pump cuts the
+// message to the limit and sends it again. If nothing can be cut, the error counts as a *PermanentError.
 type TooLargeError struct {
-	// Limit is how many bytes Body may have; 0 where the receiver did not say.
+	// Limit is the maximum length of Body in bytes, or 0 if the receiver did not name one.
 	Limit int
 	Err   error
 }
@@ -112,7 +115,7 @@ func (e *TooLargeError) Error() string { return e.Err.Error() }
 
 func (e *TooLargeError) Unwrap() error { return e.Err }
 
-// RetryAfterError is a passing error of a receiver that says when it wants to be asked again.
+// RetryAfterError is a temporary error; the receiver asked for a wait before the next attempt.
 type RetryAfterError struct {
 	After time.Duration
 	Err   error

@@ -8,11 +8,11 @@ import (
 	"os"
 )
 
-// TLS says whom to trust and who we are.
+// TLS configures which servers to trust and the client certificate to present.
 type TLS struct {
-	// CA is a file of certificates in PEM that take the place of the system's.
+	// CA is a PEM file of certificates to trust instead of the system's.
 	CA string `yaml:"ca"`
-	// Cert and Key are files in PEM that show who we are. They are read for each connection, so that
+	// Cert and Key are PEM files with the client certificate and its key. They are read for each connection, so that
 	// they can be renewed.
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
@@ -22,18 +22,20 @@ type TLS struct {
 	Insecure bool `yaml:"insecure"`
 }
 
+// Validate returns an error if the options are invalid. It reads no file.
+
 // Validate says what is wrong with the options; it reads no file.
 func (t TLS) Validate() error {
 	switch {
 	case (t.Cert == "") != (t.Key == ""):
 		return errors.New("cert and key belong together")
 	case t.Insecure && (t.CA != "" || t.ServerName != ""):
-		return errors.New("insecure trusts any certificate; ca and serverName would not be looked at")
+		return errors.New("insecure trusts any certificate, so ca and serverName would have no effect")
 	}
 	return nil
 }
 
-// Client reads the files, and makes of the options what a client needs.
+// Client reads the files and returns the client's TLS configuration.
 func (t TLS) Client() (*tls.Config, error) {
 	c := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: t.ServerName, InsecureSkipVerify: t.Insecure}
 	if t.CA != "" {
@@ -43,7 +45,7 @@ func (t TLS) Client() (*tls.Config, error) {
 		}
 		c.RootCAs = x509.NewCertPool()
 		if !c.RootCAs.AppendCertsFromPEM(pem) {
-			return nil, fmt.Errorf("ca: %s holds no certificate in PEM", t.CA)
+			return nil, fmt.Errorf("ca: %s contains no PEM certificate", t.CA)
 		}
 	}
 	if t.Cert != "" {

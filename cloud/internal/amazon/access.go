@@ -1,5 +1,5 @@
-// Package amazon is what the sinks for Amazon's SNS and SQS share: the way in, batches, attributes, and what
-// errors mean.
+// Package amazon is shared by the sinks for Amazon SNS and SQS: access, batches, attributes, and the classification
+// of errors.
 package amazon
 
 import (
@@ -25,34 +25,34 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Access says which AWS is meant, and as whom. Credentials come from where every program with Amazon's SDK
-// takes them: AWS_ACCESS_KEY_ID and its like, the files in ~/.aws, a service account's web identity, the
-// container or the machine.
+// Access selects an AWS region and account. Credentials come from where every program with Amazon's SDK takes them:
+// AWS_ACCESS_KEY_ID and related variables, the files in ~/.aws, a service account's web identity, the container or
+// the machine.
 type Access struct {
 	// Region is the AWS region, such as eu-west-1 (the address's; else AWS_REGION, or the profile's).
 	Region string `yaml:"region"`
-	// Profile is one of the files in ~/.aws (AWS_PROFILE, or default).
+	// Profile is a profile in ~/.aws (AWS_PROFILE, or default).
 	Profile string `yaml:"profile"`
 	// RoleARN is a role to assume with the credentials that were found (none).
 	RoleARN string `yaml:"roleARN"`
-	// ExternalID is what the role's trust policy may ask for (none).
+	// ExternalID is the external id that the role's trust policy may require (none).
 	ExternalID string `yaml:"externalID"`
-	// Endpoint is the URL of the server to ask instead of Amazon's public one, such as a VPC endpoint or an
-	// emulator (none).
+	// Endpoint is the URL of a server to use instead of Amazon's public one, such as a VPC endpoint or an emulator
+	// (none).
 	Endpoint string `yaml:"endpoint"`
 }
 
 var regionName = regexp.MustCompile(`^[a-z]{2,}(-[a-z0-9]+)+$`)
 
-// Validate says what is wrong with the options; it looks for no credentials.
+// Validate returns an error if the options are invalid. It looks up no credentials.
 func (a Access) Validate() error {
 	switch {
 	case a.Region != "" && !regionName.MatchString(a.Region):
-		return fmt.Errorf("region: %q is no region, such as eu-west-1", a.Region)
+		return fmt.Errorf("region: %q is not a region, such as eu-west-1", a.Region)
 	case a.RoleARN != "" && !strings.HasPrefix(a.RoleARN, "arn:"):
 		return fmt.Errorf("roleARN: %q is not the ARN of a role", a.RoleARN)
 	case a.RoleARN == "" && a.ExternalID != "":
-		return errors.New("externalID: belongs to a roleARN")
+		return errors.New("externalID: has no effect without a roleARN")
 	}
 	if a.Endpoint != "" {
 		u, err := url.Parse(a.Endpoint)
@@ -63,37 +63,37 @@ func (a Access) Validate() error {
 	return nil
 }
 
-// FromQuery takes keys of an address's query. It fails where there is one that is not ours, or twice; no value
-// is in the error.
+// FromQuery sets the options of an address's query. It returns an error for an unknown or repeated key; no error
+// contains a value.
 func (a *Access) FromQuery(query url.Values) error {
 	fields := map[string]*string{"endpoint": &a.Endpoint, "profile": &a.Profile, "region": &a.Region, "roleARN": &a.RoleARN}
 	for key, values := range query {
 		field := fields[key]
 		if field == nil || len(values) != 1 {
-			return fmt.Errorf("%q in the query: there may be one each of endpoint, profile, region and roleARN", key)
+			return fmt.Errorf("%q in the query: known are endpoint, profile, region and roleARN, each at most once", key)
 		}
 		*field = values[0]
 	}
 	return nil
 }
 
-// Client is the way in to AWS.
+// Client is a configured client for AWS.
 type Client struct {
 	Config aws.Config
-	// HTTP has the connections, for Close.
-	HTTP *http.Client
-	seen *seen
+	// HTTP holds the connections, so that Close can close them.
+	HTTP        *http.Client
+	credentials *recordedCredentials
 }
 
-// NewClient reads files and the environment, and talks to nobody. The SDK does not try again: the pump
-// does. The agent is what we call ourselves, such as tattler/v1.2.3.
+// NewClient returns a client. It reads files and the environment, and does not connect. The SDK does not retry: the
+// pump does. The agent is part of the User-Agent, such as tattler/v1.2.3.
 func NewClient(agent string, a Access, region string, t sink.TLS, timeout time.Duration) (*Client, error) {
 	name, version, _ := strings.Cut(agent, "/")
 	secure, err := t.Client()
 	if err != nil {
 		return nil, fmt.Errorf("tls: %w", err)
 	}
-	// The SDK's own client, because it knows what AWS_CA_BUNDLE is for.
+	// The SDK's client, because it supports AWS_CA_BUNDLE.
 	client := awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) {
 		tr.DialContext = (&net.Dialer{Timeout: timeout, KeepAlive: 30 * time.Second}).DialContext
 		tr.TLSHandshakeTimeout = timeout
@@ -115,14 +115,14 @@ func NewClient(agent string, a Access, region string, t sink.TLS, timeout time.D
 	}
 	cfg, err := config.LoadDefaultConfig(context.Background(), options...)
 	if err != nil {
-		return nil, fmt.Errorf("aws: read the configuration of the environment and ~/.aws: %w", err)
+		return nil, fmt.Errorf("aws: read the configuration from the environment and ~/.aws: %w", err)
 	}
 	if cfg.Region == "" {
-		return nil, errors.New("aws: region: neither the address nor AWS_REGION nor the profile has one")
+		return nil, errors.New("aws: region: missing in the address, AWS_REGION and the profile")
 	}
-	c := &Client{HTTP: &http.Client{CheckRedirect: stay}}
+	c := &Client{HTTP: &http.Client{CheckRedirect: noRedirect}}
 	c.HTTP.Transport = client.GetTransport()
-	if with, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok { // with AWS_CA_BUNDLE's certificates
+	if with, ok := cfg.HTTPClient.(*awshttp.BuildableClient); ok { // includes the certificates of AWS_CA_BUNDLE
 		c.HTTP.Transport = with.GetTransport()
 	}
 	cfg.HTTPClient = c.HTTP
@@ -134,23 +134,23 @@ func NewClient(agent string, a Access, region string, t sink.TLS, timeout time.D
 			}
 		}))
 	}
-	c.seen = &seen{inner: cfg.Credentials}
-	cfg.Credentials = c.seen
+	c.credentials = &recordedCredentials{inner: cfg.Credentials}
+	cfg.Credentials = c.credentials
 	c.Config = cfg
 	return c, nil
 }
 
-// stay does not follow a redirect: a signature is for one host.
-func stay(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+// noRedirect does not follow redirects: a signature is valid for one host.
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-// seen remembers the last credentials, so that they can be kept out of errors: an answer about a wrong
-// signature quotes the request with its session token.
-type seen struct {
+// recordedCredentials records the last credentials, so that errors can mask them: the answer to a wrong signature
+// quotes the request with its session token.
+type recordedCredentials struct {
 	inner aws.CredentialsProvider
 	last  atomic.Pointer[aws.Credentials]
 }
 
-func (s *seen) Retrieve(ctx context.Context) (aws.Credentials, error) {
+func (s *recordedCredentials) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c, err := s.inner.Retrieve(ctx)
 	if err == nil {
 		s.last.Store(&c)
@@ -158,10 +158,10 @@ func (s *seen) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return c, err
 }
 
-func (s *seen) blot() *sink.Blot {
-	b := &sink.Blot{}
+func (s *recordedCredentials) mask() *sink.Mask {
+	b := &sink.Mask{}
 	if c := s.last.Load(); c != nil {
-		b.Add(sink.LeastPassword, c.SecretAccessKey, c.SessionToken)
+		b.Add(sink.MinSecret, c.SecretAccessKey, c.SessionToken)
 	}
 	return b
 }

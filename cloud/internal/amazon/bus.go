@@ -13,27 +13,27 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// What AWS bounds.
+// Limits of AWS.
 const (
 	batchEntries  = 10
 	maxGroup      = 128
-	defaultLimit  = 256 << 10 // what every queue and topic takes, attributes included
-	highestLimit  = 1 << 20   // what one may be made to take
-	lowestLimit   = 8 << 10   // less would cut what is short
+	defaultLimit  = 256 << 10 // every queue and topic accepts it, attributes included
+	highestLimit  = 1 << 20   // the maximum that can be configured
+	lowestLimit   = 8 << 10   // a lower limit would cut short events
 	attributeType = "String"
 )
 
-// Entry is a message as both services take it.
+// Entry is a message in the form that both services take.
 type Entry struct {
-	// ID is unlike that of the others in a request.
+	// ID is unique in a request.
 	ID         string
 	Body       string
 	Attributes map[string]string
-	// Group and Dedup are empty but for FIFO.
+	// Group and Dedup are used only for FIFO.
 	Group, Dedup string
 }
 
-// Failed is what the answer says of an entry that was not taken.
+// Failed is the answer for an entry that was not accepted.
 type Failed struct {
 	ID, Code, Text string
 	Sender         bool
@@ -42,25 +42,25 @@ type Failed struct {
 // Bus sends batches to a queue or a topic.
 type Bus struct {
 	Client *Client
-	// Place is the queue or topic in errors; Right what IAM must allow.
+	// Place is the queue or topic, for errors. Right is the IAM permission that the sink needs.
 	Place, Right string
 	FIFO         bool
-	// Limit is how long a message may be with its attributes, and a request with all of its messages.
+	// Limit bounds a message with its attributes, and a request with all its messages.
 	Limit   int
 	Timeout time.Duration
-	// Put sends one request, and returns the ids that were taken, and those that were not.
+	// Put sends one request. It returns the ids of the accepted entries, and the entries that failed.
 	Put func(ctx context.Context, entries []Entry) (taken []string, failed []Failed, err error)
 
 	closed atomic.Bool
 }
 
-// Close closes idle connections; no other is there after Send.
+// Close closes idle connections. After Send there are no others.
 func (b *Bus) Close() {
 	b.closed.Store(true)
 	b.Client.HTTP.CloseIdleConnections()
 }
 
-// Send is that of sink.Sink.
+// Send implements sink.Sink.
 func (b *Bus) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if b.closed.Load() {
 		return 0, fmt.Errorf("%s: the sink is closed", b.what())
@@ -82,8 +82,8 @@ func (b *Bus) Send(ctx context.Context, ms []sink.Message) (acked int, err error
 	return acked, nil
 }
 
-// batch makes a request of the first messages. One of FIFO ends before a second message of an object: of
-// two in a request the service may take the second and refuse the first.
+// batch makes a request of the first messages. For FIFO, a request contains one message per object: the service could
+// refuse the first of two and accept the second.
 func (b *Bus) batch(ms []sink.Message) ([]Entry, error) {
 	var entries []Entry
 	size := 0
@@ -93,7 +93,7 @@ func (b *Bus) batch(ms []sink.Message) ([]Entry, error) {
 		length := len(e.Body) + overhead(e)
 		if length > b.Limit && i == 0 {
 			return nil, &sink.TooLargeError{Limit: b.Limit - overhead(e), Err: fmt.Errorf(
-				"%s: %d bytes with its attributes, and the limit is %d", b.what(), length, b.Limit)}
+				"%s: %d bytes with its attributes, which exceeds the limit of %d", b.what(), length, b.Limit)}
 		}
 		if size+length > b.Limit || b.FIFO && keys[m.Key] {
 			break
@@ -113,18 +113,18 @@ func (b *Bus) entry(id string, m sink.Message) Entry {
 	return e
 }
 
-// put sends a request, and returns how many of the first entries were taken.
+// put sends a request, and returns how many of the first entries were accepted.
 func (b *Bus) put(ctx context.Context, entries []Entry) (int, error) {
-	asking, cancel := context.WithTimeout(ctx, b.Timeout)
+	timed, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
-	taken, failed, err := b.Put(asking, entries)
+	taken, failed, err := b.Put(timed, entries)
 	switch {
-	case err != nil && tooLong(err) && len(entries) > 1: // it counts more than we do
+	case err != nil && tooLong(err) && len(entries) > 1: // AWS counts more than we do
 		return b.put(ctx, entries[:len(entries)/2])
 	case err != nil && tooLong(err):
-		return 0, &sink.TooLargeError{Limit: limitOf(err.Error(), overhead(entries[0])), Err: b.told(err)}
-	case err != nil && ctx.Err() == nil && asking.Err() != nil:
-		return 0, fmt.Errorf("%s: no answer within %s: %w", b.what(), b.Timeout, b.Client.seen.blot().Error(err))
+		return 0, &sink.TooLargeError{Limit: limitOf(err.Error(), overhead(entries[0])), Err: b.described(err)}
+	case err != nil && ctx.Err() == nil && timed.Err() != nil:
+		return 0, fmt.Errorf("%s: no answer within %s: %w", b.what(), b.Timeout, b.Client.credentials.mask().Error(err))
 	case err != nil:
 		return 0, b.failed(err)
 	}
@@ -141,12 +141,12 @@ func (b *Bus) put(ctx context.Context, entries []Entry) (int, error) {
 				return i, b.refused(refusal{f.Code, f.Text, f.Sender}, overhead(e))
 			}
 		}
-		return i, errors.New(b.what() + ": the answer leaves out a message")
+		return i, errors.New(b.what() + ": the answer does not mention a message")
 	}
 	return len(entries), nil
 }
 
-// overhead is what AWS counts besides the body: names, types and values.
+// overhead returns what AWS counts besides the body: the names, types and values of attributes.
 func overhead(e Entry) int {
 	n := 0
 	for name, value := range e.Attributes {
@@ -155,12 +155,11 @@ func overhead(e Entry) int {
 	return n
 }
 
-// allowed is a body without the two characters that JSON has and XML has not: they are written as JSON's
-// escapes, which mean the same.
+// allowed rewrites the two characters that JSON allows and XML does not as JSON escapes with the same meaning.
 func allowed(body []byte) string {
 	body = bytes.ReplaceAll(body, []byte("\ufffe"), []byte(`\ufffe`))
 	return string(bytes.ReplaceAll(body, []byte("\uffff"), []byte(`\uffff`)))
 }
 
-// AttributeType is that of all attributes.
+// AttributeType returns the type of all attributes.
 func AttributeType() *string { t := attributeType; return &t }

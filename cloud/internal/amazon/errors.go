@@ -15,16 +15,16 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// refusal is what was said of one message.
+// refusal is the answer for one refused message.
 type refusal struct {
 	code, text string
 	sender     bool // the message is to blame, not the service
 }
 
-// shorter is how SQS and SNS say that a message is longer than the queue or topic takes.
+// shorter matches the errors of SQS and SNS for a message that is too long.
 var shorter = regexp.MustCompile(`(?i)must be shorter than (\d+) bytes|too long`)
 
-// refused is the error for a message that was refused while others may have been taken.
+// refused returns the error for a refused message; others of its request may have been accepted.
 func (b *Bus) refused(r refusal, overhead int) error {
 	err := b.coded(r.code, r.text)
 	if shorter.MatchString(r.text) || strings.Contains(r.code, "TooLong") {
@@ -36,7 +36,7 @@ func (b *Bus) refused(r refusal, overhead int) error {
 	return err
 }
 
-// limitOf is how long a body may be, where a text says how long all may be; else 0.
+// limitOf returns the maximum length of a body if a text contains the maximum of the whole message; else 0.
 func limitOf(text string, overhead int) int {
 	long := shorter.FindStringSubmatch(text)
 	if long == nil {
@@ -49,8 +49,8 @@ func limitOf(text string, overhead int) int {
 	return max(0, n-overhead)
 }
 
-// permanent tells whether a refusal is about what a message says. Groups and the like are about the queue:
-// each message would be refused.
+// permanent reports whether a refusal is about the content of a message. Errors about message groups and the like are
+// about the queue: every message would get them.
 func permanent(r refusal) bool {
 	if bare(r.code) == "InvalidMessageContents" {
 		return true
@@ -59,32 +59,32 @@ func permanent(r refusal) bool {
 		!strings.Contains(r.text, "MessageDeduplicationId") && !strings.Contains(r.text, "ContentBasedDeduplication")
 }
 
-// failed is the error for a whole request.
+// failed returns the error for a whole request.
 func (b *Bus) failed(err error) error {
-	out := b.told(err)
+	out := b.described(err)
 	if after, ok := retryAfter(err); ok {
 		return &sink.RetryAfterError{After: after, Err: out}
 	}
 	return out
 }
 
-func (b *Bus) told(err error) error {
+func (b *Bus) described(err error) error {
 	var api smithy.APIError
 	if errors.As(err, &api) {
 		return b.coded(api.ErrorCode(), api.ErrorMessage())
 	}
-	blot := b.Client.seen.blot()
+	mask := b.Client.credentials.mask()
 	if s := err.Error(); strings.Contains(s, "get credentials") || strings.Contains(s, "refresh cached credentials") || strings.Contains(s, "get identity") {
-		return fmt.Errorf("%s: no credentials that work: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the pod's role: %w", b.what(), blot.Error(err))
+		return fmt.Errorf("%s: no working credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the pod's role: %w", b.what(), mask.Error(err))
 	}
-	return fmt.Errorf("%s: %w", b.what(), blot.Error(err))
+	return fmt.Errorf("%s: %w", b.what(), mask.Error(err))
 }
 
-// coded is an error that AWS told, and what to do about it.
+// coded returns an error for a code and a text of AWS, with a hint.
 func (b *Bus) coded(code, text string) error {
 	said := code
-	// What AWS says of a wrong signature quotes the whole request.
-	if text = b.Client.seen.blot().Excerpt([]byte(text)); text != "" && !strings.HasPrefix(bare(code), "Signature") {
+	// The text about a wrong signature quotes the whole request.
+	if text = b.Client.credentials.mask().Excerpt([]byte(text)); text != "" && !strings.HasPrefix(bare(code), "Signature") {
 		said += ": " + text
 	}
 	if hint := b.hint(bare(code)); hint != "" {
@@ -95,7 +95,7 @@ func (b *Bus) coded(code, text string) error {
 
 func (b *Bus) what() string { return "send to " + b.Place }
 
-// hint is what to do about a code.
+// hint says what to do about a code.
 func (b *Bus) hint(code string) string {
 	is := func(beginnings ...string) bool {
 		for _, s := range beginnings {
@@ -107,31 +107,31 @@ func (b *Bus) hint(code string) string {
 	}
 	switch {
 	case is("KmsThrottl"):
-		return "it is tried again"
+		return "it will be retried"
 	case is("Kms"):
-		return "let us use its key (kms:GenerateDataKey and kms:Decrypt), and see that the key is enabled"
+		return "grant kms:GenerateDataKey and kms:Decrypt on its key, and check that the key is enabled"
 	case is("AccessDenied", "AuthorizationError", "NotAuthorized"):
-		return "allow " + b.Right + " on it, in the policy of who we are or in its own"
+		return "allow " + b.Right + " on it, in the identity's policy or in the resource's"
 	case is("NonExistentQueue", "QueueDoesNotExist", "NotFound", "ResourceNotFound"):
 		return "create it, or correct its name, account or region"
 	case is("ExpiredToken", "RequestExpired", "RequestTimeTooSkewed"):
-		return "renew the credentials, and see that this machine's clock is right"
+		return "renew the credentials, and check this machine's clock"
 	case is("InvalidClientTokenId", "UnrecognizedClient", "Signature", "IncompleteSignature", "MissingAuthenticationToken", "InvalidAccessKeyId", "AuthFailure", "InvalidSecurity"):
 		return "correct the credentials: AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, the profile, or the role"
 	case is("Throttl", "RequestThrottl", "OverLimit", "TooManyRequests"):
-		return "it is asked for more than its quota; it is tried again"
+		return "the request exceeds the quota; it will be retried"
 	}
 	return ""
 }
 
-// bare is a code without what older protocols put around it: AWS.SimpleQueueService.NonExistentQueue.
+// bare strips the prefixes of older protocols from a code: AWS.SimpleQueueService.NonExistentQueue.
 func bare(code string) string {
 	code = code[strings.LastIndexByte(code, '.')+1:]
 	return code[strings.LastIndexByte(code, '#')+1:]
 }
 
-// retryAfter is how long the service wants to be left alone: x-amz-retry-after in milliseconds, or
-// Retry-After in seconds.
+// retryAfter returns the wait that the service asks for: x-amz-retry-after in milliseconds, or Retry-After in
+// seconds.
 func retryAfter(err error) (time.Duration, bool) {
 	var answer *smithyhttp.ResponseError
 	if !errors.As(err, &answer) || answer.Response == nil || answer.Response.Response == nil {
@@ -149,7 +149,7 @@ func retryAfter(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// tooLong tells whether a whole request was refused for its length.
+// tooLong reports whether a whole request was refused because of its length.
 func tooLong(err error) bool {
 	var api smithy.APIError
 	if errors.As(err, &api) {

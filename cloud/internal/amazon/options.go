@@ -9,13 +9,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Check says what is wrong with the options that both sinks have, naming the key; it talks to nobody.
+// Check validates the options that both sinks share. Its errors name the wrong key.
 func Check(limit sink.Size, timeout time.Duration, a Access, t sink.TLS) error {
 	switch {
 	case limit != 0 && (limit < lowestLimit || limit > highestLimit):
 		return errors.New("limit: from 8Ki to 1Mi")
 	case timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	}
 	if err := a.Validate(); err != nil {
 		return fmt.Errorf("aws: %w", err)
@@ -26,7 +26,7 @@ func Check(limit sink.Size, timeout time.Duration, a Access, t sink.TLS) error {
 	return nil
 }
 
-// Defaults are those of what Check has seen.
+// Defaults replaces zero values by defaults.
 func Defaults(limit sink.Size, timeout time.Duration) (sink.Size, time.Duration) {
 	return cmp.Or(limit, defaultLimit), cmp.Or(timeout, 10*time.Second)
 }

@@ -1,4 +1,4 @@
-// Package binding is what goes beside a body where a bus has attributes: what a subscription can filter by
+// Package binding has the attributes of a message, for buses that support them: subscriptions can filter by them
 // without reading bodies.
 package binding
 
@@ -9,11 +9,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// ContentType is that of a body: a CloudEvent in structured mode.
+// ContentType is the content type of a body: a CloudEvent in structured mode.
 const ContentType = "application/cloudevents+json"
 
-// Attributes are content-type and ce-type, and of the change op, kind and namespace. None is empty, which
-// some buses do not take: what has no namespace has no such attribute.
+// Attributes returns content-type, ce-type, and the change's op, kind and namespace. Some buses reject empty values,
+// so an object without a namespace has no such attribute.
 func Attributes(m sink.Message) map[string]string {
 	a := map[string]string{"content-type": ContentType, "ce-type": m.Event.Type}
 	for name, value := range map[string]string{
@@ -26,8 +26,8 @@ func Attributes(m sink.Message) map[string]string {
 	return a
 }
 
-// Key is a message's key as a bus takes it: at most so many (64 at least) of the characters of ASCII that are
-// printed. Another, such as the path of a collection with a long name, becomes its hash.
+// Key makes a bus's key from a message's key: printable ASCII of at most so many characters (64 or more). Another
+// key, such as the path of a collection with a long name, is replaced by its hash.
 func Key(key string, most int) string {
 	fits := key != "" && len(key) <= most
 	for i := range len(key) {

@@ -1,4 +1,4 @@
-// Package lanes sends the messages of several objects at a time, those of one object in order.
+// Package lanes sends messages of several objects at a time, and keeps the order of each object.
 package lanes
 
 import (
@@ -9,13 +9,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Put sends messages of one key in order, and returns how many of the first were taken; an error exactly
-// where these are not all.
+// Put sends messages of one key in order, and returns how many of the first were accepted. The error is non-nil if
+// and only if these are not all.
 type Put func(ctx context.Context, ms []sink.Message) (acked int, err error)
 
-// Send deals out messages by key, puts at most so many keys at a time, and returns what a sink's Send
-// returns: how many of the first of all were taken, and the error of the next. After an error that passes
-// nothing more is begun; one that is about a message holds up only its key.
+// Send groups messages by key, puts at most parallel keys at a time, and returns the results of a sink's Send: how
+// many of the first messages were accepted, and the error of the next one. A temporary error stops further puts; an
+// error about a message stops only its key.
 func Send(ctx context.Context, ms []sink.Message, parallel int, put Put) (acked int, err error) {
 	s := &sending{ms: ms, errs: make([]error, len(ms)), put: put, lanes: split(ms)}
 	var workers sync.WaitGroup
@@ -34,7 +34,7 @@ func Send(ctx context.Context, ms []sink.Message, parallel int, put Put) (acked 
 	return len(ms), nil
 }
 
-// split returns the indexes of each key's messages, the keys in the order of their first.
+// split returns the indexes of each key's messages. The keys are in order of their first message.
 func split(ms []sink.Message) [][]int {
 	var lanes [][]int
 	lane := map[string]int{}
@@ -56,12 +56,12 @@ type sending struct {
 	put Put
 
 	mu    sync.Mutex
-	lanes [][]int // not begun
-	errs  []error // by index of ms: why it was not taken
-	over  error   // why nothing more is begun
+	lanes [][]int // not started
+	errs  []error // by index of ms: why a message was not accepted
+	over  error   // the temporary error that stops further puts
 }
 
-// next sends one lane; it returns false where there is none left.
+// next sends one lane. It returns false if no lane is left.
 func (s *sending) next(ctx context.Context) bool {
 	s.mu.Lock()
 	if len(s.lanes) == 0 {
@@ -85,14 +85,14 @@ func (s *sending) next(ctx context.Context) bool {
 	for _, at := range lane[min(n, len(lane)):] {
 		s.errs[at] = err
 	}
-	if Passes(err) && s.over == nil {
+	if Temporary(err) && s.over == nil {
 		s.over = err
 	}
 	return true
 }
 
-// Passes tells whether an error is about the receiver, and not about a message.
-func Passes(err error) bool {
+// Temporary reports whether an error is about the receiver, not about a message.
+func Temporary(err error) bool {
 	var permanent *sink.PermanentError
 	var long *sink.TooLargeError
 	return err != nil && !errors.As(err, &permanent) && !errors.As(err, &long)

@@ -33,7 +33,7 @@ func TestSend(t *testing.T) {
 		{"all", "a0 b0 a1 c0 b1", nil, 5, nil, "a0a1 b0b1 c0"},
 		{"nothing", "", nil, 0, nil, ""},
 		{"one is to blame: the other keys go on, its own does not", "a0 b0 a1 c0 b1 a2", map[string]error{"a1": permanent}, 2, permanent, "a0 b0b1 c0"},
-		{"the first of two errors is told", "a0 b0 a1 b1", map[string]error{"a1": permanent, "b0": down}, 1, down, "a0"},
+		{"the first of two errors is returned", "a0 b0 a1 b1", map[string]error{"a1": permanent, "b0": down}, 1, down, "a0"},
 		{"what was not begun has the receiver's error, and not a message's", "a0 b0 c0", map[string]error{"a0": down}, 0, down, ""},
 	} {
 		var mu sync.Mutex
@@ -55,7 +55,7 @@ func TestSend(t *testing.T) {
 			}
 			return len(ms), nil
 		}
-		// One at a time, so that it is known what was not begun.
+		// One lane at a time, so that the messages that are not sent are known.
 		acked, err := Send(t.Context(), messages(tc.ms), 1, put)
 		slices.Sort(sent)
 		if got := strings.Join(sent, " "); acked != tc.acked || !errors.Is(err, tc.err) || got != tc.sent {
@@ -64,7 +64,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestParallel: as many keys at a time as may be, and no more.
+// TestParallel checks that the maximum number of keys is sent concurrently.
 func TestParallel(t *testing.T) {
 	const parallel = 3
 	var mu sync.Mutex
@@ -82,7 +82,7 @@ func TestParallel(t *testing.T) {
 			}
 		}
 		mu.Unlock()
-		<-full // else it would depend on luck
+		<-full // otherwise the result would depend on timing
 		mu.Lock()
 		defer mu.Unlock()
 		now--

@@ -1,4 +1,4 @@
-// Package yamltest is what the tests of the sinks share: options as a file has them, and what errors say and mean.
+// Package yamltest has helpers for the sinks' tests: options in YAML, and checks of errors.
 package yamltest
 
 import (
@@ -12,13 +12,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Hush is a word that stands for a credential in tests: no error shows it.
+// Hush stands for a credential in tests. No error may contain it.
 const Hush = "hush"
 
-// FromEnvironment is what ${env:HUSH} stands for in Load.
+// FromEnvironment is the value of ${env:HUSH} in Load.
 const FromEnvironment = "from the environment"
 
-// Decode reads options.
+// Decode unmarshals options.
 func Decode[O any](t *testing.T, text string) O {
 	t.Helper()
 	var o O
@@ -28,7 +28,7 @@ func Decode[O any](t *testing.T, text string) O {
 	return o
 }
 
-// Check compares an error: want is a part of its text, or empty for none.
+// Check checks an error: want is a part of its text, or empty for no error.
 func Check(t *testing.T, why string, err error, want string) {
 	t.Helper()
 	if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -39,7 +39,7 @@ func Check(t *testing.T, why string, err error, want string) {
 	}
 }
 
-// Kind is what an error means to the pump: permanent, long (sink.TooLargeError), passing, or none.
+// Kind returns how the pump treats an error: permanent, long (sink.TooLargeError), passing, or none.
 func Kind(err error) string {
 	var permanent *sink.PermanentError
 	var long *sink.TooLargeError
@@ -54,7 +54,7 @@ func Kind(err error) string {
 	return "passing"
 }
 
-// Load reads the options of a sink as a file has them, which also checks them.
+// Load loads and validates the options of a sink from YAML.
 func Load[O any, P interface {
 	*O
 	config.Options
@@ -72,5 +72,5 @@ func Load[O any, P interface {
 	if err != nil {
 		t.Fatalf("%v in %s", err, text)
 	}
-	return (*O)(c.Sinks[0].Options.(P)) //nolint:forcetypeassert // the type made them
+	return (*O)(c.Sinks[0].Options.(P)) //nolint:forcetypeassert // New made them
 }

@@ -16,7 +16,7 @@ func TestMain(m *testing.M) {
 	sinktest.Main(m, func(string) (sink.Sink, error) { panic("the suite is beside the sink") })
 }
 
-// TestConsumer: the example of the page is what runs here, and notes each change once.
+// TestConsumer runs the example of the page, which notes each change once.
 func TestConsumer(t *testing.T) {
 	rig.SameAsPage(t, "exec.md", "onchange/main.go")
 	dir := t.TempDir()

@@ -48,7 +48,7 @@ func send(t *testing.T, s *kafka.Sink, ms []sink.Message) {
 	}
 }
 
-// mustPass checks that an error is passing, and says something.
+// mustPass checks that an error is temporary and contains a text.
 func mustPass(t *testing.T, err error, says string) {
 	t.Helper()
 	var permanent *sink.PermanentError
@@ -66,7 +66,7 @@ func idsOf(ms []sink.Message) []string {
 	return out
 }
 
-// TestRecordFake: what a consumer sees, with each compression.
+// TestRecordFake checks what a consumer sees, with each compression.
 func TestRecordFake(t *testing.T) {
 	c := fake(t, nil, kfake.SeedTopics(3, topic))
 	ms := sinktest.Messages(0, 3)
@@ -103,13 +103,14 @@ func TestRecordFake(t *testing.T) {
 	}
 }
 
-// TestOrderFake: whatever a broker answers in the middle, no change overtakes one of its object, and all
-// come in the end. Each error comes once or more for one of three partitions.
+// TestOrderFake checks that no change overtakes another of its object, whatever a broker answers in between, and
+// that all
+// arrive. Each error occurs once or more for one of three partitions.
 func TestOrderFake(t *testing.T) {
 	for _, tc := range []struct {
 		err   *kerr.Error
 		count int
-		fails bool // Send does: the client does not try again by itself
+		fails bool // Send fails: the client does not retry
 	}{
 		{kerr.NotLeaderForPartition, 1, false},
 		{kerr.RequestTimedOut, 1, false},
@@ -118,7 +119,7 @@ func TestOrderFake(t *testing.T) {
 		{kerr.TopicAuthorizationFailed, 1, true},
 		{kerr.InvalidProducerEpoch, 1, false},
 		{kerr.PolicyViolation, 1, true},
-		{kerr.InvalidRecord, 1, false}, // one by one they are taken
+		{kerr.InvalidRecord, 1, false}, // accepted one by one
 	} {
 		t.Run(tc.err.Message, func(t *testing.T) {
 			c := fake(t, nil, kfake.SeedTopics(3, topic))
@@ -168,15 +169,16 @@ func TestOrderFake(t *testing.T) {
 	}
 }
 
-// TestTooLongFake: a topic's limit that is less than ours is hit, and only the message that is too long is
-// to blame, whatever else is in its batch.
+// TestTooLongFake checks a topic with a lower limit than ours: only the message that is too long is to blame,
+// whatever
+// else is in its batch.
 func TestTooLongFake(t *testing.T) {
 	c := fake(t, nil)
 	if err := c.CreateTopic(topic, 1, map[string]string{"max.message.bytes": "20000"}); err != nil {
 		t.Fatal(err)
 	}
 	s := newSink(t, c, kafka.Options{Compression: "none"})
-	ms := sinktest.Messages(0, 40) // together they are too long as well
+	ms := sinktest.Messages(0, 40) // too long together, as well
 	whole := ms[30].Body
 	ms[30].Body = fmt.Appendf(nil, `{"id":%q,"x":%q}`, ms[30].ID, strings.Repeat("x", 20_000))
 	n, err := s.Send(t.Context(), ms)
@@ -191,7 +193,7 @@ func TestTooLongFake(t *testing.T) {
 	}
 }
 
-// TestLimitFake: a body as long as our own limit says is taken by a topic with the same limit.
+// TestLimitFake checks that a topic accepts a body at our own limit, if it has the same limit.
 func TestLimitFake(t *testing.T) {
 	c := fake(t, nil)
 	if err := c.CreateTopic(topic, 1, map[string]string{"max.message.bytes": "50000"}); err != nil {
@@ -234,7 +236,7 @@ func TestAutoCreationFake(t *testing.T) {
 	}
 }
 
-// TestSignInFake: each mechanism over TLS where both ends show a certificate, and what is said where it fails.
+// TestSignInFake checks each mechanism over mutual TLS, and the errors if signing in fails.
 func TestSignInFake(t *testing.T) {
 	certs := rig.NewCertificates(t)
 	const user, password = "u", "p4ssword"
@@ -254,7 +256,7 @@ func TestSignInFake(t *testing.T) {
 		want = append(want, idsOf(ms)...)
 		o.SASL.Password = "other-p4ssword"
 		_, err = newSink(t, c, o).Send(t.Context(), ms)
-		mustPass(t, err, "look at tls and sasl") // the fake closes the connection; Kafka says why
+		mustPass(t, err, "check tls and sasl") // the fake closes the connection; Kafka gives a reason
 	}
 	trusting := &tls.Config{
 		MinVersion: tls.VersionTLS12, InsecureSkipVerify: true, //nolint:gosec // a test
@@ -266,7 +268,7 @@ func TestSignInFake(t *testing.T) {
 	}
 }
 
-// TestPaceFake logs how long batches of 100 take: a batch is one request per broker.
+// TestPaceFake logs the time for batches of 100: a batch is one request per broker.
 func TestPaceFake(t *testing.T) {
 	c := fake(t, nil, kfake.SeedTopics(3, topic))
 	s := newSink(t, c, kafka.Options{})

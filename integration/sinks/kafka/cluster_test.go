@@ -15,11 +15,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// gate is before the fake brokers' listeners, and misbehaves on request.
+// gate stands in front of the fake brokers' listeners, and misbehaves on request.
 type gate struct {
 	mu      sync.Mutex
 	b       sinktest.Behaviour
-	changed chan struct{} // closed at the next change of behaviour
+	changed chan struct{} // closed when the behaviour changes
 	conns   map[*gated]bool
 }
 
@@ -40,7 +40,7 @@ func (g *gate) behave(b sinktest.Behaviour) {
 	}
 }
 
-// hold waits as the behaviour asks for. It returns false where nothing may pass any more.
+// hold waits as the behaviour demands. It returns false if nothing may pass.
 func (g *gate) hold() bool {
 	for {
 		g.mu.Lock()
@@ -98,8 +98,8 @@ func (c *gated) Close() error {
 	return c.Conn.Close()
 }
 
-// fake starts a fake cluster that ends with the test. It is kfake, which is by the author of the client:
-// what is shown with it is not shown for Apache Kafka.
+// fake starts a fake cluster that stops at the end of the test. It is kfake, by the author of the client; it proves
+// nothing about Apache Kafka.
 func fake(t *testing.T, g *gate, opts ...kfake.Opt) *kfake.Cluster {
 	t.Helper()
 	opts = append([]kfake.Opt{kfake.NumBrokers(1)}, opts...)
@@ -122,7 +122,7 @@ func fake(t *testing.T, g *gate, opts ...kfake.Opt) *kfake.Cluster {
 	return c
 }
 
-// received are the records of a topic, partition by partition.
+// received returns the records of a topic, partition by partition.
 func received(t *testing.T, c *kfake.Cluster, topic string, config *tls.Config, opts ...kgo.Opt) []*kgo.Record {
 	t.Helper()
 	opts = append(opts, kgo.SeedBrokers(c.ListenAddrs()...), kgo.ConsumeTopics(topic), kgo.FetchMaxWait(100*time.Millisecond))
@@ -155,7 +155,7 @@ func received(t *testing.T, c *kfake.Cluster, topic string, config *tls.Config, 
 	return out
 }
 
-// ids are the ids of records, which must be events.
+// ids returns the ids of records, which must be events.
 func ids(t *testing.T, records []*kgo.Record) []string {
 	t.Helper()
 	var out []string

@@ -16,14 +16,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// consume hands each change in a topic to handle once, however often it was delivered.
+// consume passes each change in a topic to handle once, however often it was delivered.
 func consume(ctx context.Context, brokers []string, topic string, handle func(event.Event) error) error {
 	client, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic))
 	if err != nil {
 		return err
 	}
 	defer client.Close()
-	ids := event.NewDedup(10_000) // where a restart must not forget: a table beside what handle writes
+	ids := event.NewDedup(10_000) // lost on restart: if that matters, store ids with what handle writes
 	for {
 		fetches := client.PollFetches(ctx)
 		if err := fetches.Err(); err != nil {
@@ -54,7 +54,7 @@ func TestConsumerFake(t *testing.T) {
 	enough := errors.New("enough")
 	var got []string
 	err := consume(t.Context(), c.ListenAddrs(), topic, func(e event.Event) error {
-		if len(got) == len(ms) { // what was sent last: the repeats have gone by
+		if len(got) == len(ms) { // the last one was sent after the repeats
 			return enough
 		}
 		got = append(got, e.ID)
@@ -65,7 +65,7 @@ func TestConsumerFake(t *testing.T) {
 	}
 }
 
-// TestDocs: the page shows the code that was run.
+// TestDocs checks that the page shows the code that the tests run.
 func TestDocs(t *testing.T) {
 	rig.SameAsPage(t, "kafka.md", "consumer_test.go")
 }

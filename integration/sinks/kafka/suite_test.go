@@ -32,11 +32,11 @@ func (r *receiver) Received(t *testing.T) []string {
 	return ids(t, received(t, r.cluster, topic, nil))
 }
 
-// TestSuiteFake is the suite on the fake, with one partition, so that the order is total.
+// TestSuiteFake runs the suite against the fake, with one partition, so that the order is total.
 func TestSuiteFake(t *testing.T) {
 	sinktest.Run(t, sinktest.Suite{
 		Type: "*kafka.Sink", Name: "kafka",
-		// A broker that is busy answers late, and names no time; what it refuses for good is another test.
+		// A busy broker answers late and names no wait; permanent refusals have a separate test.
 		Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Refuses},
 		Start: func(t *testing.T) sinktest.Receiver {
 			g := newGate()

@@ -32,7 +32,7 @@ func newSink(t *testing.T, b *broker, o mqtt.Options) *mqtt.Sink {
 	return s
 }
 
-// send sends, and checks how many are acknowledged and what is said of the others, which passes.
+// send sends, and checks the number of acknowledged messages and the text of the error, which must be temporary.
 func send(t *testing.T, s *mqtt.Sink, ms []sink.Message, acked int, want string) {
 	t.Helper()
 	n, err := s.Send(t.Context(), ms)
@@ -51,7 +51,7 @@ func ids(ms []sink.Message) []string {
 	return out
 }
 
-// arrived are the ids of a server's messages.
+// arrived returns the ids of a server's messages.
 func arrived(b *broker) []string {
 	var out []string
 	for _, pk := range b.messages() {
@@ -60,7 +60,7 @@ func arrived(b *broker) []string {
 	return out
 }
 
-// TestMessage: each part of a message, and of how we come.
+// TestMessage checks each part of a message and of the connection.
 func TestMessage(t *testing.T) {
 	b := start(t, &broker{})
 	s := newSink(t, b, mqtt.Options{Topic: "k8s/{{.Data.Resource.Name}}/x", Retain: true, Expiry: time.Hour, ClientID: "tattler-1", User: "u", KeepAlive: 5 * time.Second})
@@ -79,7 +79,7 @@ func TestMessage(t *testing.T) {
 	}
 }
 
-// TestRepeats: MQTT stores what is sent again; its id tells that it is the same.
+// TestRepeats: MQTT stores repeats; their id shows that they are the same.
 func TestRepeats(t *testing.T) {
 	b := start(t, &broker{})
 	s := newSink(t, b, mqtt.Options{})
@@ -91,7 +91,8 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestRefusals: credentials and rights pass, once they are there; no credential is shown.
+// TestRefusals checks that refused credentials and missing rights are temporary, and that no error shows a
+// credential.
 func TestRefusals(t *testing.T) {
 	b := start(t, &broker{user: "tattler", password: "w0rd-of-mine"})
 	ms := sinktest.Messages(0, 3)
@@ -101,22 +102,22 @@ func TestRefusals(t *testing.T) {
 	o := mqtt.Options{User: "tattler", Password: "w0rd-of-mine"}
 	send(t, newSink(t, b, o), ms, 3, "")
 	b.on(func(*server.Client, packets.Packet) error {
-		return packets.Code{Code: 0x97, Reason: "no more of w0rd-of-mine"}
+		return packets.Code{Code: 0x97, Reason: "too much of w0rd-of-mine"}
 	})
-	send(t, newSink(t, b, o), ms, 0, "quota exceeded (0x97): no more of ***")
-	// A server of TLS, and one without: both ends say what they see.
+	send(t, newSink(t, b, o), ms, 0, "quota exceeded (0x97): too much of ***")
+	// TLS on one side only: both sides report what they see.
 	plain := newSink(t, b, mqtt.Options{URL: "mqtts://" + b.address()})
 	send(t, plain, ms, 0, "connect: TLS: ")
 }
 
-// TestAnnouncedSize: the server's limit to the byte; nothing is sent that breaks it.
+// TestAnnouncedSize checks the server's limit to the byte; nothing beyond it is sent.
 func TestAnnouncedSize(t *testing.T) {
 	const limit = 8 << 10
 	b := start(t, &broker{
-		// The server counts a packet without the bytes of its length.
+		// The server counts a packet without the bytes of its length field.
 		configure: func(c *server.Capabilities) { c.MaximumPacketSize = limit - 2 },
 		encode: func(pk packets.Packet) packets.Packet {
-			if pk.FixedHeader.Type == packets.Connack { // the server has the property, and does not set it
+			if pk.FixedHeader.Type == packets.Connack { // the server supports the property, but does not set it
 				pk.Properties.MaximumPacketSize = limit
 			}
 			return pk
@@ -141,7 +142,7 @@ func TestAnnouncedSize(t *testing.T) {
 	}
 }
 
-// TestUnannouncedSize: a server that says how long a message may be only when one was too long.
+// TestUnannouncedSize uses a server that reveals its limit only when a message is too long.
 func TestUnannouncedSize(t *testing.T) {
 	b := &broker{}
 	b.publish = func(cl *server.Client, pk packets.Packet) error {
@@ -174,8 +175,9 @@ func TestUnannouncedSize(t *testing.T) {
 	send(t, s, ms[2:], 3, "")
 }
 
-// TestHangsUp: a server that ends the connection for a long message without a word. It is not cut, as that may
-// have other reasons; people are told what to do.
+// TestHangsUp: a server ends the connection for a long message without a reason. The message is not cut, because
+// there may
+// be other reasons; the error says what to do.
 func TestHangsUp(t *testing.T) {
 	b := start(t, &broker{configure: func(c *server.Capabilities) { c.MaximumPacketSize = 4 << 10 }})
 	s := newSink(t, b, mqtt.Options{})
@@ -185,7 +187,7 @@ func TestHangsUp(t *testing.T) {
 	send(t, s, ms[1:], 1, "")
 }
 
-// TestOneName: two connections of one name end each other, and people are told.
+// TestOneName: two connections with the same client id end each other, and the error says so.
 func TestOneName(t *testing.T) {
 	b := start(t, &broker{})
 	one, two := newSink(t, b, mqtt.Options{ClientID: "tattler"}), newSink(t, b, mqtt.Options{ClientID: "tattler"})
@@ -199,7 +201,7 @@ func TestOneName(t *testing.T) {
 	send(t, one, ms, 1, "")
 }
 
-// TestHangingServer: what says nothing is given up after the time for an answer, and tried anew.
+// TestHangingServer checks that a server that does not answer is given up after the timeout, and tried again.
 func TestHangingServer(t *testing.T) {
 	b := start(t, &broker{})
 	p := rig.NewProxy(t, b.address)

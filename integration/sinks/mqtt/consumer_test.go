@@ -17,8 +17,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// consume hands each change to handle once, as the server sends them, until one fails, the connection is lost
-// or ctx ends. What is not acknowledged by then comes again with the next call.
+// consume passes each change to handle once, as the server sends them, until one fails, the connection is lost or ctx
+// ends. The server sends unacknowledged changes again with the next call.
 func consume(ctx context.Context, conn net.Conn, seen *event.Dedup, handle func(*event.Event) error) error {
 	ctx, end := context.WithCancelCause(ctx)
 	arrived := make(chan *paho.Publish)
@@ -33,13 +33,13 @@ func consume(ctx context.Context, conn net.Conn, seen *event.Dedup, handle func(
 			return true, nil
 		}},
 	})
-	day := uint32(24 * 60 * 60) // so long does the server keep what comes while we are away
+	day := uint32(24 * 60 * 60) // how long the server keeps changes while we are away
 	session, err := client.Connect(ctx, &paho.Connect{ClientID: "audit", KeepAlive: 30, Properties: &paho.ConnectProperties{SessionExpiryInterval: &day}})
 	if err != nil {
 		return err
 	}
 	defer func() { end(nil); _ = client.Disconnect(&paho.Disconnect{}) }()
-	if !session.SessionPresent { // else it has subscribed already
+	if !session.SessionPresent { // otherwise the subscription exists
 		if _, err := client.Subscribe(ctx, &paho.Subscribe{Subscriptions: []paho.SubscribeOptions{{Topic: "tattler/+/+/deleted", QoS: 1}}}); err != nil {
 			return err
 		}
@@ -53,27 +53,28 @@ func consume(ctx context.Context, conn net.Conn, seen *event.Dedup, handle func(
 			if err := json.Unmarshal(m.Payload, &e); err != nil {
 				return err
 			}
-			if !seen.Seen(e.ID) { // a restart forgets: where that does harm, note ids beside what handle writes
+			if !seen.Seen(e.ID) { // seen is lost on restart: if repeats do harm, store ids with what handle writes
 				if err := handle(&e); err != nil {
 					seen.Forget(e.ID)
 					return err
 				}
 			}
-			if err := client.Ack(m); err != nil && !errors.Is(err, paho.ErrPacketNotFound) { // not found: it came twice
+			if err := client.Ack(m); err != nil && !errors.Is(err, paho.ErrPacketNotFound) { // not found: a repeat
 				return err
 			}
 		}
 	}
 }
 
-// TestConsumer: the example of the page is what runs here. It sees each change once, also those that were sent
-// again, and those that came while it was away.
+// TestConsumer runs the example of the page. It sees each change once, including repeats and changes that came
+// while it was
+// away.
 func TestConsumer(t *testing.T) {
 	rig.SameAsPage(t, "mqtt.md", "consumer_test.go")
 	b := start(t, &broker{subscribed: make(chan struct{}, 10)})
 	ms := sinktest.Messages(0, 6)
 	for i := range ms {
-		ms[i].Event.Data.Op = event.Deleted // the topic has it
+		ms[i].Event.Data.Op = event.Deleted // part of the topic
 	}
 	s := newSink(t, b, mqtt.Options{})
 	seen := event.NewDedup(1000)
@@ -96,8 +97,9 @@ func TestConsumer(t *testing.T) {
 	if err == nil || err.Error() != "not now" {
 		t.Fatal(err)
 	}
-	send(t, s, ms, 6, "") // while nobody is there: four repeats, and two more
-	// This server acknowledges before it passes on, and loses what it passes on while a session begins.
+	send(t, s, ms, 6, "") // while no consumer runs: four repeats, and two more
+	// This server acknowledges before it passes messages on, and loses those that it passes on while a session
+	// begins.
 	sinktest.Until(t, func() error {
 		b.mu.Lock()
 		defer b.mu.Unlock()
@@ -112,7 +114,7 @@ func TestConsumer(t *testing.T) {
 		}
 		return nil
 	}, func() {})
-	// This server sends what was not acknowledged within one second again in any order, and not as MQTT wants it.
+	// After one second, this server sends unacknowledged messages again in any order, against the specification.
 	want := ids(ms)
 	slices.Sort(got)
 	slices.Sort(want)

@@ -8,9 +8,10 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 )
 
-// door is a listener that ends its connections by itself, and waits until the server has done with them. Those
-// that mochi has let the server end its clients while others leave, and it can wait for itself for ever then
-// (Clients.GetByListener of v2.7.9 takes a lock for reading twice).
+// door is a listener that ends its connections itself, and waits until the server has finished with them. mochi's own
+// listeners let the server end its clients while others leave; it can then deadlock (Clients.GetByListener of
+// v2.7.9 takes
+// a read lock twice).
 type door struct {
 	net.Listener
 	serving sync.WaitGroup
@@ -44,7 +45,7 @@ func (d *door) Serve(establish listeners.EstablishFn) {
 		} else {
 			d.conns[conn] = true
 			d.serving.Go(func() {
-				_ = establish(d.ID(), conn) // how a connection ends is the tests'
+				_ = establish(d.ID(), conn) // the tests decide how a connection ends
 				d.mu.Lock()
 				defer d.mu.Unlock()
 				delete(d.conns, conn)

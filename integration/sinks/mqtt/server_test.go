@@ -13,25 +13,24 @@ import (
 	"github.com/mochi-mqtt/server/v2/packets"
 )
 
-// broker is a mochi server that is stopped and started again, each time at another port. What has arrived stays
-// known.
+// broker is a mochi server that is stopped and started again, each time on another port. It remembers what arrived.
 type broker struct {
 	server.HookBase
-	user, password string // who may connect; all, where they are empty
+	user, password string // the only allowed credentials; empty: everyone may connect
 	tls            *tls.Config
 	configure      func(c *server.Capabilities)
-	// publish, if set, says what becomes of a message; a packets.Code is its answer.
+	// publish, if set, decides about a message; a packets.Code is the answer.
 	publish func(cl *server.Client, pk packets.Packet) error
-	// encode, if set, changes what is sent.
+	// encode, if set, changes outgoing packets.
 	encode func(pk packets.Packet) packets.Packet
-	// subscribed, if set, is told of each subscription.
+	// subscribed, if set, is called for each subscription.
 	subscribed chan struct{}
 
 	mu       sync.Mutex
 	running  *server.Server // nil while it is down
 	addr     string
 	arrived  []packets.Packet
-	passedOn int // so many messages were given to those who have subscribed
+	passedOn int // how many messages subscribers got
 	connects []packets.Packet
 }
 
@@ -87,21 +86,21 @@ func (b *broker) OnSubscribed(*server.Client, packets.Packet, []byte) {
 	}
 }
 
-// on changes what becomes of messages.
+// on sets how messages are treated.
 func (b *broker) on(publish func(cl *server.Client, pk packets.Packet) error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.publish = publish
 }
 
-// messages are those that arrived.
+// messages returns the messages that arrived.
 func (b *broker) messages() []packets.Packet {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return append([]packets.Packet(nil), b.arrived...)
 }
 
-// address is where it listens, or did.
+// address returns the last listening address.
 func (b *broker) address() string {
 	b.mu.Lock()
 	defer b.mu.Unlock()

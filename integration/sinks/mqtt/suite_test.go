@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { sinktest.Main(m, open) }
 
-// open makes a sink of a file of options.
+// open creates a sink from a file of options.
 func open(target string) (sink.Sink, error) {
 	text, err := os.ReadFile(target)
 	if err != nil {
@@ -54,7 +54,7 @@ func TestSuite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sinktest.Run(t, sinktest.Suite{
 				Type: "*mqtt.Sink", Name: "mqtt",
-				// MQTT has no answer that asks for time.
+				// MQTT has no answer with a wait.
 				Cannot: []sinktest.Behaviour{sinktest.Busy},
 				Start:  func(t *testing.T) sinktest.Receiver { return newReceiver(t, tc.broker(t), tc.options) },
 				Open: func(t *testing.T, r sinktest.Receiver) sink.Sink {
@@ -70,7 +70,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// receiver is a server and the way to it.
+// receiver is a server and a proxy in front of it.
 type receiver struct {
 	t       *testing.T
 	broker  *broker
@@ -109,7 +109,7 @@ func (r *receiver) Behave(b sinktest.Behaviour, id string) {
 	r.proxy.Behave(b)
 }
 
-// property is a user property of a message.
+// property returns a user property of a message.
 func property(pk packets.Packet, key string) string {
 	for _, p := range pk.Properties.User {
 		if p.Key == key {

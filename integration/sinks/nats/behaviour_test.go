@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// newSink makes a sink on a server, that ends with the test.
+// newSink creates a sink for a server; it is closed at the end of the test.
 func newSink(t *testing.T, b *broker, o nats.Options) *nats.Sink {
 	t.Helper()
 	if len(o.Servers) == 0 {
@@ -33,7 +33,7 @@ func newSink(t *testing.T, b *broker, o nats.Options) *nats.Sink {
 	return s
 }
 
-// send sends, and checks that just so many are acknowledged, or that the error says why not, and passes.
+// send sends, and checks the number of acknowledged messages and the text of the error, which must be temporary.
 func send(t *testing.T, s *nats.Sink, ms []sink.Message, acked int, want string) error {
 	t.Helper()
 	n, err := s.Send(t.Context(), ms)
@@ -47,7 +47,7 @@ func send(t *testing.T, s *nats.Sink, ms []sink.Message, acked int, want string)
 	return err
 }
 
-// contents are the ids in a stream, as Nats-Msg-Id has them.
+// contents returns the ids in a stream, from Nats-Msg-Id.
 func contents(t *testing.T, js jetstream.JetStream, stream string) []string {
 	t.Helper()
 	var out []string
@@ -67,7 +67,8 @@ func ids(ms []sink.Message, subject string) []string {
 
 var made = nats.Stream{Name: "CHANGES", Create: true}
 
-// TestRepeats: what comes again is acknowledged and not stored, and two sinks do not meet.
+// TestRepeats checks that a repeat is acknowledged and not stored, and that two sinks do not drop each other's
+// messages.
 func TestRepeats(t *testing.T) {
 	b := newBroker(t, "")
 	js := b.admin(t)
@@ -87,7 +88,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestStreamThatIsNotThere: the error says what to do, and that helps without a restart.
+// TestStreamThatIsNotThere checks that the error says what to do, and that this helps without a restart.
 func TestStreamThatIsNotThere(t *testing.T) {
 	b := newBroker(t, "")
 	js := b.admin(t)
@@ -110,8 +111,8 @@ func TestStreamThatIsNotThere(t *testing.T) {
 	_ = send(t, again, ms, 10, "")
 }
 
-// TestFullStream: a stream that takes nothing for a while costs no message, and no order of an object's; what
-// was on its way of other objects may be stored before what is sent again.
+// TestFullStream checks that a stream that is full for a while costs no message, and keeps the order of each object.
+// Messages of other objects that were in flight may be stored before those that are sent again.
 func TestFullStream(t *testing.T) {
 	b := newBroker(t, "")
 	js := b.admin(t)
@@ -127,20 +128,21 @@ func TestFullStream(t *testing.T) {
 	if len(got) != len(want) {
 		t.Errorf("%v, want %v in some order", got, want)
 	}
-	for i := range want[3:] { // the messages are of three objects in turn
+	for i := range want[3:] { // three objects take turns
 		if before, after := slices.Index(got, want[i]), slices.Index(got, want[i+3]); before < 0 || after < before {
 			t.Errorf("message %d is at %d, and %d of the same object at %d", i, before, i+3, after)
 		}
 	}
 }
 
-// TestNothingOvertakes: of one object, nothing is stored that comes after what failed. The first is too long
-// for the stream, and the others would fit.
+// TestNothingOvertakes checks that no later message of an object is stored if one failed. The first is too long for
+// the
+// stream; the others would fit.
 func TestNothingOvertakes(t *testing.T) {
 	b := newBroker(t, "")
 	js := b.admin(t)
 	rig.Must(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes"}, MaxMsgSize: 4000}))(t)
-	ms := sinktest.Messages(0, 9) // of three objects in turn
+	ms := sinktest.Messages(0, 9) // three objects take turns
 	ms[3].Body = append([]byte(strings.Repeat(" ", 5000)), ms[3].Body...)
 	s := newSink(t, b, nats.Options{Subject: "changes"})
 	n, err := s.Send(t.Context(), ms)
@@ -154,8 +156,9 @@ func TestNothingOvertakes(t *testing.T) {
 	}
 }
 
-// TestTooLarge: the server's limit, headers included, to the byte; nothing is sent that breaks it, as the
-// server would end the connection.
+// TestTooLarge checks the server's limit, headers included, to the byte. Nothing beyond it is sent, because the
+// server
+// would end the connection.
 func TestTooLarge(t *testing.T) {
 	const limit = 8 << 10
 	b := newBroker(t, fmt.Sprintf("max_payload: %d", limit))
@@ -179,7 +182,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestRights: what is missing is said at once, and passes.
+// TestRights checks that missing rights are reported at once, as a temporary error.
 func TestRights(t *testing.T) {
 	b := newBroker(t, `authorization: {users: [
 		{user: admin, password: all}
@@ -200,7 +203,7 @@ func TestRights(t *testing.T) {
 	_ = send(t, with(func(o *nats.Options) { o.Subject, o.Stream = "changes.all", made }), ms, 0, "$JS.API.STREAM.INFO.*")
 }
 
-// TestHangingServer: what says nothing is given up after the time for an answer, and tried anew.
+// TestHangingServer checks that a server that does not answer is given up after the timeout, and tried again.
 func TestHangingServer(t *testing.T) {
 	b := newBroker(t, "")
 	p := rig.NewProxy(t, func() string { return b.addr })

@@ -16,11 +16,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// consume hands each change to handle once, in order, until ctx ends.
+// consume passes each change to handle once, in order, until ctx ends.
 func consume(ctx context.Context, js jetstream.JetStream, handle func(*event.Event) error) error {
 	consumer, err := js.CreateOrUpdateConsumer(ctx, "TATTLER", jetstream.ConsumerConfig{
-		Durable:       "audit",               // the server remembers how far it came
-		FilterSubject: "tattler.*.*.deleted", // of all namespaces and kinds
+		Durable:       "audit",               // the server remembers the position
+		FilterSubject: "tattler.*.*.deleted", // all namespaces and kinds
 		MaxAckPending: 1,                     // no change overtakes one that failed
 	})
 	if err != nil {
@@ -31,7 +31,7 @@ func consume(ctx context.Context, js jetstream.JetStream, handle func(*event.Eve
 		return err
 	}
 	defer context.AfterFunc(ctx, messages.Stop)()
-	ids := event.NewDedup(10_000) // where a restart must not forget: a table beside what handle writes
+	ids := event.NewDedup(10_000) // lost on restart: if that matters, store ids with what handle writes
 	for {
 		m, err := messages.Next()
 		if err != nil {
@@ -43,7 +43,7 @@ func consume(ctx context.Context, js jetstream.JetStream, handle func(*event.Eve
 		}
 		if !ids.Seen(e.ID) && handle(&e) != nil {
 			ids.Forget(e.ID)
-			err = m.NakWithDelay(time.Second) // it comes again
+			err = m.NakWithDelay(time.Second) // it is delivered again
 		} else {
 			err = m.Ack()
 		}
@@ -53,11 +53,11 @@ func consume(ctx context.Context, js jetstream.JetStream, handle func(*event.Eve
 	}
 }
 
-// TestConsumer: the example of the page is what runs here, and sees each change once.
+// TestConsumer runs the example of the page, which sees each change once.
 func TestConsumer(t *testing.T) {
 	rig.SameAsPage(t, "nats.md", "consumer_test.go")
 	b := newBroker(t, "")
-	// A window of so little that repeats are stored, and the consumer has to know them.
+	// The duplicate window is so short that the stream stores repeats, and the consumer must drop them.
 	stream := nats.Stream{Name: "TATTLER", Create: true, Duplicates: 100 * time.Millisecond}
 	ms := sinktest.Messages(0, 6)
 	for i := range ms {
@@ -83,7 +83,7 @@ func TestConsumer(t *testing.T) {
 			return errors.New("not now")
 		}
 		if got = append(got, e.ID); len(got) == len(ms) {
-			rig.Must(js.Publish(t.Context(), "tattler.shop.deployments.deleted", ms[0].Body))(t) // one repeat more, and then the end
+			rig.Must(js.Publish(t.Context(), "tattler.shop.deployments.deleted", ms[0].Body))(t) // a last repeat
 			cancel()
 		}
 		return nil

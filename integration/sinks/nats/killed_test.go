@@ -11,8 +11,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// TestKilledServer kills the server in the middle of its work, again and again: each change is stored once,
-// those of an object in order.
+// TestKilledServer kills the server in the middle of its work, again and again, and checks that each change is stored
+// once, and those of an object in order.
 func TestKilledServer(t *testing.T) {
 	const events, kills = 3000, 6
 	r := newReceiver(t, "", "servers: ['nats://%s']\ntimeout: 5s", nil)
@@ -58,7 +58,7 @@ func TestKilledServer(t *testing.T) {
 	}
 	for n := range events {
 		id, before := sinktest.Event(n).ID, 0
-		if n >= 3 { // of three objects in turn
+		if n >= 3 { // three objects take turns
 			before = place[sinktest.Event(n-3).ID]
 		}
 		if place[id] <= before {

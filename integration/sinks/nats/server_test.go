@@ -17,10 +17,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// envServer is the environment of a process that is a NATS server: its configuration.
+// envServer is the environment variable of a NATS server process: its configuration.
 const envServer = "TATTLER_NATS_TEST_SERVER"
 
-// serve is a NATS server, until its stdin ends or it is killed.
+// serve runs a NATS server until its stdin ends or it is killed.
 func serve(path string) error {
 	o, err := server.ProcessConfigFile(path)
 	if err != nil {
@@ -41,18 +41,18 @@ func serve(path string) error {
 	return err
 }
 
-// broker is a NATS server in a process of its own, which keeps its data when it is killed.
+// broker is a NATS server in a separate process. It keeps its data when it is killed.
 type broker struct {
 	config string // a file
-	addr   string // host:port of the process that runs
+	addr   string // host:port of the running process
 	ws     string
-	// started, if set, is told the address of each process.
+	// started, if set, is called with the address of each process.
 	started func(addr string)
 	cmd     *exec.Cmd
 	stdin   io.Closer
 }
 
-// newBroker runs a server with some lines of configuration more.
+// newBroker runs a server with some extra lines of configuration.
 func newBroker(t *testing.T, more string) *broker {
 	t.Helper()
 	dir := t.TempDir()
@@ -98,7 +98,7 @@ func (b *broker) start(t *testing.T) {
 	}
 }
 
-// kill is kill -9.
+// kill kills the server with SIGKILL.
 func (b *broker) kill(t *testing.T) {
 	t.Helper()
 	if b.cmd == nil {
@@ -107,12 +107,12 @@ func (b *broker) kill(t *testing.T) {
 	if err := b.cmd.Process.Kill(); err != nil {
 		t.Error(err)
 	}
-	_ = b.cmd.Wait() // it says that it was killed
+	_ = b.cmd.Wait() // the error is that it was killed
 	b.stdin.Close()
 	b.cmd = nil
 }
 
-// admin is a connection of the test's own.
+// admin returns the test's own connection.
 func (b *broker) admin(t *testing.T, options ...nats.Option) jetstream.JetStream {
 	t.Helper()
 	nc, err := nats.Connect("nats://"+b.addr, append(options, nats.NoReconnect())...)
@@ -127,7 +127,7 @@ func (b *broker) admin(t *testing.T, options ...nats.Option) jetstream.JetStream
 	return js
 }
 
-// stored are the messages of a stream, by their place in it.
+// stored returns the messages of a stream, in its order.
 func stored(t *testing.T, js jetstream.JetStream, stream string) []*jetstream.RawStreamMsg {
 	t.Helper()
 	s, err := js.Stream(t.Context(), stream)

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) {
 	sinktest.Main(m, open)
 }
 
-// open makes a sink of a file of options.
+// open creates a sink from a file of options.
 func open(target string) (sink.Sink, error) {
 	text, err := os.ReadFile(target)
 	if err != nil {
@@ -58,10 +58,10 @@ func TestSuite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sinktest.Run(t, sinktest.Suite{
 				Type: "*nats.Sink", Name: "nats",
-				// The stream knows the ids of the last minutes: nothing comes twice.
+				// The stream remembers the ids of the last minutes: nothing is stored twice.
 				Once: true,
-				// A server has no way to ask for time, and none to refuse one message for ever: what it says
-				// about a stream is about all messages, but for their size (TestTooLarge).
+				// A server cannot ask for a wait, and cannot refuse a single message for good: its errors about a
+				// stream concern all messages, except for their size (TestTooLarge).
 				Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Refuses},
 				Start: func(t *testing.T) sinktest.Receiver {
 					return newReceiver(t, tc.server, tc.options, tc.admin)
@@ -79,7 +79,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// receiver is a server with a stream, that is killed and started again, and the way to it.
+// receiver is a server with a stream that is killed and started again, and a proxy in front of it.
 type receiver struct {
 	t       *testing.T
 	broker  *broker

@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// TestUsers: each way to say who we are, right and wrong, on a server that asks for it. No error shows the
+// TestUsers checks each kind of credentials, right and wrong, with a server that requires it. No error shows the
 // credential.
 func TestUsers(t *testing.T) {
 	dir := t.TempDir()
@@ -79,7 +79,7 @@ func TestUsers(t *testing.T) {
 // authority signs the account and the user of TestUsers.
 var authority = struct{ operator, account nkeys.KeyPair }{}
 
-// operator is the configuration of a server that trusts an operator, whose only account is in it.
+// operator returns the configuration of a server that trusts an operator with one account.
 func operator(t *testing.T, _ nkeys.KeyPair) string {
 	t.Helper()
 	authority.operator, authority.account = rig.Must(nkeys.CreateOperator())(t), rig.Must(nkeys.CreateAccount())(t)
@@ -98,14 +98,14 @@ func operator(t *testing.T, _ nkeys.KeyPair) string {
 		rig.Must(o.Encode(authority.operator))(t), account(authority.account, true), account(system, false))
 }
 
-// creds is the file of a user of that account.
+// creds returns the credentials file of a user of that account.
 func creds(t *testing.T, key nkeys.KeyPair) []byte {
 	t.Helper()
 	c := jwt.NewUserClaims(rig.Must(key.PublicKey())(t))
 	return rig.Must(jwt.FormatUserConfig(rig.Must(c.Encode(authority.account))(t), rig.Must(key.Seed())(t)))(t)
 }
 
-// TestTLS: whom we trust, and who we are, by TLS and by WebSockets.
+// TestTLS checks trusted and client certificates, over TLS and WebSockets.
 func TestTLS(t *testing.T) {
 	p, elsewhere := rig.NewCertificates(t), rig.NewCertificates(t)
 	tls := fmt.Sprintf("cert_file: %q, key_file: %q", p.Server, p.ServerKey)
@@ -117,7 +117,7 @@ func TestTLS(t *testing.T) {
 		b      *broker
 		server string
 		o      sink.TLS
-		want   string // empty: it works
+		want   string // empty: success
 	}{
 		{"a CA that is not known", open, "tls://" + open.addr, sink.TLS{}, "certificate signed by unknown authority"},
 		{"a CA that is", open, "tls://" + open.addr, sink.TLS{CA: p.CA}, ""},
@@ -144,7 +144,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestServers: one that is there is enough, and without any the error says which was tried.
+// TestServers checks that one running server is enough, and that the error names the one that was tried.
 func TestServers(t *testing.T) {
 	b, gone := newBroker(t, ""), newBroker(t, "")
 	gone.kill(t)

@@ -14,8 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// consume hands each change in logs to handle, once. It can stand in a processor or an exporter of the
-// Collector.
+// consume passes each change in logs to handle, once. It can run in a processor or an exporter of the Collector.
 func consume(_ context.Context, logs plog.Logs, seen *event.Dedup, handle func(event.Event) error) error {
 	for _, resource := range logs.ResourceLogs().All() {
 		for _, scope := range resource.ScopeLogs().All() {
@@ -28,7 +27,7 @@ func consume(_ context.Context, logs plog.Logs, seen *event.Dedup, handle func(e
 				if err := json.Unmarshal(body, &e); err != nil {
 					return err
 				}
-				if seen.Seen(e.ID) { // it has come before: a repeat
+				if seen.Seen(e.ID) { // a repeat
 					continue
 				}
 				if err := handle(e); err != nil {
@@ -45,7 +44,7 @@ func TestConsumer(t *testing.T) {
 	c := newCollector(t, otlp.Options{}, nil, "")
 	c.start()
 	ms := sinktest.Messages(0, 6)
-	for _, part := range [][2]int{{0, 4}, {2, 6}} { // two come again
+	for _, part := range [][2]int{{0, 4}, {2, 6}} { // two are repeated
 		if _, err := send(t, c.o, ms[part[0]:part[1]]); err != nil {
 			t.Fatal(err)
 		}
@@ -68,7 +67,7 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
-// TestDocs: the page shows the code that was run.
+// TestDocs checks that the page shows the code that the tests run.
 func TestDocs(t *testing.T) {
 	rig.SameAsPage(t, "otlp.md", "consumer_test.go")
 }

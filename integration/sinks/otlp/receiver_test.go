@@ -30,13 +30,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// collector is the Collector's receiver, with a consumer of ours behind it.
+// collector is the Collector's receiver with our consumer behind it.
 type collector struct {
 	t        *testing.T
 	o        otlp.Options
 	tls      *configtls.ServerConfig
-	token    string // what the header authorization must be; empty: anything
-	maxBytes int64  // of a request by HTTP; 0: the Collector's default
+	token    string // the required header authorization; empty: none
+	maxBytes int64  // of an HTTP request; 0: the Collector's default
 	address  string
 	receiver receiver.Logs // nil while it is down
 
@@ -45,7 +45,7 @@ type collector struct {
 	logs    []plog.Logs
 	b       sinktest.Behaviour
 	id      string
-	changed chan struct{} // closed at the next change of behaviour
+	changed chan struct{} // closed when the behaviour changes
 }
 
 func newCollector(t *testing.T, o otlp.Options, server *configtls.ServerConfig, token string) *collector {
@@ -108,12 +108,12 @@ func (c *collector) stop() {
 	c.receiver = nil
 }
 
-// Target is what the suite varies.
+// Target returns what the suite varies.
 func (c *collector) Target() string {
 	return strings.Join([]string{string(c.o.Protocol), string(c.o.Body), string(c.o.Compression), c.o.Endpoint}, ",")
 }
 
-// open makes a sink of what Target says.
+// open creates a sink for a Target.
 func open(target string) (sink.Sink, error) {
 	p := strings.Split(target, ",")
 	return otlp.New("tattler/test", otlp.Options{Protocol: otlp.Protocol(p[0]), Body: otlp.Body(p[1]), Compression: otlp.Compression(p[2]), Endpoint: p[3]})
@@ -138,7 +138,7 @@ func (c *collector) Received(*testing.T) []string {
 	return slices.Clone(c.ids)
 }
 
-// consume is what stands behind the receiver.
+// consume is the consumer behind the receiver.
 func (c *collector) consume(ctx context.Context, logs plog.Logs) error {
 	c.mu.Lock()
 	b, refused, changed := c.b, c.id, c.changed
@@ -172,7 +172,7 @@ func (c *collector) consume(ctx context.Context, logs plog.Logs) error {
 	return nil
 }
 
-// records are the records of logs, in their order.
+// records returns the records of logs, in order.
 func records(logs plog.Logs) (out []plog.LogRecord) {
 	for _, r := range logs.ResourceLogs().All() {
 		for _, s := range r.ScopeLogs().All() {
@@ -184,7 +184,7 @@ func records(logs plog.Logs) (out []plog.LogRecord) {
 	return out
 }
 
-// idsOf are the ids of the events in logs. What is no event is an error.
+// idsOf returns the ids of the events in logs. Anything that is not an event is an error.
 func idsOf(logs plog.Logs) (ids []string, err error) {
 	for _, l := range records(logs) {
 		id, ok := l.Attributes().Get("tattler.id")

@@ -52,8 +52,8 @@ func send(t *testing.T, o otlp.Options, ms []sink.Message) (int, error) {
 	return s.Send(t.Context(), ms)
 }
 
-// TestBody: the Collector reads the event as it was written; and the object as its own k8sobjects receiver writes
-// one.
+// TestBody checks that the Collector reads the event unchanged, and the object as its own k8sobjects receiver
+// writes it.
 func TestBody(t *testing.T) {
 	for _, p := range []otlp.Protocol{otlp.GRPC, otlp.HTTP} {
 		c := newCollector(t, otlp.Options{Protocol: p}, nil, "")
@@ -92,8 +92,9 @@ func TestBody(t *testing.T) {
 	}
 }
 
-// TestTooLarge: the Collector's own limits are said as such, so that the change is cut; also by HTTP, where it
-// answers with 400.
+// TestTooLarge checks that the Collector's limits are reported as such, so that the change is cut, even over HTTP,
+// where the
+// answer is 400.
 func TestTooLarge(t *testing.T) {
 	for _, p := range []otlp.Protocol{otlp.GRPC, otlp.HTTP} {
 		c := newCollector(t, otlp.Options{Protocol: p, MaxBatchBytes: 64 << 20}, nil, "")
@@ -106,7 +107,7 @@ func TestTooLarge(t *testing.T) {
 		if n != 1 || !errors.As(err, &long) || p == otlp.GRPC && (long.Limit < 3<<20 || long.Limit > 4<<20) {
 			t.Errorf("%s: %d, %v (%+v)", p, n, err, long)
 		}
-		c.o.MaxBatchBytes = 0 // the default is within what receivers take
+		c.o.MaxBatchBytes = 0 // the default is within the receivers' limits
 		if n, err := send(t, c.o, ms); n != 1 || !errors.As(err, &long) || !strings.Contains(err.Error(), "more than maxBatchBytes") {
 			t.Errorf("%s: %d, %v", p, n, err)
 		}
@@ -114,7 +115,7 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestTLSAndCredentials: who we are, whom we trust, and what an error shows of it.
+// TestTLSAndCredentials checks trusted and client certificates, and that errors show no credential.
 func TestTLSAndCredentials(t *testing.T) {
 	certs := rig.NewCertificates(t)
 	server := &configtls.ServerConfig{Config: configtls.Config{CertFile: certs.Server, KeyFile: certs.ServerKey}, ClientCAFile: certs.CA}

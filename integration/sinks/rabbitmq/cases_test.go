@@ -32,7 +32,7 @@ func newSink(t *testing.T, o rabbitmq.Options) *rabbitmq.Sink {
 
 func (s *server) url() string { return "amqp://guest:guest@" + s.plain }
 
-// mustPass checks that an error is passing, and says something.
+// mustPass checks that an error is temporary and contains a text.
 func mustPass(t *testing.T, err error, says string) {
 	t.Helper()
 	var permanent *sink.PermanentError
@@ -49,7 +49,7 @@ func send(t *testing.T, s *rabbitmq.Sink, ms []sink.Message) {
 	}
 }
 
-// take takes the ids of all that is in a queue.
+// take removes all messages of a queue and returns their ids.
 func take(t *testing.T, ch *amqp.Channel, queue string) []string {
 	t.Helper()
 	var ids []string
@@ -73,7 +73,7 @@ func ids(ms []sink.Message) []string {
 	return out
 }
 
-// message: what a consumer sees besides the body.
+// message checks what a consumer sees besides the body.
 func message(t *testing.T, s *server) {
 	ch, queue := s.queue(t, nil)
 	m := sinktest.Messages(0, 1)
@@ -88,7 +88,7 @@ func message(t *testing.T, s *server) {
 	}
 }
 
-// unroutable: what no queue is bound for waits for one, and nothing of its object overtakes it.
+// unroutable checks that a message without a bound queue waits for one, and that nothing of its object overtakes it.
 func unroutable(t *testing.T, s *server) {
 	ch, queue := s.queue(t, nil)
 	exchange := queue + "-x"
@@ -134,7 +134,7 @@ func unroutable(t *testing.T, s *server) {
 	mustPass(t, err, "no exchange 'not-there'")
 }
 
-// fullQueue: a queue that rejects what is too much gets it later.
+// fullQueue checks that a queue that rejects messages gets them later.
 func fullQueue(t *testing.T, s *server) {
 	ch, queue := s.queue(t, amqp.Table{"x-max-length": 2, "x-overflow": "reject-publish"})
 	out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue})
@@ -148,7 +148,7 @@ func fullQueue(t *testing.T, s *server) {
 	}
 }
 
-// tooLong: the server's limit (100000 here) is learned when it first refuses, and the rest arrives.
+// tooLong checks that the server's limit (100000 here) is learned from its first refusal, and that the rest arrives.
 func tooLong(t *testing.T, s *server) {
 	ch, queue := s.queue(t, nil)
 	out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue})
@@ -169,7 +169,7 @@ func tooLong(t *testing.T, s *server) {
 	}
 }
 
-// rights: what is refused passes, and no error shows the password.
+// rights checks that refused access is temporary, and that no error shows the password.
 func rights(t *testing.T, s *server) {
 	for _, tc := range []struct{ why, url, says string }{
 		{"a wrong password", "amqp://guest:p4ssword@" + s.plain, "look at user, password"},
@@ -183,7 +183,7 @@ func rights(t *testing.T, s *server) {
 	}
 }
 
-// encrypted: by TLS, where both ends show a certificate.
+// encrypted checks mutual TLS.
 func encrypted(t *testing.T, s *server) {
 	ch, queue := s.queue(t, nil)
 	o := rabbitmq.Options{URL: "amqps://guest:guest@" + s.tls, Queue: queue}
@@ -191,7 +191,7 @@ func encrypted(t *testing.T, s *server) {
 	_, err := newSink(t, o).Send(t.Context(), ms)
 	mustPass(t, err, "certificate")
 	o.TLS.CA = s.certs.CA
-	// The server's last word is lost where its reset of the connection comes before it was read.
+	// The server's reason is lost if its reset of the connection arrives before it was read.
 	for range 20 {
 		if _, err = newSink(t, o).Send(t.Context(), ms); err == nil || strings.Contains(err.Error(), "certificate required") {
 			break
@@ -205,8 +205,8 @@ func encrypted(t *testing.T, s *server) {
 	}
 }
 
-// alarm: while memory or disk is short the server takes nothing; then all arrives, at most what it read in the middle
-// twice.
+// alarm checks that the server takes nothing while memory or disk is short, and that everything arrives later; only
+// messages that it was reading may arrive twice.
 func alarm(t *testing.T, s *server) {
 	for _, tc := range []struct {
 		says          string
@@ -243,7 +243,7 @@ func alarm(t *testing.T, s *server) {
 	}
 }
 
-// routingKey: a template decides which queue gets a change.
+// routingKey checks that a template decides which queue gets a change.
 func routingKey(t *testing.T, s *server) {
 	ch, queue := s.queue(t, nil)
 	out := newSink(t, rabbitmq.Options{URL: s.url(), Exchange: "amq.topic", RoutingKey: "k8s.{{.Data.Resource.Kind | lower}}.{{.Data.Resource.Name}}", AllowUnroutable: true})
@@ -257,7 +257,7 @@ func routingKey(t *testing.T, s *server) {
 	}
 }
 
-// pace logs what pipelining brings: 100 messages of 3 objects, and of 100.
+// pace logs the effect of pipelining: 100 messages of 3 objects, and of 100.
 func pace(t *testing.T, s *server) {
 	ch, queue := s.queue(t, nil)
 	out := newSink(t, rabbitmq.Options{URL: s.url(), Queue: queue})

@@ -14,13 +14,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// consume hands each change in a queue to handle once, however often it was delivered.
+// consume passes each change in a queue to handle once, however often it was delivered.
 func consume(ch *amqp.Channel, queue string, handle func(event.Event) error) error {
 	deliveries, err := ch.Consume(queue, "", false, false, false, false, nil)
 	if err != nil {
 		return err
 	}
-	ids := event.NewDedup(10_000) // where a restart must not forget: a table beside what handle writes
+	ids := event.NewDedup(10_000) // lost on restart: if that matters, store ids with what handle writes
 	for d := range deliveries {
 		var e event.Event
 		if err := json.Unmarshal(d.Body, &e); err != nil {
@@ -63,7 +63,7 @@ func consumer(t *testing.T, s *server) {
 	_ = ch
 }
 
-// TestDocs: the page shows the code that was run.
+// TestDocs checks that the page shows the code that the tests run.
 func TestDocs(t *testing.T) {
 	rig.SameAsPage(t, "rabbitmq.md", "consumer_test.go")
 }

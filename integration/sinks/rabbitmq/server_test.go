@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/integration/sinks/rig"
 )
 
-// program is RabbitMQ's own script: the one in the PATH wants to be run by the user rabbitmq.
+// program is RabbitMQ's own script: the one in the PATH must be run by the user rabbitmq.
 const program = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
 // server is a RabbitMQ node of this process.
@@ -32,7 +32,7 @@ type server struct {
 	epmd       *exec.Cmd
 }
 
-// freePort is a port that was free a moment ago.
+// freePort returns a port that was free a moment ago.
 func freePort() (int, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -42,7 +42,7 @@ func freePort() (int, error) {
 	return l.Addr().(*net.TCPAddr).Port, nil
 }
 
-// start runs a node with a name, folder, cookie and epmd of its own, which talks to no other node.
+// start runs a node with its own name, folder, cookie and epmd. It talks to no other node.
 func start(certs rig.Certificates) (*server, error) {
 	if _, err := os.Stat(program); err != nil {
 		return nil, fmt.Errorf("the real RabbitMQ is needed (Debian's rabbitmq-server; `make integration` installs it): %w", err)
@@ -103,8 +103,9 @@ disk_free_limit.absolute = 1MB
 	return s, nil
 }
 
-// startEPMD runs the daemon that finds nodes, in the foreground: else each node and each rabbitmqctl would
-// start one that nobody ends.
+// startEPMD runs the daemon that finds nodes, in the foreground. Otherwise each node and each rabbitmqctl would
+// start one
+// that is never stopped.
 func (s *server) startEPMD(port int) error {
 	s.epmd = exec.Command("epmd", "-port", fmt.Sprint(port), "-address", "127.0.0.1")
 	if err := s.epmd.Start(); err != nil {
@@ -133,7 +134,7 @@ func (s *server) endEPMD() {
 
 func (s *server) env(distribution int) []string {
 	return []string{
-		"HOME=" + s.dir, // the cookie's place
+		"HOME=" + s.dir, // the folder of the cookie
 		fmt.Sprintf("RABBITMQ_NODENAME=tattler-%d@localhost", os.Getpid()),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
 		"RABBITMQ_CONFIG_FILE=" + filepath.Join(s.dir, "rabbitmq.conf"),
@@ -146,7 +147,7 @@ func (s *server) env(distribution int) []string {
 	}
 }
 
-// wait returns when the server takes connections.
+// wait returns when the server accepts connections.
 func (s *server) wait() error {
 	deadline := time.After(2 * time.Minute)
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
@@ -169,16 +170,16 @@ func (s *server) wait() error {
 	}
 }
 
-// end kills all processes of the node: nothing of it is needed any more.
+// end kills all processes of the node.
 func (s *server) end() {
 	_ = syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL)
 	<-s.exited
 	s.endEPMD()
-	// Erlang's helper leaves the group, and ends when it sees its end.
+	// Erlang's helper process leaves the group, and ends when the node does.
 	_ = os.RemoveAll(s.dir)
 }
 
-// connect opens a channel that ends with the test.
+// connect opens a channel that is closed at the end of the test.
 func (s *server) connect(t *testing.T) *amqp.Channel {
 	t.Helper()
 	c, err := amqp.Dial("amqp://guest:guest@" + s.plain)
@@ -193,7 +194,7 @@ func (s *server) connect(t *testing.T) *amqp.Channel {
 	return ch
 }
 
-// queue declares a durable queue that ends with the test.
+// queue declares a durable queue that is deleted at the end of the test.
 func (s *server) queue(t *testing.T, args amqp.Table) (*amqp.Channel, string) {
 	t.Helper()
 	ch := s.connect(t)
@@ -209,7 +210,7 @@ func (s *server) queue(t *testing.T, args amqp.Table) (*amqp.Channel, string) {
 	return ch, name
 }
 
-// ctl runs a command of rabbitmqctl on the node.
+// ctl runs rabbitmqctl on the node.
 func (s *server) ctl(t *testing.T, args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)

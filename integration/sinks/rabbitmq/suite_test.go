@@ -22,7 +22,7 @@ func open(target string) (sink.Sink, error) {
 	return rabbitmq.New("tattler/test", rabbitmq.Options{URL: "amqp://guest:guest@" + address, Queue: queue})
 }
 
-// receiver is a queue, and a proxy before the server.
+// receiver is a queue, and a proxy in front of the server.
 type receiver struct {
 	t     *testing.T
 	proxy *rig.Proxy
@@ -42,7 +42,7 @@ func (r *receiver) Target() string { return r.proxy.Addr() + " " + r.queue }
 
 func (r *receiver) Behave(b sinktest.Behaviour, _ string) { r.proxy.Behave(b) }
 
-// Received takes what is in the queue.
+// Received takes the messages of the queue.
 func (r *receiver) Received(t *testing.T) []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -58,7 +58,7 @@ func (r *receiver) Received(t *testing.T) []string {
 	}
 }
 
-// id is the id of a message, which must be an event.
+// id returns the id of a message, which must be an event.
 func id(t *testing.T, d amqp.Delivery) string {
 	t.Helper()
 	var e struct{ ID string }
@@ -68,7 +68,7 @@ func id(t *testing.T, d amqp.Delivery) string {
 	return e.ID
 }
 
-// TestRabbitMQ starts one server for all tests, as that takes its time.
+// TestRabbitMQ starts one server for all tests, because starting takes long.
 func TestRabbitMQ(t *testing.T) {
 	s, err := start(rig.NewCertificates(t))
 	if err != nil {
@@ -86,8 +86,8 @@ func TestRabbitMQ(t *testing.T) {
 func suite(t *testing.T, s *server) {
 	sinktest.Run(t, sinktest.Suite{
 		Type: "*rabbitmq.Sink", Name: "rabbitmq",
-		// RabbitMQ never says when to come again, and refuses no message for what is in it: one that is too
-		// long is another test.
+		// RabbitMQ never names a wait, and refuses no message because of its content. One that is too long is another
+		// test.
 		Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Refuses},
 		Start:  func(t *testing.T) sinktest.Receiver { return newReceiver(t, s) },
 		Open: func(t *testing.T, r sinktest.Receiver) sink.Sink {

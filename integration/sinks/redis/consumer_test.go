@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// consume hands each change of a stream to handle, once, and returns the place at which to go on.
+// consume passes each change of a stream to handle, once, and returns the position to resume from.
 func consume(ctx context.Context, rdb *client.Client, stream, after string, seen *event.Dedup, handle func(event.Event) error) (string, error) {
 	for {
 		read, err := rdb.XRange(ctx, stream, "("+after, "+").Result() // XRead with Block waits for more
@@ -26,7 +26,7 @@ func consume(ctx context.Context, rdb *client.Client, stream, after string, seen
 			if err := json.Unmarshal([]byte(entry.Values["data"].(string)), &e); err != nil {
 				return after, err
 			}
-			if !seen.Seen(e.ID) { // else it has come before: a repeat
+			if !seen.Seen(e.ID) { // otherwise it is a repeat
 				if err := handle(e); err != nil {
 					seen.Forget(e.ID)
 					return after, err
@@ -40,7 +40,7 @@ func consume(ctx context.Context, rdb *client.Client, stream, after string, seen
 func TestConsumer(t *testing.T) {
 	s := newServer(t)
 	ms := sinktest.Messages(0, 6)
-	for _, part := range [][2]int{{0, 4}, {2, 6}} { // two come again
+	for _, part := range [][2]int{{0, 4}, {2, 6}} { // two are repeated
 		if _, err := send(t, redis.Options{URL: "redis://" + s.addr()}, ms[part[0]:part[1]]); err != nil {
 			t.Fatal(err)
 		}
@@ -58,7 +58,7 @@ func TestConsumer(t *testing.T) {
 	}
 }
 
-// TestDocs: the page shows the code that was run.
+// TestDocs checks that the page shows the code that the tests run.
 func TestDocs(t *testing.T) {
 	rig.SameAsPage(t, "redis.md", "consumer_test.go")
 }

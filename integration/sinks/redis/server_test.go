@@ -15,8 +15,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// server is a redis-server of the test's own: on a free port of loopback, in a folder of the test's, each write
-// on disk before its answer.
+// server is the test's own redis-server: on a free loopback port, in a folder of the test, with each write synced
+// before
+// its answer.
 type server struct {
 	t       *testing.T
 	dir     string
@@ -72,7 +73,7 @@ func (s *server) start() {
 		s.t.Fatal(err)
 	}
 	sinktest.Until(s.t, func() error {
-		conn, err := net.Dial("tcp", s.addr()) // the client would go on trying in a goroutine of its own
+		conn, err := net.Dial("tcp", s.addr()) // the client would keep trying in a goroutine
 		if err == nil {
 			conn.Close()
 			err = s.admin.Ping(context.Background()).Err()
@@ -84,17 +85,17 @@ func (s *server) start() {
 	})
 }
 
-// kill is kill -9.
+// kill kills the server with SIGKILL.
 func (s *server) kill() {
 	if s.cmd == nil {
 		return
 	}
 	_ = s.cmd.Process.Kill() // it may have ended
-	_ = s.cmd.Wait()         // it says that it was killed
+	_ = s.cmd.Wait()         // the error is that it was killed
 	s.cmd = nil
 }
 
-// do has the server carry out a command.
+// do executes a command on the server.
 func (s *server) do(command string) {
 	s.t.Helper()
 	var args []any
@@ -106,7 +107,7 @@ func (s *server) do(command string) {
 	}
 }
 
-// entries are those of a stream.
+// entries returns the entries of a stream.
 func (s *server) entries(stream string) []client.XMessage {
 	s.t.Helper()
 	out, err := s.admin.XRange(context.Background(), stream, "-", "+").Result()

@@ -21,7 +21,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	logging.Disable() // of the tests' own clients, while they wait for a server
+	logging.Disable() // the tests' own clients log while they wait for a server
 	sinktest.Main(m, open)
 }
 
@@ -32,7 +32,7 @@ func open(target string) (sink.Sink, error) {
 func TestSuite(t *testing.T) {
 	sinktest.Run(t, sinktest.Suite{
 		Type: "*redis.Sink", Name: "redis",
-		// A server has no way to ask for time, and refuses no entry for what is in it.
+		// A server cannot ask for a wait, and refuses no entry because of its content.
 		Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Refuses},
 		Start: func(t *testing.T) sinktest.Receiver {
 			s := newServer(t)
@@ -49,7 +49,7 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// receiver is a server that is killed and started again, and the way to it.
+// receiver is a server that is killed and started again, and a proxy in front of it.
 type receiver struct {
 	server *server
 	proxy  *rig.Proxy
@@ -93,7 +93,8 @@ func send(t *testing.T, o redis.Options, ms []sink.Message) (int, error) {
 	return s.Send(t.Context(), ms)
 }
 
-// TestRefusals: whatever the server refuses passes, nothing of the batch is there, and the error says what to do.
+// TestRefusals checks that every refusal is temporary and adds nothing of the batch, and that the error says what
+// to do.
 func TestRefusals(t *testing.T) {
 	const secret = "hunter2-and-more"
 	for _, tc := range []struct{ why, before, user, want string }{
@@ -113,7 +114,7 @@ func TestRefusals(t *testing.T) {
 		if tc.before == "" {
 			url += "/99"
 		}
-		conn := s.admin.Conn() // it stays who it is
+		conn := s.admin.Conn() // stays logged in
 		if tc.before != "" {
 			var args []any
 			for _, word := range strings.Fields(tc.before) {
@@ -136,7 +137,7 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestTransaction: of a batch whose middle is refused, nothing is there: what comes later did not overtake.
+// TestTransaction checks that nothing of a batch is added if its middle is refused, so nothing overtakes.
 func TestTransaction(t *testing.T) {
 	s := newServer(t)
 	s.do("acl setuser t on >w0rd ~a:web-0 ~a:web-2 +@all")
@@ -167,8 +168,9 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// TestWrongType: of a batch with an entry that fails as it is executed, what is before that is acknowledged, so
-// that it does not come again each time that the entry is tried.
+// TestWrongType checks a batch with an entry that fails during execution: the entries before it are acknowledged,
+// so that
+// they are not repeated with each attempt.
 func TestWrongType(t *testing.T) {
 	s := newServer(t)
 	s.do("set a:web-1 x")
@@ -184,7 +186,7 @@ func TestWrongType(t *testing.T) {
 	}
 }
 
-// TestRepeats: what is sent again is another entry, with the same id field.
+// TestRepeats checks that a repeat is another entry with the same id field.
 func TestRepeats(t *testing.T) {
 	s := newServer(t)
 	for range 2 {
@@ -198,7 +200,7 @@ func TestRepeats(t *testing.T) {
 	}
 }
 
-// TestMaxLen: a stream is cut, about.
+// TestMaxLen checks that a stream is trimmed approximately.
 func TestMaxLen(t *testing.T) {
 	s := newServer(t)
 	for n := range 10 {
@@ -211,7 +213,8 @@ func TestMaxLen(t *testing.T) {
 	}
 }
 
-// TestTooLarge: the server's limit is asked for, so that nothing that it would hang up on is sent.
+// TestTooLarge checks that the sink asks for the server's limit, so that it sends nothing on which the server would
+// hang up.
 func TestTooLarge(t *testing.T) {
 	s := newServer(t, "--proto-max-bulk-len", "1mb")
 	ms := sinktest.Messages(0, 3)
@@ -231,12 +234,11 @@ func TestTooLarge(t *testing.T) {
 	}
 }
 
-// TestReplicas: a batch counts once a replica has it.
-// TestFailover: a server that has become a replica answers, and keeps its connections. The sink asks again who has
-// the name.
+// TestFailover: a server that has become a replica answers, and keeps its connections. The sink resolves the name
+// again.
 func TestFailover(t *testing.T) {
 	old, next := newServer(t), newServer(t)
-	var master atomic.Pointer[server] // the proxy asks in goroutines of its own
+	var master atomic.Pointer[server] // the proxy reads it from its own goroutines
 	master.Store(old)
 	proxy := rig.NewProxy(t, func() string { return master.Load().addr() })
 	s := rig.Must(redis.New("tattler/test", redis.Options{URL: "redis://" + proxy.Addr()}))(t)
@@ -258,6 +260,7 @@ func TestFailover(t *testing.T) {
 	}
 }
 
+// TestReplicas checks that a batch counts only when a replica has it.
 func TestReplicas(t *testing.T) {
 	master := newServer(t)
 	o := redis.Options{URL: "redis://" + master.addr(), Replicas: 1, Timeout: 1e9}
@@ -275,7 +278,7 @@ func TestReplicas(t *testing.T) {
 	if n, err := send(t, o, sinktest.Messages(0, 2)); n != 2 || err != nil {
 		t.Errorf("with one: %d, %v", n, err)
 	}
-	if got := replica.entries("tattler"); len(got) != 4 { // the first two come again
+	if got := replica.entries("tattler"); len(got) != 4 { // the first two are repeated
 		t.Errorf("the replica has %d entries", len(got))
 	}
 }

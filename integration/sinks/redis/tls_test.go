@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// TestTLSAndCredentials: who we are, whom we trust, and what an error shows of it.
+// TestTLSAndCredentials checks trusted and client certificates, and that errors show no credential.
 func TestTLSAndCredentials(t *testing.T) {
 	const secret = "hunter2-and-more"
 	certs := rig.NewCertificates(t)

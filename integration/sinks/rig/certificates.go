@@ -16,13 +16,14 @@ import (
 	"time"
 )
 
-// Certificates are those of an authority of the test's own, of a server at 127.0.0.1 and of a client, with their
-// keys (PKCS #8). Each is the path of a PEM file that ends with the test; they are valid for an hour.
+// Certificates are the certificates of the test's own authority, of a server at 127.0.0.1 and of a client, with
+// their keys
+// (PKCS #8). Each is the path of a PEM file that is deleted after the test. They are valid for an hour.
 type Certificates struct {
 	CA, Server, ServerKey, Client, ClientKey string
 }
 
-// NewCertificates makes them anew: nobody who trusts others trusts these.
+// NewCertificates creates new certificates, so that clients of other tests do not trust them.
 func NewCertificates(t *testing.T) Certificates {
 	t.Helper()
 	dir := t.TempDir()
@@ -54,7 +55,7 @@ func NewCertificates(t *testing.T) Certificates {
 	return c
 }
 
-// Demanding is the server's configuration, which has clients show a certificate.
+// Demanding returns a server configuration that requires a client certificate.
 func (c Certificates) Demanding(t *testing.T) *tls.Config {
 	t.Helper()
 	roots := x509.NewCertPool()

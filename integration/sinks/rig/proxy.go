@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// pause is before each answer that passes slowly.
+// pause is the delay of each slow answer.
 const pause = 10 * time.Millisecond
 
 // Proxy stands between a sink and a server, and can be down, silent or slow.
@@ -19,13 +19,14 @@ type Proxy struct {
 
 	mu      sync.Mutex
 	b       sinktest.Behaviour
-	changed chan struct{} // closed at the next change of behaviour
+	changed chan struct{} // closed when the behaviour changes
 	conns   map[net.Conn]bool
 	running sync.WaitGroup
 }
 
-// NewProxy listens on a free port of loopback until the test ends. It asks for the server's host:port with each
-// connection, as a server that is started again may have another; where nothing listens there, it hangs up.
+// NewProxy listens on a free loopback port until the test ends. It asks for the server's host:port with each
+// connection,
+// because a restarted server may have another one. If nothing listens there, it hangs up.
 func NewProxy(t *testing.T, to func() string) *Proxy {
 	t.Helper()
 	p := &Proxy{
@@ -34,18 +35,19 @@ func NewProxy(t *testing.T, to func() string) *Proxy {
 	}
 	p.running.Go(p.accept)
 	t.Cleanup(func() {
-		_ = p.listener.Close() // accept sees the end
+		_ = p.listener.Close() // ends accept
 		p.Behave(sinktest.Down)
 		p.running.Wait()
 	})
 	return p
 }
 
-// Addr is the host:port at which it listens.
+// Addr returns the proxy's host:port.
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
-// Behave changes what becomes of bytes. Down cuts all connections and each new one, and drops what was held; Hangs
-// holds both directions until the next change; Slow delays answers. With all else, bytes pass.
+// Behave sets how bytes are treated. Down cuts all current and new connections, and drops held bytes; Hangs holds
+// both
+// directions until the next change; Slow delays answers. With every other behaviour, bytes pass.
 func (p *Proxy) Behave(b sinktest.Behaviour) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -81,7 +83,7 @@ func (p *Proxy) accept() {
 	}
 }
 
-// relay copies one way until either end closes.
+// relay copies one direction until either end closes.
 func (p *Proxy) relay(to, from net.Conn, answers bool) {
 	defer func() {
 		hangUp(from, to)
@@ -105,7 +107,7 @@ func (p *Proxy) relay(to, from net.Conn, answers bool) {
 	}
 }
 
-// wait returns when bytes may pass, and false where they may not any more.
+// wait blocks until bytes may pass. It returns false if the connection is cut.
 func (p *Proxy) wait(answers bool) bool {
 	for {
 		p.mu.Lock()
@@ -125,7 +127,7 @@ func (p *Proxy) wait(answers bool) bool {
 	}
 }
 
-// hangUp closes connections: what was not sent is to be lost, which is all that an error could say.
+// hangUp closes connections. Unsent bytes are meant to be lost, so it ignores errors.
 func hangUp(conns ...net.Conn) {
 	for _, c := range conns {
 		_ = c.Close()

@@ -1,5 +1,6 @@
-// Package rig is what the tests of sinks on their servers share: a way to a server that can be slow, silent or
-// cut, certificates, and the comparison of a page with the code that ran. Servers are each test's own.
+// Package rig is shared by the tests of sinks with real servers: a proxy that can be slow, silent or cut,
+// certificates,
+// and the comparison of a page with the code that ran. Each test has its own server.
 package rig
 
 import (
@@ -9,7 +10,7 @@ import (
 	"testing"
 )
 
-// Must is the value, or the end of the test where there is an error: Must(os.ReadFile(path))(t).
+// Must returns the value, or ends the test if there is an error: Must(os.ReadFile(path))(t).
 func Must[T any](v T, err error) func(*testing.T) T {
 	return func(t *testing.T) T {
 		t.Helper()
@@ -20,9 +21,9 @@ func Must[T any](v T, err error) func(*testing.T) T {
 	}
 }
 
-// SameAsPage fails the test unless the first block of Go of a page of docs/sinks, such as kafka.md, is in a file of
-// the test's package, and ends there where a blank line or the file's end follows: a block that lacks its last lines
-// is another.
+// SameAsPage fails the test unless a file of the test's package contains the first Go block of a page in
+// docs/sinks, such
+// as kafka.md, followed by a blank line or the end of the file. So a block without its last lines does not match.
 func SameAsPage(t *testing.T, page, source string) {
 	t.Helper()
 	text := Must(os.ReadFile(filepath.Join("..", "..", "..", "docs", "sinks", page)))(t)

@@ -13,8 +13,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// TestProxy: what is held while the server is silent comes after that, or is lost with the connection; a new
-// connection works as soon as the proxy does.
+// TestProxy checks that bytes held while the server is silent arrive afterwards, or are lost with the connection,
+// and that
+// new connections work as soon as the proxy does.
 func TestProxy(t *testing.T) {
 	echo := rig.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ended := make(chan struct{})
@@ -29,7 +30,7 @@ func TestProxy(t *testing.T) {
 			if err != nil {
 				return
 			}
-			_, _ = io.Copy(c, c) // until the proxy cuts it
+			_, _ = io.Copy(c, c) // until the proxy cuts the connection
 			c.Close()
 		}
 	}()
@@ -50,7 +51,7 @@ func TestProxy(t *testing.T) {
 		p.Behave(b)
 		say(c)
 		if b == sinktest.Hangs {
-			p.Behave(sinktest.Hangs) // said again, it still hangs
+			p.Behave(sinktest.Hangs) // again: no effect
 			p.Behave(sinktest.Works)
 		}
 		if err := said(c); err != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 )
 
-// idle is what is said where no daemon followed an order.
+// idle completes messages about an order that was executed without a daemon.
 const idle = " once tattler run starts"
 
 // Pause pauses or resumes sinks.
@@ -25,7 +25,7 @@ func Pause(ctx context.Context, o *Options, paused bool) error {
 		}
 		switch {
 		case paused:
-			o.say("%s is paused: what is recorded waits for it", name)
+			o.say("%s is paused: new changes wait in the journal", name)
 		case live:
 			o.say("%s is resumed", name)
 		default:
@@ -46,7 +46,7 @@ func Remove(ctx context.Context, o *Options) error {
 	})
 }
 
-// each gives an order for every name. The first error ends it: what was said before is done.
+// each gives an order for every name. The first error ends it; earlier orders stay in effect.
 func (o *Options) each(ctx context.Context, do func(to control.Orders, live bool, name string) error) error {
 	left := slices.Clone(o.Names)
 	return o.order(ctx, func(to control.Orders, live bool) error {
@@ -60,12 +60,12 @@ func (o *Options) each(ctx context.Context, do func(to control.Orders, live bool
 	})
 }
 
-// Replay delivers again.
+// Replay delivers changes again.
 func Replay(ctx context.Context, o *Options) error {
 	name, from := o.Names[0], control.Place{}
 	switch {
 	case o.All == (o.Since != ""):
-		return capture.Usage("say from where on: --since TIME or --all")
+		return capture.Usage("say where to start: --since TIME or --all")
 	case o.Since != "":
 		at, err := when.Parse(o.Since, o.now())
 		if err != nil {
@@ -84,19 +84,19 @@ func Replay(ctx context.Context, o *Options) error {
 		}
 		switch {
 		case done.Again == 0:
-			o.say("nothing is to be delivered again: %s has got nothing since then; up to %s to deliver", name, report.Count(done.Behind, "change"))
+			o.say("nothing to deliver again: %s has received nothing since then; up to %s to deliver", name, report.Count(done.Behind, "change"))
 		default:
-			o.say("%s gets up to %s again, and up to %d in all%s: quiet ones and what its filter leaves out are not sent",
+			o.say("%s receives up to %s again, and up to %d in all%s; quiet changes, and those that its filter rejects, are not sent",
 				name, report.Count(done.Again, "change"), done.Behind, after)
 		}
 		if done.Paused {
-			o.say("it is paused: tattler sinks resume %s has it go on", name)
+			o.say("it is paused: tattler sinks resume %s continues it", name)
 		}
 		return nil
 	})
 }
 
-// Skip gives up the change that holds a sink up.
+// Skip gives up the change that blocks a sink.
 func Skip(ctx context.Context, o *Options) error {
 	sink, id := o.Names[0], ""
 	if len(o.Names) > 1 {
@@ -108,23 +108,23 @@ func Skip(ctx context.Context, o *Options) error {
 			return err
 		}
 		if live {
-			o.say("%s goes on without change %s (%s), which is a dead letter now; it failed with: %s", sink, done.ID, done.Subject, done.Error)
+			o.say("%s continues without change %s (%s), which is now a dead letter; it failed with: %s", sink, done.ID, done.Subject, done.Error)
 		} else {
-			o.say("change %s (%s) is a dead letter now; %s goes on with the next%s", done.ID, done.Subject, sink, idle)
+			o.say("change %s (%s) is now a dead letter; %s continues with the next one%s", done.ID, done.Subject, sink, idle)
 		}
-		o.say("tattler sinks dead %s %s --replay sends it once more", sink, done.ID)
+		o.say("tattler sinks dead %s %s --replay sends it again", sink, done.ID)
 		return nil
 	})
 }
 
-// Dead shows dead letters, or decides what becomes of them.
+// Dead lists, replays or drops dead letters.
 func Dead(ctx context.Context, o *Options) error {
 	sink, ids := o.Names[0], o.Names[1:]
 	switch {
 	case o.Replay && o.Drop:
 		return capture.Usage("--replay and --drop exclude each other")
 	case o.All && len(ids) > 0:
-		return capture.Usage("say some ids, or --all")
+		return capture.Usage("name some ids, or use --all")
 	case (o.Replay || o.Drop) && !o.All && len(ids) == 0:
 		return capture.Usage("say which dead letters: some ids, or --all")
 	}
@@ -149,7 +149,8 @@ func Dead(ctx context.Context, o *Options) error {
 	return report.Letters(o.IO.Out, letters, o.now(), o.IO.Width())
 }
 
-// letters reads the dead letters of a sink from the journal: all, or those whose ids begin so.
+// letters reads the dead letters of a sink from the journal: all of them, or those whose ids have one of the
+// prefixes.
 func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]sinkadmin.Letter, error) {
 	path, err := o.Past.File(ctx)
 	if err != nil {
@@ -186,7 +187,7 @@ func (o *Options) letters(ctx context.Context, sink string, ids []string) ([]sin
 	return some, nil
 }
 
-// find returns the letter with an id, or the only one whose id begins so.
+// find returns the dead letter with an id, or the only one whose id has the prefix.
 func find(all []sinkadmin.Letter, sink, id string) (found sinkadmin.Letter, err error) {
 	n := 0
 	for _, l := range all {
@@ -199,12 +200,12 @@ func find(all []sinkadmin.Letter, sink, id string) (found sinkadmin.Letter, err 
 	case n == 0 || id == "":
 		return found, fmt.Errorf("sink %s has no dead letter %q", sink, id)
 	case n > 1:
-		return found, capture.Usage("%q is the beginning of the ids of %d dead letters", id, n)
+		return found, capture.Usage("%q is a prefix of the ids of %d dead letters", id, n)
 	}
 	return found, nil
 }
 
-// replayDead sends letters again. Those that the journal does not keep cannot be.
+// replayDead sends dead letters again. It cannot send those whose change is no longer in the journal.
 func (o *Options) replayDead(ctx context.Context, sink string, letters []sinkadmin.Letter) error {
 	var ids []string
 	for _, l := range letters {
@@ -213,26 +214,26 @@ func (o *Options) replayDead(ctx context.Context, sink string, letters []sinkadm
 		}
 	}
 	if lost := len(letters) - len(ids); lost > 0 {
-		o.say("%s cannot be sent: the journal does not keep the change any more (--drop gives it up)", report.Count(int64(lost), "dead letter"))
+		o.say("%s cannot be sent: the journal no longer has the change (--drop gives it up)", report.Count(int64(lost), "dead letter"))
 	}
 	if len(ids) == 0 {
-		o.say("nothing is to be sent")
+		o.say("nothing to send")
 		return nil
 	}
-	// Without a daemon nobody can send: its absence is the error.
+	// Only a daemon can send; without one, this fails.
 	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}
 	done, err := (&control.Client{Journal: path}).ReplayDead(ctx, sink, ids)
 	if err == nil || done.Taken > 0 {
-		o.say("%d of %s taken", done.Taken, report.Count(int64(len(ids)), "dead letter"))
+		o.say("%d of %s accepted", done.Taken, report.Count(int64(len(ids)), "dead letter"))
 	}
 	switch {
 	case err != nil:
 		return err
 	case done.Refused > 0:
-		return fmt.Errorf("%s refused again: tattler sinks dead %s tells why", report.Count(int64(done.Refused), "dead letter"), sink)
+		return fmt.Errorf("%s refused again: tattler sinks dead %s shows why", report.Count(int64(done.Refused), "dead letter"), sink)
 	}
 	return nil
 }

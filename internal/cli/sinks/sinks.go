@@ -1,4 +1,4 @@
-// Package sinks is the verb that shows where changes are delivered to, and steers that.
+// Package sinks is the verb that shows and controls the delivery of changes to sinks.
 package sinks
 
 import (
@@ -22,90 +22,92 @@ import (
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
-// Options are the flags and arguments of the verb and those below it.
+// Options are the flags and arguments of the verb and its subcommands.
 type Options struct {
 	IO     *terminal.IO
 	Past   past.Flags
 	Output string
-	// Names are sinks; of dead the first is one, and the others are ids.
+	// Names are sinks. For dead, the first is a sink and the others are ids.
 	Names []string
 	// Since and All say where a replay begins.
 	Since string
 	All   bool
-	// Replay and Drop say what becomes of dead letters.
+	// Replay and Drop say what to do with dead letters.
 	Replay, Drop bool
-	// Now is the time; nil is time.Now.
+	// Now returns the current time; nil is time.Now.
 	Now func() time.Time
 }
 
-const long = `Show where changes are delivered to, and steer it.
+const long = `Show where changes are delivered, and control the delivery.
 
-Each sink has a place of its own in the journal: what it has not got yet waits
-there, as long as the journal keeps it. BEHIND counts that, with what its filter
-will leave out; LAG is how long the first of it waits; LOST is what the journal
-had to remove before. A change that the receiver refuses for good is a dead
-letter, which is kept apart.
+Each sink has its own position in the journal: changes that it has not received
+yet wait there, as long as the journal keeps them. BEHIND counts them, including
+those that the sink's filter will reject; LAG is how long the first of them has
+waited; LOST is how many the journal had to remove. A change that the receiver
+refuses for good becomes a dead letter, which is kept separately.
 
-Where no daemon runs, the journal is read and written directly. Only a running
-daemon sends dead letters again, and knows which sinks may be forgotten.`
+Without a running daemon, the commands read and write the journal directly. Only
+a running daemon can send dead letters again, and knows which sinks may be
+forgotten.`
 
-const examples = `  tattler sinks                             how far each is
+const examples = `  tattler sinks                             the position of each
   tattler sinks pause hook                  until tattler sinks resume hook
   tattler sinks replay hook --since 10:40   deliver again what came since then
-  tattler sinks skip hook 4f7k2m            give up the change that holds it up
+  tattler sinks skip hook 4f7k2m            give up the change that blocks it
   tattler sinks dead hook                   what the receiver refused, and why
-  tattler sinks dead hook --replay --all    send it once more
-  tattler sinks remove hook                 forget it: it is configured no more`
+  tattler sinks dead hook --replay --all    send it again
+  tattler sinks remove hook                 forget it: it is no longer configured`
 
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {
 	o := &Options{IO: io}
-	cmd := o.command("sinks [COMMAND]", "Show where changes are delivered to, and steer it", func(ctx context.Context) error { return List(ctx, o) })
+	cmd := o.command("sinks [COMMAND]", "Show where changes are delivered, and control it", func(ctx context.Context) error { return List(ctx, o) })
 	cmd.Long, cmd.Example = long, examples
 	cmd.Args = func(cmd *cobra.Command, words []string) error { return unknown(cmd, words) }
 	o.output(cmd)
 
-	pause := o.command("pause NAME...", "Stop delivering; what comes waits in the journal", func(ctx context.Context) error { return Pause(ctx, o, true) })
-	pause.Long = `Stop delivering to sinks, until they are resumed: a restart does not change it.
-What is recorded waits in the journal, as long as that keeps it.`
+	pause := o.command("pause NAME...", "Stop delivering; new changes wait in the journal", func(ctx context.Context) error { return Pause(ctx, o, true) })
+	pause.Long = `Stop delivering to sinks until they are resumed, even over restarts. New changes
+wait in the journal, as long as it keeps them.`
 	resume := o.command("resume NAME...", "Deliver again, from where it stopped", func(ctx context.Context) error { return Pause(ctx, o, false) })
-	resume.Long = `Deliver to sinks again, from where they stopped, also to those that started
-paused by their configuration. One that failed is tried at once.`
+	resume.Long = `Deliver to sinks again, from where they stopped, including sinks whose
+configuration starts them paused. A sink that failed is retried at once.`
 
-	replay := o.command("replay NAME (--since TIME | --all)", "Deliver again what was delivered", func(ctx context.Context) error { return Replay(ctx, o) })
-	replay.Long = `Deliver again what a sink got since a time, and all that follows, in order and
-under the same ids. What it has not got yet is never left out. Times are
+	replay := o.command("replay NAME (--since TIME | --all)", "Deliver changes again", func(ctx context.Context) error { return Replay(ctx, o) })
+	replay.Long = `Deliver again what a sink received since a time, and everything after it, in
+order and under the same ids. Changes that it has not received yet are never left
+out. Times are
 ` + when.Forms + `.`
 	replay.Args = cobra.ExactArgs(1)
-	replay.Flags().StringVar(&o.Since, "since", "", "what was seen from this `time` on")
-	replay.Flags().BoolVar(&o.All, "all", false, "all that the journal keeps")
+	replay.Flags().StringVar(&o.Since, "since", "", "changes observed since this `time`")
+	replay.Flags().BoolVar(&o.All, "all", false, "everything that the journal has")
 	o.Past.Add(replay)
 
-	skip := o.command("skip NAME [ID]", "Give up the change that holds a sink up", func(ctx context.Context) error { return Skip(ctx, o) })
-	skip.Long = `Make a dead letter of the change that a sink fails on, and go on with the next.
-tattler status shows that change. ID is its id, or how that begins: another change is
-not skipped. Without ID, the sink skips the change that holds it up now, and the
-command prints which one that was. tattler sinks dead NAME --replay sends the change
-once more. With retry.giveUp, a sink skips such changes by itself.
+	skip := o.command("skip NAME [ID]", "Give up the change that blocks a sink", func(ctx context.Context) error { return Skip(ctx, o) })
+	skip.Long = `Turn the change that a sink fails on into a dead letter, and continue with the
+next one. tattler status shows that change. ID is its id or a prefix of it: no
+other change is skipped. Without ID, the command skips the change that blocks the
+sink now, and prints its id. tattler sinks dead NAME --replay sends the change
+again. With retry.giveUp, a sink skips such changes by itself.
 
-Where no daemon runs, ID is required, and must be the first change that the sink has
-not got yet.`
+Without a running daemon, ID is required, and must be the first change that the
+sink has not received yet.`
 	skip.Args = cobra.RangeArgs(1, 2)
 	o.Past.Add(skip)
 
 	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, give them up", func(ctx context.Context) error { return Dead(ctx, o) })
-	dead.Long = `Show what a sink did not take, and why; send it once more (--replay), or give it
-up (--drop). ID is the id of a dead letter, or how it begins. What is refused
+	dead.Long = `Show what a sink did not accept, and why; send it again (--replay), or give it up
+(--drop). ID is the id of a dead letter or a prefix of it. A change that is refused
 again stays a dead letter.`
-	dead.Flags().BoolVar(&o.Replay, "replay", false, "send them once more")
+	dead.Flags().BoolVar(&o.Replay, "replay", false, "send them again")
 	dead.Flags().BoolVar(&o.Drop, "drop", false, "give them up")
 	dead.Flags().BoolVar(&o.All, "all", false, "all dead letters of the sink")
 	o.output(dead)
 
-	remove := o.command("remove NAME...", "Forget a sink that is configured no more", func(ctx context.Context) error { return Remove(ctx, o) })
-	remove.Long = `Forget the place and the dead letters of sinks that are configured no more. The
-running daemon does it, since it knows what is configured. Should one be
-configured again, it begins anew.`
+	remove := o.command("remove NAME...", "Forget a sink that is no longer configured", func(ctx context.Context) error { return Remove(ctx, o) })
+	remove.Long = `Forget the position and the dead letters of sinks that are no longer configured.
+Only the running daemon can do it, because it knows the configuration. A sink that
+is configured again starts anew.`
 
 	for _, c := range []*cobra.Command{pause, resume, remove} {
 		o.Past.Add(c)
@@ -114,7 +116,7 @@ configured again, it begins anew.`
 	return cmd
 }
 
-// command makes a command that runs f with its arguments.
+// command returns a command that runs f with its arguments.
 func (o *Options) command(use, short string, f func(context.Context) error) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Args: cobra.MinimumNArgs(1), DisableFlagsInUseLine: true,
@@ -127,14 +129,14 @@ func (o *Options) command(use, short string, f func(context.Context) error) *cob
 	return cmd
 }
 
-// output declares the flags of what prints.
+// output declares the flags of a command that prints.
 func (o *Options) output(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
 	complete.Words(cmd, "output", "text", "json")
 	o.Past.Add(cmd)
 }
 
-// unknown is the error for words that are no command below a command.
+// unknown returns an error for words that are not a subcommand.
 func unknown(cmd *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil
@@ -161,7 +163,7 @@ func (o *Options) say(format string, args ...any) {
 	fmt.Fprintln(o.IO.Out, terminal.Line(fmt.Sprintf(format, args...)))
 }
 
-// order has the daemon follow an order; where none runs, it is followed here. Live tells do which of them.
+// order sends an order to the daemon, or executes it here if none runs: live is false then.
 func (o *Options) order(ctx context.Context, do func(to control.Orders, live bool) error) error {
 	path, err := o.Past.File(ctx)
 	if err != nil {
@@ -179,14 +181,14 @@ func (o *Options) order(ctx context.Context, do func(to control.Orders, live boo
 	var locked *journal.LockedError
 	switch {
 	case errors.As(err, &locked):
-		return fmt.Errorf("%w, which does not answer at %s: it starts or ends, or is of an older version", err, control.SocketPath(path))
+		return fmt.Errorf("%w, which does not answer at %s: it is starting or stopping, or is an older version", err, control.SocketPath(path))
 	case err != nil:
 		return err
 	}
 	return errors.Join(do(d, false), d.Close())
 }
 
-// List shows the sinks: as the daemon sees them, or else as they are in the journal.
+// List shows the sinks as the daemon reports them, or else as they are in the journal.
 func List(ctx context.Context, o *Options) error {
 	if err := o.checkOutput(); err != nil {
 		return err
@@ -209,7 +211,7 @@ func List(ctx context.Context, o *Options) error {
 	return report.Sinks(o.IO.Out, all, o.now(), o.IO.Width())
 }
 
-// list asks the daemon, and where none runs the journal. Sinks that are configured no more come last.
+// list asks the daemon or, if none runs, the journal. Sinks that are no longer configured come last.
 func (o *Options) list(ctx context.Context, path string) ([]control.Sink, error) {
 	s, err := (&control.Client{Journal: path}).Status(ctx)
 	var none *control.NoDaemonError
@@ -228,11 +230,11 @@ func (o *Options) list(ctx context.Context, path string) ([]control.Sink, error)
 	if rerr != nil || err == nil {
 		return append(s.Sinks, left(kept, s.Left)...), rerr
 	}
-	fmt.Fprintf(o.IO.Err, "No daemon records into %s: this is what the journal knows.\n", terminal.Line(path))
+	fmt.Fprintf(o.IO.Err, "No daemon records into %s; this is the journal's state.\n", terminal.Line(path))
 	return kept, nil
 }
 
-// left are those of the names.
+// left returns the sinks with the given names.
 func left(kept []control.Sink, names []string) (all []control.Sink) {
 	for _, s := range kept {
 		for _, name := range names {

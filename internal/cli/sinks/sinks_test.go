@@ -25,8 +25,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var start = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
-// recorded makes a journal of six changes, one a minute from 10:00 on, with a sink "hook" that has got four of
-// them, of which it has refused two, and a paused sink "log". The ids are those of the dead letters.
+// recorded makes a journal of six changes, one a minute from 10:00 on. Sink "hook" has received four of them and
+// refused
+// two; sink "log" is paused. The ids are those of the dead letters.
 func recorded(t *testing.T) (path string, ids []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "journal.db")
@@ -61,8 +62,8 @@ func recorded(t *testing.T) (path string, ids []string) {
 	err = errors.Join(r.Close(), j.SetCursor(t.Context(), "hook", 4), j.Pause(t.Context(), "log", true))
 	for i := range 2 {
 		d := journal.DeadLetter{Sink: "hook", Seq: int64(i + 1), ID: ids[i], Reason: "400 Bad Request", Attempts: 3, At: start}
-		_, buried := j.SetAside(t.Context(), d)
-		err = errors.Join(err, buried)
+		_, asideErr := j.SetAside(t.Context(), d)
+		err = errors.Join(err, asideErr)
 	}
 	if err := errors.Join(err, j.Close()); err != nil {
 		t.Fatal(err)
@@ -70,7 +71,7 @@ func recorded(t *testing.T) (path string, ids []string) {
 	return path, ids
 }
 
-// tattler runs a command line below the verb.
+// tattler runs a command line of the verb.
 func tattler(t *testing.T, path string, args ...string) (out, stderr string, err error) {
 	t.Helper()
 	var o, e bytes.Buffer
@@ -83,7 +84,7 @@ func tattler(t *testing.T, path string, args ...string) (out, stderr string, err
 	return o.String(), e.String(), err
 }
 
-// TestWithoutDaemon follows orders on the journal itself.
+// TestWithoutDaemon executes orders on the journal itself.
 func TestWithoutDaemon(t *testing.T) {
 	path, ids := recorded(t)
 	for _, tc := range []struct {
@@ -171,7 +172,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestNoSinks: also a journal that nobody delivers from is one.
+// TestNoSinks: a journal without sinks is valid.
 func TestNoSinks(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
@@ -195,7 +196,7 @@ func TestNoJournal(t *testing.T) {
 	}
 }
 
-// TestLocked: a daemon has the journal, and nobody answers for it.
+// TestLocked: a daemon holds the journal, but its socket does not answer.
 func TestLocked(t *testing.T) {
 	path, _ := recorded(t)
 	j, err := journal.Open(t.Context(), path, journal.Options{})
@@ -210,7 +211,7 @@ func TestLocked(t *testing.T) {
 	}
 }
 
-// daemon is one that is asked.
+// daemon is a fake daemon.
 type daemon struct {
 	seen   []string
 	status control.Status
@@ -268,7 +269,7 @@ func (d *daemon) serve(t *testing.T, path string) {
 	})
 }
 
-// TestWithDaemon has the daemon follow the orders.
+// TestWithDaemon sends the orders to a daemon.
 func TestWithDaemon(t *testing.T) {
 	path, _ := recorded(t)
 	d := &daemon{status: control.Status{Sinks: []control.Sink{{Name: "hook", To: "webhook", State: "running", Delivered: 17}}, Left: []string{"log"}}}

@@ -9,15 +9,15 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// prefix begins the variables that the sink sets.
+// prefix starts the names of the variables that the sink sets.
 const prefix = "TATTLER_"
 
-// inherited are the variables of our environment that a program has: what programs cannot do without, and
-// nothing that holds a credential.
+// inherited lists the variables of our environment that a program gets: what programs cannot do without, and nothing
+// that holds a credential.
 var inherited = []string{"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR", "TZ", "USER"}
 
-// environment is what the program gets with some messages. What names an object is there where there is one
-// message only.
+// environment returns the program's environment for some messages. The variables that describe an object are set
+// only if there is a single message.
 func (o Options) environment(ms []sink.Message) []string {
 	vars := map[string]string{}
 	for _, name := range inherited {
@@ -48,22 +48,22 @@ func (o Options) environment(ms []sink.Message) []string {
 	return out
 }
 
-// leastToken is how long what may be a key in an argument is at least.
-const leastToken = 16
+// minToken is the minimum length of an argument that may be a key.
+const minToken = 16
 
-// blotter knows the credentials of the options: a program may write what it got to stderr.
-func blotter(o Options) *sink.Blot {
-	b := &sink.Blot{}
+// newMask masks the credentials of the options: a program may write them to stderr.
+func newMask(o Options) *sink.Mask {
+	b := &sink.Mask{}
 	for _, value := range o.Env {
-		b.Add(sink.LeastPassword, value)
+		b.Add(sink.MinSecret, value)
 	}
 	for i, arg := range o.Command {
 		if i == 0 || strings.HasPrefix(arg, "/") || strings.HasPrefix(arg, "./") {
-			continue // paths, which its errors may well name
+			continue // a path, which errors may name
 		}
-		b.Add(leastToken, arg)
+		b.Add(minToken, arg)
 		if _, value, found := strings.Cut(arg, "="); found {
-			b.Add(sink.LeastWord, value)
+			b.Add(sink.MinWord, value)
 		}
 	}
 	return b

@@ -1,15 +1,15 @@
 // Package exec is the sink that runs a program for each change, or for a batch of them, with the events on
 // its stdin, one line each.
 //
-// The exit code acknowledges: 0 says that the changes are taken. 65 (EX_DATAERR), or what permanentExitCodes
-// has, is permanent; where it answers a batch, its changes are given one by one, so that the one to blame is
-// known. Anything else passes: another code (75, EX_TEMPFAIL, is meant for it), a signal, no answer in time, a
-// program that cannot be started. The beginning of stderr is a part of the error, with the values of env
-// blotted out; stdout is thrown away. A repeat is another run with the same id: the program remembers
-// ids where that matters.
+// The exit code acknowledges: 0 means that the program took the changes. 65 (EX_DATAERR), or a code in
+// permanentExitCodes, is a permanent error; after a batch, the sink then runs the program once for each change to
+// find the one to blame. Every other outcome is temporary: another code (75, EX_TEMPFAIL, is meant for this), a
+// signal, a timeout, a program that cannot be started. The error includes the beginning of stderr, with the values of
+// env masked; stdout is discarded. A repeat is another run with the same id; the program must remember ids if repeats
+// matter.
 //
-// The program is killed, with all that it has started in its group, when its time is over, and two seconds
-// after the context has ended. It outlives a kill -9 of ours; then its changes come again.
+// After the timeout, and two seconds after the context has ended, the sink kills the program and its process group.
+// The program survives a kill -9 of the daemon; its changes are then sent again.
 package exec
 
 import (
@@ -28,13 +28,13 @@ import (
 // Sink runs a program.
 type Sink struct {
 	o    Options
-	blot *sink.Blot
-	// closed ends with Close, which may come from another goroutine than Send.
+	mask *sink.Mask
+	// closed is cancelled by Close, which may run concurrently with Send.
 	closed context.Context
 	close  context.CancelFunc
 }
 
-// New makes a sink; it looks for the program, and runs nothing.
+// New returns a sink. It looks up the program, but runs nothing.
 func New(o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("exec sink: %w", err)
@@ -42,32 +42,32 @@ func New(o Options) (*Sink, error) {
 	if _, err := exec.LookPath(o.program()); err != nil {
 		return nil, fmt.Errorf("exec sink: command: %w", err)
 	}
-	s := &Sink{o: o.withDefaults(), blot: blotter(o)}
+	s := &Sink{o: o.withDefaults(), mask: newMask(o)}
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s, nil
 }
 
-// program is where the program is, seen from our own directory.
+// program returns the program's path, relative to our own directory.
 func (o Options) program() string {
 	path := o.Command[0]
 	if o.Dir == "" || filepath.IsAbs(path) || filepath.Base(path) == path {
 		return path
 	}
-	return o.Dir + string(filepath.Separator) + path // with a slash, which Join may take away
+	return o.Dir + string(filepath.Separator) + path // Join could remove the separator that makes it a path
 }
 
 func (s *Sink) String() string { return "exec " + s.o.Command[0] }
 
-// Patience is the time of one run, and some to start it: with less it would be killed each time.
-func (s *Sink) Patience() time.Duration { return s.o.Timeout + finishing }
+// MinSendTimeout implements sink.SlowSink: one run, and some time to start it. With less, each run would be killed.
+func (s *Sink) MinSendTimeout() time.Duration { return s.o.Timeout + grace }
 
-// Close ends a run that is under way.
+// Close kills a program that is still running.
 func (s *Sink) Close(context.Context) error {
 	s.close()
 	return nil
 }
 
-// Send runs the program, once with all messages or once with each.
+// Send runs the program once for all messages, or once for each.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if !s.o.Batch {
 		return s.each(ctx, ms)
@@ -86,7 +86,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return 0, err
 }
 
-// each runs the program for one message after the other, until the first error.
+// each runs the program once per message until the first error.
 func (s *Sink) each(ctx context.Context, ms []sink.Message) (int, error) {
 	for i := range ms {
 		if err := s.run(ctx, ms[i:i+1]); err != nil {
@@ -96,12 +96,11 @@ func (s *Sink) each(ctx context.Context, ms []sink.Message) (int, error) {
 	return len(ms), nil
 }
 
-// lingering is how long what the program left behind may keep stderr open once it has ended.
-const lingering = time.Second
+// waitDelay is how long a child of the program may keep stderr open after the program has ended.
+const waitDelay = time.Second
 
-// finishing is how long a run that is under way may go on once the context has ended: what is killed halfway
-// is done again.
-const finishing = 2 * time.Second
+// grace is how long a program may go on after the context has ended: killed halfway, it would have to start over.
+const grace = 2 * time.Second
 
 // run runs the program once.
 func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
@@ -115,7 +114,7 @@ func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 	defer cancel()
 	defer context.AfterFunc(s.closed, cancel)()
 	defer context.AfterFunc(ctx, func() {
-		late := time.AfterFunc(finishing, cancel)
+		late := time.AfterFunc(grace, cancel)
 		context.AfterFunc(during, func() { late.Stop() })
 	})()
 	var stdin bytes.Buffer
@@ -123,10 +122,10 @@ func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 		stdin.Write(m.Body)
 		stdin.WriteByte('\n')
 	}
-	stderr := &beginning{}
-	cmd := exec.CommandContext(during, s.o.Command[0], s.o.Command[1:]...) //nolint:gosec // what to run is the user's
+	stderr := &headBuffer{}
+	cmd := exec.CommandContext(during, s.o.Command[0], s.o.Command[1:]...) //nolint:gosec // the user configures the command
 	cmd.Stdin, cmd.Stderr, cmd.Dir, cmd.Env = &stdin, stderr, s.o.Dir, s.o.environment(ms)
-	cmd.WaitDelay = lingering
+	cmd.WaitDelay = waitDelay
 	group(cmd)
 	err := cmd.Run()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() {
@@ -135,13 +134,13 @@ func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 	var exit *exec.ExitError
 	switch {
 	case cmd.ProcessState != nil && cmd.ProcessState.Success():
-		return nil // it did not read all of its input, and does not have to
+		return nil // it did not read all of its input, which is allowed
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case s.closed.Err() != nil:
 		err = errors.New("the sink is closed")
 	case during.Err() != nil:
-		err = fmt.Errorf("no end within %s: it was killed (see timeout)", s.o.Timeout)
+		err = fmt.Errorf("killed after %s (see timeout)", s.o.Timeout)
 	case errors.As(err, &exit) && slices.Contains(s.o.PermanentExitCodes, exit.ExitCode()):
 		return &sink.PermanentError{Err: s.failed(err, stderr)}
 	case !errors.As(err, &exit):
@@ -150,23 +149,23 @@ func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 	return s.failed(err, stderr)
 }
 
-// failed is an error with the program's name and the beginning of what it wrote to stderr.
-func (s *Sink) failed(err error, stderr *beginning) error {
-	err = fmt.Errorf("run %s: %w", filepath.Base(s.o.Command[0]), s.blot.Error(err))
+// failed adds the program's name and the beginning of its stderr to an error.
+func (s *Sink) failed(err error, stderr *headBuffer) error {
+	err = fmt.Errorf("run %s: %w", filepath.Base(s.o.Command[0]), s.mask.Error(err))
 	if stderr == nil {
 		return err
 	}
-	if said := s.blot.Excerpt(stderr.text); said != "" {
+	if said := s.mask.Excerpt(stderr.text); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
 	return err
 }
 
-// beginning keeps the beginning of what is written to it.
-type beginning struct{ text []byte }
+// headBuffer keeps the first bytes that are written to it.
+type headBuffer struct{ text []byte }
 
-func (b *beginning) Write(p []byte) (int, error) {
-	const most = 4 << 10
-	b.text = append(b.text, p[:min(len(p), most-len(b.text))]...)
+func (b *headBuffer) Write(p []byte) (int, error) {
+	const maxLen = 4 << 10
+	b.text = append(b.text, p[:min(len(p), maxLen-len(b.text))]...)
 	return len(p), nil
 }

@@ -37,7 +37,7 @@ func TestExit(t *testing.T) {
 	}{
 		{"taken", "cat > /dev/null", Options{}, false, ""},
 		{"taken without being read", "exit 0", Options{}, false, ""},
-		{"taken, and told about at length", "cat /dev/zero | head -c 1000000; cat /dev/zero | head -c 1000000 >&2", Options{}, false, ""},
+		{"taken, with a long output", "cat /dev/zero | head -c 1000000; cat /dev/zero | head -c 1000000 >&2", Options{}, false, ""},
 		{"not now", "exit 75", Options{}, false, "run sh: exit status 75"},
 		{"any other code", "exit 1", Options{}, false, "exit status 1"},
 		{"never", "exit 65", Options{}, true, "exit status 65"},
@@ -48,7 +48,7 @@ func TestExit(t *testing.T) {
 		{"why", "echo the disk is full >&2; echo ' (as ever)' >&2; exit 1", Options{}, false, "exit status 1: the disk is full (as ever)"},
 		{"with credentials", "echo the key is $KEY >&2; exit 1", Options{Env: map[string]string{"KEY": "w0rd"}}, false, "the key is ***"},
 		{"no folder", "exit 0", Options{Dir: "/nonexistent"}, false, "(see command and dir)"},
-		{"too long", "exec sleep 1000", Options{Timeout: 50 * time.Millisecond}, false, "no end within 50ms: it was killed"},
+		{"too long", "exec sleep 1000", Options{Timeout: 50 * time.Millisecond}, false, "killed after 50ms"},
 	} {
 		for _, batch := range []bool{false, true} {
 			tc.o.Batch = batch
@@ -66,7 +66,7 @@ func TestExit(t *testing.T) {
 	}
 }
 
-// TestTree: what the program has started ends with it when its time is over.
+// TestTree checks that a program's children are killed with it after the timeout.
 func TestTree(t *testing.T) {
 	dir := t.TempDir()
 	s := shell(t, "sleep 1000 & echo $! > pid.next; mv pid.next pid; wait", Options{Dir: dir, Timeout: time.Minute})
@@ -90,15 +90,15 @@ func TestTree(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	sinktest.Until(t, func() error {
-		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))     // not there: it is gone
-		if len(stat) > 0 && !strings.Contains(string(stat), ") Z ") { // else it waits for its new parent
+		stat, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))     // fails if the process is gone
+		if len(stat) > 0 && !strings.Contains(string(stat), ") Z ") { // a zombie waits for its new parent
 			return fmt.Errorf("process %d lives: %s", pid, stat)
 		}
 		return nil
 	})
 }
 
-// TestFinishing: a run that ends soon after the context is not killed, and counts; none begins after it.
+// TestFinishing checks that a run that ends soon after the context is not killed, and counts; no other run starts.
 func TestFinishing(t *testing.T) {
 	dir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -129,7 +129,7 @@ func TestFinishing(t *testing.T) {
 	}
 }
 
-// TestLeftBehind: a child that keeps stderr open does not hold up the sink.
+// TestLeftBehind checks that a child that keeps stderr open does not block the sink.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
 	n, err := shell(t, "sleep 1000 & echo $! > pid", Options{Dir: dir}).Send(t.Context(), sinktest.Messages(0, 1))
@@ -142,7 +142,7 @@ func TestLeftBehind(t *testing.T) {
 	}
 }
 
-// TestClose ends a run that is under way.
+// TestClose checks that Close ends a run.
 func TestClose(t *testing.T) {
 	dir := t.TempDir()
 	s := shell(t, "> begun; exec sleep 1000", Options{Dir: dir, Timeout: time.Hour})
@@ -163,7 +163,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestEnvironment: the program knows the object, what the options say, and nothing else of ours.
+// TestEnvironment checks that the program gets the object, the configured variables, and nothing else of ours.
 func TestEnvironment(t *testing.T) {
 	t.Setenv("DATABASE_PASSWORD", "w0rd")
 	t.Setenv("TZ", "UTC")
@@ -202,7 +202,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestNoShell: an argument is an argument, whatever it looks like.
+// TestNoShell checks that arguments are passed unchanged.
 func TestNoShell(t *testing.T) {
 	dir := t.TempDir()
 	s := must(New(Options{Command: []string{"/bin/sh", "-c", `printf %s "$1" > got`, "sh", "$(date); *"}, Dir: dir}))(t)
@@ -214,15 +214,15 @@ func TestNoShell(t *testing.T) {
 	}
 }
 
-// TestPatience: a pump gives a run the time that its user gives it.
+// TestPatience checks that the pump gives a run its configured timeout.
 func TestPatience(t *testing.T) {
 	const long = 10 * time.Minute
-	if got := sink.Patient(shell(t, "exit 0", Options{Timeout: long})).Patience(); got <= long {
+	if got := sink.SlowSink(shell(t, "exit 0", Options{Timeout: long})).MinSendTimeout(); got <= long {
 		t.Errorf("%s, want more than a run's %s", got, long)
 	}
 }
 
-// TestRelative: a program's relative path begins where it runs, and is looked for there from the start.
+// TestRelative checks that a relative path of a program is relative to dir, from the start.
 func TestRelative(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "on-change"), []byte("#!/bin/sh\nexit 0\n"), 0o700); err != nil { //nolint:gosec // it is run

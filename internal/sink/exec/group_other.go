@@ -4,5 +4,5 @@ package exec
 
 import "os/exec"
 
-// group does nothing here: only the program itself is killed, not what it has started.
+// group does nothing here: only the program itself is killed, not its children.
 func group(*exec.Cmd) {}

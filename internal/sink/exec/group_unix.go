@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// group makes the program the first of a group of processes, all of which are killed with it.
+// group makes the program the leader of a process group, which is killed as a whole.
 func group(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {

@@ -9,55 +9,55 @@ import (
 	"time"
 )
 
-// Options are the keys of an exec sink.
+// Options are the options of an exec sink.
 type Options struct {
-	// Command is a program and its arguments. No shell reads it. A program without a slash is looked for
-	// in our own PATH; a relative path with one begins in dir.
+	// Command is a program and its arguments. It does not pass through a shell. A program without a slash is
+	// looked up in Tattler's own PATH; a relative path with a slash is relative to dir.
 	Command []string `yaml:"command"`
-	// Batch gives one run of the program as many changes as there are (at most 100), one line each;
-	// without it each change has a run of its own (false).
+	// Batch passes all pending changes (at most 100) to one run of the program, one line each; without it, the
+	// program runs once per change (false).
 	Batch bool `yaml:"batch"`
-	// Env is added to the program's environment. Of ours it has only HOME, LANG, LC_ALL, PATH, TMPDIR, TZ
-	// and USER.
+	// Env is added to the program's environment. From Tattler's own environment the program gets only HOME, LANG,
+	// LC_ALL, PATH, TMPDIR, TZ and USER.
 	Env map[string]string `yaml:"env"`
-	// Dir is the program's working directory (ours).
+	// Dir is the program's working directory (Tattler's own).
 	Dir string `yaml:"dir"`
-	// Timeout bounds one run; then the program and what it has started is killed (30 seconds).
+	// Timeout bounds one run; then the program and all its children are killed (30 seconds).
 	Timeout time.Duration `yaml:"timeout"`
-	// PermanentExitCodes are those by which the program says that it will never take a change ([65]). Any
-	// other but 0 means that it is to be tried again; 75 is meant for that.
+	// PermanentExitCodes are the codes with which the program refuses a change for good ([65]). After any other code
+	// except 0 the change is tried again; 75 is meant for that.
 	PermanentExitCodes []int `yaml:"permanentExitCodes"`
 }
 
 // exDataErr is EX_DATAERR of sysexits.h.
 const exDataErr = 65
 
-// Validate says what is wrong with the options, naming the key, and showing no credential.
+// Validate returns an error that names the wrong key and shows no credential.
 func (o Options) Validate() error {
 	switch {
 	case len(o.Command) == 0 || o.Command[0] == "":
-		return errors.New("command: an exec sink needs a program, such as [/usr/local/bin/on-change]")
+		return errors.New("command: missing; name a program, such as [/usr/local/bin/on-change]")
 	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	}
 	for i, arg := range o.Command {
 		if strings.ContainsRune(arg, 0) {
-			return fmt.Errorf("command: argument %d holds a NUL", i)
+			return fmt.Errorf("command: argument %d contains a NUL", i)
 		}
 	}
 	for name, value := range o.Env {
 		switch {
 		case name == "" || strings.ContainsAny(name, "=\x00"):
-			return fmt.Errorf("env: %q is no name of a variable", name)
+			return fmt.Errorf("env: %q is not a variable name", name)
 		case strings.HasPrefix(name, prefix):
-			return fmt.Errorf("env: %s is the sink's own, as all that begins with %s", name, prefix)
+			return fmt.Errorf("env: %s is reserved, as are all names that begin with %s", name, prefix)
 		case strings.ContainsRune(value, 0):
-			return fmt.Errorf("env: the value of %s holds a NUL", name)
+			return fmt.Errorf("env: the value of %s contains a NUL", name)
 		}
 	}
 	for _, code := range o.PermanentExitCodes {
 		if code < 1 || code > 255 {
-			return fmt.Errorf("permanentExitCodes: %d is not from 1 to 255", code)
+			return fmt.Errorf("permanentExitCodes: %d is not between 1 and 255", code)
 		}
 	}
 	return nil
@@ -73,7 +73,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// FromURL makes options of an address for --to: exec:/path/to/program?arg=a&arg=b&batch=true.
+// FromURL returns the options of an address for --to: exec:/path/to/program?arg=a&arg=b&batch=true.
 func FromURL(address string) (*Options, error) {
 	_, rest, _ := strings.Cut(address, ":")
 	path, query, _ := strings.Cut(rest, "?")
@@ -82,11 +82,11 @@ func FromURL(address string) (*Options, error) {
 	}
 	path, err := url.PathUnescape(path)
 	if err != nil {
-		return nil, errors.New("the program's path is no part of a URL: % begins an escape, as in %20")
+		return nil, errors.New("the program's path is not valid in a URL: % begins an escape, such as %20")
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
-		return nil, errors.New("the query is none (not shown: it may hold a credential)")
+		return nil, errors.New("invalid query (not shown: it may contain a credential)")
 	}
 	o := &Options{Command: append([]string{path}, values["arg"]...)}
 	for key, all := range values {
@@ -94,15 +94,15 @@ func FromURL(address string) (*Options, error) {
 		case "arg":
 		case "batch":
 			if o.Batch, err = strconv.ParseBool(all[len(all)-1]); err != nil {
-				return nil, errors.New("batch is true or false")
+				return nil, errors.New("batch must be true or false")
 			}
 		case "timeout":
 			if o.Timeout, err = time.ParseDuration(all[len(all)-1]); err != nil {
-				return nil, errors.New("timeout is a duration, such as 10s")
+				return nil, errors.New("timeout must be a duration, such as 10s")
 			}
 		default:
-			// Not shown: what stands behind an & in an argument looks like a key.
-			return nil, errors.New("unknown key in the query: there are arg, batch and timeout (an & in an argument is %26)")
+			// The key is not shown: text behind an & in an argument looks like a key.
+			return nil, errors.New("unknown key in the query: known are arg, batch and timeout (write an & in an argument as %26)")
 		}
 	}
 	return o, nil

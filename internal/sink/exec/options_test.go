@@ -17,15 +17,15 @@ const canary = "w0rdw0rdw0rdw0rd"
 func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "command: [sh]", ""},
-		{"no program", "{}", "command: an exec sink needs a program"},
-		{"an empty one", "command: ['']", "command: an exec sink needs a program"},
-		{"a NUL", `command: [sh, "` + canary + `\0"]`, "command: argument 1 holds a NUL"},
-		{"a variable without a name", "{command: [sh], env: {'': " + canary + "}}", `env: "" is no name`},
-		{"a variable that is two", "{command: [sh], env: {'A=B': " + canary + "}}", `env: "A=B" is no name`},
-		{"a variable of ours", "{command: [sh], env: {TATTLER_ID: " + canary + "}}", "env: TATTLER_ID is the sink's own"},
-		{"a value with a NUL", `{command: [sh], env: {A: "` + canary + `\0"}}`, "env: the value of A holds a NUL"},
+		{"no program", "{}", "command: missing"},
+		{"an empty one", "command: ['']", "command: missing"},
+		{"a NUL", `command: [sh, "` + canary + `\0"]`, "command: argument 1 contains a NUL"},
+		{"a variable without a name", "{command: [sh], env: {'': " + canary + "}}", `env: "" is not a variable name`},
+		{"a variable that is two", "{command: [sh], env: {'A=B': " + canary + "}}", `env: "A=B" is not a variable name`},
+		{"a variable of ours", "{command: [sh], env: {TATTLER_ID: " + canary + "}}", "env: TATTLER_ID is reserved"},
+		{"a value with a NUL", `{command: [sh], env: {A: "` + canary + `\0"}}`, "env: the value of A contains a NUL"},
 		{"time goes forward", "{command: [sh], timeout: -1s}", `timeout: "-1s" is negative`},
-		{"0 is never an error", "{command: [sh], permanentExitCodes: [0]}", "permanentExitCodes: 0 is not from 1 to 255"},
+		{"0 is never an error", "{command: [sh], permanentExitCodes: [0]}", "permanentExitCodes: 0 is not between 1 and 255"},
 		{"no code", "{command: [sh], permanentExitCodes: [256]}", "permanentExitCodes: 256 is not"},
 	} {
 		_, err := load(tc.text)
@@ -102,20 +102,20 @@ func TestFromURL(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct{ why, address, want string }{
-		{"nothing", "exec:", "an exec sink needs a program"},
-		{"a path that is none", "exec:/%zz?arg=" + canary, "the program's path"},
-		{"a query that is none", "exec:/bin/on?arg=%zz" + canary, "the query is none"},
-		{"an unknown key", "exec:/bin/on?args=" + canary, "unknown key in the query: there are arg, batch and timeout"},
-		{"an argument with an &", "exec:/bin/on?arg=a&" + canary, "an & in an argument is %26"},
-		{"no truth", "exec:/bin/on?batch=" + canary, "batch is true or false"},
-		{"no duration", "exec:/bin/on?timeout=" + canary, "timeout is a duration"},
+		{"nothing", "exec:", "command: missing"},
+		{"a path that is invalid", "exec:/%zz?arg=" + canary, "the program's path"},
+		{"a query that is invalid", "exec:/bin/on?arg=%zz" + canary, "invalid query"},
+		{"an unknown key", "exec:/bin/on?args=" + canary, "unknown key in the query: known are arg, batch and timeout"},
+		{"an argument with an &", "exec:/bin/on?arg=a&" + canary, "an & in an argument as %26"},
+		{"no truth", "exec:/bin/on?batch=" + canary, "batch must be true or false"},
+		{"no duration", "exec:/bin/on?timeout=" + canary, "timeout must be a duration"},
 	} {
 		_, err := l.SinkFromURL(tc.address)
 		check(t, tc.why, err, tc.want)
 	}
 }
 
-// TestPage: what docs/sinks/exec.md shows is taken.
+// TestPage checks that the configuration in docs/sinks/exec.md is valid.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/sinks/exec.md")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// program appends what it gets to the file received, in one write, as the file behaviour wants it.
+// program appends its input to the file received, in one write, as the file behaviour says.
 const program = `
 lines=$(cat)
 while read -r behaviour id < behaviour; [ "$behaviour" = hangs ]; do sleep 0.01; done
@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// options run the program in a folder.
+// options returns options that run the program in a folder.
 func options(dir string, batch bool) Options {
 	return Options{Command: []string{"/bin/sh", "-c", program}, Dir: dir, Batch: batch}
 }
@@ -43,8 +43,8 @@ func TestSuite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sinktest.Run(t, sinktest.Suite{
 				Type: "*exec.Sink", Name: "exec",
-				// An exit code has no room for a time. A program that is cut off begins anew, so that one that
-				// takes longer than a call may last never ends: Slow ends only on a quick machine.
+				// An exit code cannot carry a wait. A program that is killed starts over, so one that takes longer
+				// than a call may last never finishes: Slow would end only on a fast machine.
 				Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Slow},
 				Start:  func(t *testing.T) sinktest.Receiver { return newReceiver(t, batch) },
 				Open: func(t *testing.T, r sinktest.Receiver) sink.Sink {
@@ -55,7 +55,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// receiver is the folder in which the program runs.
+// receiver is the folder of the program.
 type receiver struct {
 	t   *testing.T
 	dir string

@@ -1,12 +1,12 @@
 // Package file is the sink that appends changes to a file, one JSON event per line.
 //
-// A line is whole or not there: what an error or a kill -9 leaves of one is cut off before anything
-// follows it, here or when the file is opened next. A reader that follows the file may see the part of a
-// line before its end is written. What the file ends with is not appended again after a crash between the
-// write and its acknowledgement: but for a rotation in between, and a replay that somebody asked for, each event is
-// there once. The file is locked where the system has locks: two daemons cannot share one. Renamed or removed by others (logrotate), it is made anew with the next message; cut short
-// by others, it grows from there. Writing waits for the disk: a network file system that hangs holds
-// Send beyond its context.
+// Lines are whole: the sink cuts off a partial line that an error or a kill -9 left, before it writes on or when it
+// opens the file again. A reader that follows the file may see a line before it is complete. After a crash between a
+// write and its acknowledgement, the sink does not append again the events at the end of the file: each event is
+// there once, except after a rotation in between and after a replay on request. The file is locked where the system
+// has locks, so two daemons cannot share one. If another program renames or removes the file (logrotate), the sink
+// creates a new one with the next message; if it truncates the file, the sink appends at the new end. Writes wait for
+// the disk: a network file system that hangs blocks Send beyond its context.
 package file
 
 import (
@@ -24,20 +24,20 @@ import (
 // Sink appends to a file.
 type Sink struct {
 	o    Options
-	open func(path string) (handle, error) // of a test
+	open func(path string) (handle, error) // replaced by tests
 
-	mu     sync.Mutex // the timer of Sync interval comes between
-	file   handle     // nil: to be opened
-	device bool       // neither cut, nor locked, nor rotated
+	mu     sync.Mutex // the timer of sync: interval runs concurrently
+	file   handle     // nil: not open
+	device bool       // neither cut, locked nor rotated
 	size   int64
-	torn   bool            // behind size there is a part of a line
-	again  map[string]bool // what stood at the file's end when it was opened, until the first write
+	torn   bool            // there is a partial line behind size
+	recent map[string]bool // ids at the file's end when it was opened; nil after the first write
 	timer  *time.Timer
-	lost   error // of a sync that nobody waited for
+	lost   error // of a sync in the background
 	closed bool
 }
 
-// handle is what a sink needs of an *os.File.
+// handle is the part of *os.File that a sink uses.
 type handle interface {
 	Write(b []byte) (int, error)
 	ReadAt(b []byte, off int64) (int, error)
@@ -48,7 +48,7 @@ type handle interface {
 	Fd() uintptr
 }
 
-// New makes a sink of the file; Open, or the first Send, opens it.
+// New returns a sink for the file; Open, or the first Send, opens it.
 func New(o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("file sink: %w", err)
@@ -60,7 +60,7 @@ func New(o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "file " + s.o.Path }
 
-// Open opens the file, so that what is wrong with it shows before there is a message.
+// Open opens the file, so that an error shows before the first message.
 func (s *Sink) Open() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -87,13 +87,12 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return acked, nil
 }
 
-// append writes as many of the messages as the file has room for, in one call, which takes all or
-// nothing of them.
+// append writes as many of the messages as the file has space for, in one write that succeeds or fails as a whole.
 func (s *Sink) append(ms []sink.Message) (int, error) {
 	var lines []byte
 	n := 0
 	for _, m := range ms {
-		if s.again[m.ID] && !m.Again {
+		if s.recent[m.ID] && !m.Again {
 			n++
 			continue
 		}
@@ -114,17 +113,17 @@ func (s *Sink) append(ms []sink.Message) (int, error) {
 		return 0, errors.Join(fmt.Errorf("append: %w", err), s.mend())
 	}
 	if err := s.sync(); err != nil {
-		// The kernel may have dropped what it could not write: it is taken back, and sent again.
+		// The kernel may have dropped dirty pages: cut the lines off, and send them again.
 		return 0, errors.Join(err, s.mend())
 	}
-	s.torn, s.again = false, nil
+	s.torn, s.recent = false, nil
 	s.size += int64(len(lines))
 	return n, nil
 }
 
 func (s *Sink) rotates() bool { return s.o.Rotate.Size > 0 && !s.device }
 
-// ready leaves the file open, whole and in its place.
+// ready makes sure that the file is open, ends with a whole line, and is still at its path.
 func (s *Sink) ready() error {
 	if s.closed {
 		return fmt.Errorf("append to %s: %w", s.o.Path, fs.ErrClosed)
@@ -148,15 +147,15 @@ func (s *Sink) ready() error {
 	return s.mend()
 }
 
-// moved tells whether another file, or none, is in the file's place. It notes the file's size, which is
-// less where another cut it.
+// moved reports whether the path now names another file, or none. It also notes a smaller size, if another program
+// cut the file.
 func (s *Sink) moved() (bool, error) {
 	if s.device {
 		return false, nil
 	}
 	ours, err := s.file.Stat()
 	if err != nil {
-		return false, fmt.Errorf("look at the open file: %w", err)
+		return false, fmt.Errorf("stat the open file: %w", err)
 	}
 	s.size = min(s.size, ours.Size())
 	there, err := os.Stat(s.o.Path)
@@ -164,20 +163,20 @@ func (s *Sink) moved() (bool, error) {
 		return true, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("look at the file: %w", err)
+		return false, fmt.Errorf("stat the file: %w", err)
 	}
 	return !os.SameFile(ours, there), nil
 }
 
-// reopen opens the file, locks it, and cuts off what is torn.
+// reopen opens the file, locks it, and cuts off a partial line.
 func (s *Sink) reopen() error {
 	info, err := os.Stat(s.o.Path)
 	if err == nil && !info.Mode().IsRegular() && info.Mode()&fs.ModeCharDevice == 0 {
-		return fmt.Errorf("open %s: not a regular file", s.o.Path) // a pipe would hang until it is read
+		return fmt.Errorf("open %s: not a regular file", s.o.Path) // opening a pipe would block until a reader comes
 	}
 	f, err := s.open(s.o.Path)
 	if err != nil {
-		return err // it says what and where
+		return err // it names the operation and the path
 	}
 	info, err = f.Stat()
 	if err == nil {
@@ -191,6 +190,7 @@ func (s *Sink) reopen() error {
 	return nil
 }
 
+// adopt locks an opened file, cuts off a partial line, and reads the ids at its end.
 func (s *Sink) adopt(size int64) error {
 	if s.device {
 		return nil
@@ -206,33 +206,33 @@ func (s *Sink) adopt(size int64) error {
 	if err := s.mend(); err != nil {
 		return err
 	}
-	if s.again, err = lastIDs(s.file, whole); err != nil {
+	if s.recent, err = lastIDs(s.file, whole); err != nil {
 		return fmt.Errorf("open %s: %w", s.o.Path, err)
 	}
-	if s.o.Sync == Always && size == 0 { // a new file's name is safe, too
+	if s.o.Sync == Always && size == 0 { // sync the name of a new file, too
 		return syncDir(s.o.Path)
 	}
 	return nil
 }
 
-// mend cuts off a torn line.
+// mend cuts off a partial line.
 func (s *Sink) mend() error {
 	if !s.torn || s.device {
 		return nil
 	}
 	info, err := s.file.Stat()
 	if err != nil {
-		return fmt.Errorf("cut off a torn line: %w", err)
+		return fmt.Errorf("cut off a partial line: %w", err)
 	}
-	s.size = min(s.size, info.Size()) // where others cut the file, it must not grow by zeros
+	s.size = min(s.size, info.Size()) // if others cut the file, truncating must not extend it with zeros
 	if err := s.file.Truncate(s.size); err != nil {
-		return fmt.Errorf("cut off a torn line: %w", err)
+		return fmt.Errorf("cut off a partial line: %w", err)
 	}
 	s.torn = false
 	return nil
 }
 
-// leave closes a file that others moved away, as whole and as safe as if it had stayed.
+// leave closes a file that others have moved, mended and synced as if it had stayed.
 func (s *Sink) leave() error {
 	err := s.mend()
 	if err == nil && s.timer != nil {
@@ -244,7 +244,7 @@ func (s *Sink) leave() error {
 	return s.shut()
 }
 
-// shut closes the file; it is opened again with the next message.
+// shut closes the file; the next message opens it again.
 func (s *Sink) shut() error {
 	if s.file == nil {
 		return nil
@@ -258,7 +258,7 @@ func (s *Sink) shut() error {
 	return nil
 }
 
-// Close makes what was written safe, unless that is never to be, and closes the file.
+// Close syncs the file, unless sync is never, and closes it.
 func (s *Sink) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

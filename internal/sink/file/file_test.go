@@ -87,7 +87,9 @@ func TestTornLines(t *testing.T) {
 	}
 }
 
-// TestNotAgain: what the file ends with is acknowledged, not written; what is asked for again later, is.
+// TestNotAgain checks that events at the end of the file are acknowledged without being written again, unless they
+// are
+// replayed later.
 func TestNotAgain(t *testing.T) {
 	path := place(t)
 	opened := func() *Sink { return must(New(Options{Path: path}))(t) }
@@ -109,7 +111,7 @@ func TestNotAgain(t *testing.T) {
 	}
 }
 
-// TestAgain: what somebody asked to be sent once more is written, whatever the file ends with.
+// TestAgain checks that a replayed message is written, even if the end of the file has it.
 func TestAgain(t *testing.T) {
 	path := place(t)
 	s := must(New(Options{Path: path}))(t)
@@ -130,7 +132,7 @@ func TestAgain(t *testing.T) {
 	}
 }
 
-// TestNotAgainAfterMuch is about a file that is longer than what is searched of it.
+// TestNotAgainAfterMuch uses a file that is longer than the part that is searched.
 func TestNotAgainAfterMuch(t *testing.T) {
 	path := place(t)
 	other := strings.Repeat(`{"id":"x","text":"`+strings.Repeat("x", 1000)+`"}`+"\n", tail/1000)
@@ -152,7 +154,7 @@ func TestNotAgainAfterMuch(t *testing.T) {
 
 func TestRotation(t *testing.T) {
 	path := place(t)
-	const first = 20 // from here on the events are of one length
+	const first = 20 // from here on all events have the same length
 	one := len(sinktest.Messages(first, 1)[0].Body) + 1
 	s := newSink(t, Options{Path: path, Rotate: Rotate{Size: sink.Size(3 * one), Keep: 2}})
 	send(t, s, first, 3)
@@ -173,7 +175,7 @@ func TestRotation(t *testing.T) {
 	}
 }
 
-// TestLongLine: a line longer than a file may be has a file for itself.
+// TestLongLine checks that a line longer than the file's limit gets its own file.
 func TestLongLine(t *testing.T) {
 	path := place(t)
 	s := newSink(t, Options{Path: path, Rotate: Rotate{Size: 10, Keep: 9}})
@@ -188,7 +190,7 @@ func TestRotatedByOthers(t *testing.T) {
 	for _, tc := range []struct {
 		why  string
 		do   func(path string) error
-		from int // of the first event that is left in the file
+		from int // of the first event that remains in the file
 	}{
 		{"renamed, as logrotate does", func(p string) error { return os.Rename(p, p+".old") }, 2},
 		{"removed", os.Remove, 2},
@@ -254,8 +256,9 @@ func TestCannotOpen(t *testing.T) {
 	}
 }
 
-// TestNoPermission: a file that may not be opened is tried again. The error is made up, as the tests may
-// run as root, who may open all.
+// TestNoPermission checks that a file without permission is retried. The error is made up, because the tests may
+// run as
+// root.
 func TestNoPermission(t *testing.T) {
 	s := newSink(t, Options{Path: place(t)})
 	denied := &fs.PathError{Op: "open", Path: s.o.Path, Err: syscall.EACCES}
@@ -269,7 +272,7 @@ func TestNoPermission(t *testing.T) {
 	wantIDs(t, s.o.Path, 0, 1)
 }
 
-// TestRotationFails: the file stays what it is until it can be rotated.
+// TestRotationFails checks that the file is kept until it can be rotated.
 func TestRotationFails(t *testing.T) {
 	path := place(t)
 	s := newSink(t, Options{Path: path, Rotate: Rotate{Size: 10, Keep: 1}})
@@ -287,7 +290,7 @@ func TestRotationFails(t *testing.T) {
 	wantIDs(t, path, 0, 2)
 }
 
-// faulty is a file of which calls fail.
+// faulty is a file whose calls fail.
 type faulty struct {
 	handle
 	fail  map[string]error
@@ -338,8 +341,9 @@ func newFaulty(t *testing.T, o Options) (*Sink, *faulty) {
 	return s, f
 }
 
-// TestFaults: whatever fails, nothing is acknowledged that is not there, no line is torn or there twice,
-// and the sink goes on when it works again.
+// TestFaults checks that, whatever fails, nothing is acknowledged without being there, no line is partial or
+// repeated,
+// and the sink recovers.
 func TestFaults(t *testing.T) {
 	for _, faults := range [][]string{{"write"}, {"sync"}, {"stat"}, {"write", "truncate"}, {"sync", "truncate"}, {"write", "stat"}} {
 		s, f := newFaulty(t, Options{})
@@ -358,7 +362,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestTornAndMoved: a line that could not be cut off at once is not left behind in a file that others
+// TestTornAndMoved checks that a partial line that could not be cut off at once is not left in a file that others
 // rotate.
 func TestTornAndMoved(t *testing.T) {
 	s, f := newFaulty(t, Options{})
@@ -407,7 +411,7 @@ func TestSync(t *testing.T) {
 	}
 }
 
-// TestLateSyncFails: what nobody waited for is said by the next call.
+// TestLateSyncFails checks that the next call returns the error of a sync in the background.
 func TestLateSyncFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, f := newFaulty(t, Options{Sync: Interval})
@@ -439,10 +443,10 @@ func TestOptions(t *testing.T) {
 		{"all", "{path: a.jsonl, rotate: {size: 100Mi, keep: 3}, sync: interval, syncEvery: 5s}", ""},
 		{"a file has a name", "sync: never", "path"},
 		{"a size is a size", "{path: a, rotate: {size: big}}", `read size "big"`},
-		{"keep without size", "{path: a, rotate: {keep: 3}}", "keep without size"},
+		{"keep has no effect", "{path: a, rotate: {keep: 3}}", "keep has no effect"},
 		{"a policy is one of three", "{path: a, sync: sometimes}", `"sometimes"`},
 		{"an interval without its policy", "{path: a, syncEvery: 5s}", "only for sync: interval"},
-		{"nothing negative", "{path: a, sync: interval, syncEvery: -5s}", "not negative"},
+		{"nothing negative", "{path: a, sync: interval, syncEvery: -5s}", "must not be negative"},
 	} {
 		var o Options
 		err := yaml.Unmarshal([]byte(tc.text), &o)

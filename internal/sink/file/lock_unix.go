@@ -7,10 +7,10 @@ import (
 	"syscall"
 )
 
-// errLocked is about a file that another process appends to.
+// errLocked means that another process appends to the file.
 var errLocked = errors.New("another process appends to it")
 
-// lock takes the file until it is closed, also by a kill -9.
+// lock holds the file until it is closed, or until the process ends, even by a kill -9.
 func lock(fd uintptr) error {
 	for {
 		err := syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB)

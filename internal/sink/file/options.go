@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of a file sink.
+// Options are the options of a file sink.
 type Options struct {
 	// Path is the file to append to. Its directory must exist: if Tattler created one, it could write beside a volume
 	// that is not mounted. It may be a character device, but not a pipe.
@@ -22,37 +22,37 @@ type Options struct {
 	SyncEvery time.Duration `yaml:"syncEvery"`
 }
 
-// Rotate says when the file is renamed to PATH.1, PATH.1 to PATH.2, and so on.
+// Rotate configures when the file is renamed to PATH.1, PATH.1 to PATH.2, and so on.
 type Rotate struct {
-	// Size is the largest that the file becomes, unless a single line is longer. With 0 it is not rotated.
+	// Size is the maximum size of the file, unless a single line is longer. With 0 the file is not rotated.
 	Size sink.Size `yaml:"size"`
-	// Keep is how many rotated files are kept (5); older ones are removed.
+	// Keep is the number of rotated files to keep (5); older ones are removed.
 	Keep int `yaml:"keep"`
 }
 
 // Sync is an fsync policy.
 type Sync string
 
-// The policies. None is needed for a kill -9: what is written is the kernel's then.
+// The policies. A kill -9 of this process loses no line with any of them: the kernel already has it.
 const (
 	Always   Sync = "always"
 	Interval Sync = "interval"
 	Never    Sync = "never"
 )
 
-// Validate says what is wrong with the options, naming the key.
+// Validate returns an error that names the wrong key.
 func (o Options) Validate() error {
 	switch {
 	case o.Path == "":
-		return errors.New("path: a file sink needs one")
+		return errors.New("path: missing")
 	case o.Rotate.Size < 0 || o.Rotate.Keep < 0:
-		return errors.New("rotate: size and keep are not negative")
+		return errors.New("rotate: size and keep must not be negative")
 	case o.Rotate.Keep > 0 && o.Rotate.Size == 0:
-		return errors.New("rotate: keep without size never rotates; set size, such as 100Mi")
+		return errors.New("rotate: keep has no effect without size; set size, such as 100Mi")
 	case o.Sync != "" && o.Sync != Always && o.Sync != Interval && o.Sync != Never:
-		return fmt.Errorf("sync: %q is none of %s, %s, %s", o.Sync, Always, Interval, Never)
+		return fmt.Errorf("sync: %q is not one of %s, %s, %s", o.Sync, Always, Interval, Never)
 	case o.SyncEvery < 0:
-		return errors.New("syncEvery: not negative")
+		return errors.New("syncEvery: must not be negative")
 	case o.SyncEvery > 0 && o.Sync != Interval:
 		return fmt.Errorf("syncEvery: only for sync: %s", Interval)
 	}

@@ -21,7 +21,7 @@ const (
 	envLimit = "TATTLER_FILE_TEST_LIMIT"
 )
 
-// flood writes big batches until it is killed.
+// flood writes large batches until it is killed.
 func flood(path string) int {
 	s, err := New(Options{Path: path, Sync: Never, Rotate: Rotate{Size: 1 << 20, Keep: 1000}})
 	if err != nil {
@@ -36,7 +36,7 @@ func flood(path string) int {
 	}
 }
 
-// TestKilledWhileWriting: whatever a kill -9 leaves, the file has only whole lines once it is opened.
+// TestKilledWhileWriting checks that the file has only whole lines when it is opened after a kill -9.
 func TestKilledWhileWriting(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "changes.jsonl")
 	for range 10 {
@@ -81,8 +81,9 @@ func size(path string) int64 {
 	return info.Size()
 }
 
-// limited writes until the file may not grow, which a kernel says in the middle of a line; then as much as
-// fits.
+// limited writes until the file must not grow, which the kernel reports in the middle of a line; then it writes as
+// much
+// as fits.
 func limited(path string) int {
 	signal.Ignore(syscall.SIGXFSZ)
 	const limit = 5000
@@ -102,7 +103,7 @@ func limited(path string) int {
 	return 0
 }
 
-// TestFull: a file that cannot grow keeps no part of what did not fit, and takes what does.
+// TestFull checks that a file that cannot grow keeps no partial line, and takes what fits.
 func TestFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "changes.jsonl")
 	cmd := exec.CommandContext(t.Context(), os.Args[0])

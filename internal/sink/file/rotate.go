@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// rotate gives the file the name PATH.1, and those before it the next ones; the oldest goes. A crash in
-// between leaves a number out, which the next rotation does not mind.
+// rotate renames the file to PATH.1, and the older ones to the next number; the oldest is overwritten. A crash in
+// between leaves a number unused, which the next rotation handles.
 func (s *Sink) rotate() error {
 	if s.o.Sync != Never {
 		if err := s.syncNow(); err != nil {

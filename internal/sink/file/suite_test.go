@@ -34,7 +34,7 @@ func TestSuite(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			sinktest.Run(t, sinktest.Suite{
 				Type: "*file.Sink", Name: "file", Once: true,
-				Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Hangs, sinktest.Slow, sinktest.Refuses}, // a disk does not
+				Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Hangs, sinktest.Slow, sinktest.Refuses}, // unlike a network
 				Start:  func(t *testing.T) sinktest.Receiver { return newReceiver(t) },
 				Open: func(t *testing.T, r sinktest.Receiver) sink.Sink {
 					o.Path = r.Target()
@@ -45,7 +45,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// receiver is a directory that can go away.
+// receiver is a directory that can disappear.
 type receiver struct{ dir string }
 
 func newReceiver(t *testing.T) *receiver {
@@ -73,7 +73,7 @@ func (r *receiver) Received(t *testing.T) []string {
 	return readIDs(t, r.Target())
 }
 
-// readIDs are those of all lines in the file and the rotated ones, oldest first.
+// readIDs returns the ids in the file and the rotated ones, oldest first.
 func readIDs(t *testing.T, path string) []string {
 	t.Helper()
 	var out []string

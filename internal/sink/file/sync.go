@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// sync does after a write what the policy asks for.
+// sync applies the policy after a write.
 func (s *Sink) sync() error {
 	switch {
 	case s.device || s.o.Sync == Never:
@@ -22,8 +22,8 @@ func (s *Sink) sync() error {
 			if s.timer != t { // the file was closed or synced meanwhile
 				return
 			}
-			// Nobody waits here; the next Send says it, and nothing else can be done about it: what was
-			// written has been acknowledged.
+			// The caller has gone, so the next Send returns the error. More cannot be done: the lines are
+			// already acknowledged.
 			s.lost = errors.Join(s.lost, s.syncNow())
 		})
 		s.timer = t

@@ -8,14 +8,14 @@ import (
 	"strings"
 )
 
-// ours is how each of our lines begins: package event writes it first.
+// ours begins each of our lines: package event writes this key first.
 const ours = `{"specversion":"`
 
-// errForeign is about a file that something else has written.
-var errForeign = errors.New("it does not end with a line end, and what is there is not the beginning of an event: not touching it")
+// errForeign means that another program has written to the file.
+var errForeign = errors.New("its last line has no line end and is not the beginning of an event: leaving the file alone")
 
-// wholeLines returns where the last whole line ends. What follows must be the beginning of an event: a
-// file that something else wrote is not to be cut.
+// wholeLines returns the offset behind the last whole line. The rest must be the beginning of an event: the sink does
+// not cut a file that another program wrote.
 func wholeLines(f io.ReaderAt, size int64) (int64, error) {
 	const chunk = 64 << 10
 	buf := make([]byte, chunk)
@@ -45,17 +45,17 @@ func wholeLines(f io.ReaderAt, size int64) (int64, error) {
 	return end, nil
 }
 
-// tail is where what is sent again after a crash stands: one call of a pump sends less.
+// tail bounds the part of the file that is searched for repeats. One call of a pump sends less than that.
 const tail = 4 << 20
 
-// lastIDs returns the ids of the events in the last whole lines of a file.
+// lastIDs returns the ids of the events in the last lines of a file.
 func lastIDs(f io.ReaderAt, whole int64) (map[string]bool, error) {
 	start := max(0, whole-tail)
 	b := make([]byte, whole-start)
 	if _, err := f.ReadAt(b, start); err != nil && len(b) > 0 {
 		return nil, err
 	}
-	if start > 0 { // within a line
+	if start > 0 { // skip the rest of a line
 		b = b[bytes.IndexByte(b, '\n')+1:]
 	}
 	ids := map[string]bool{}

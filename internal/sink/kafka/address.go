@@ -9,13 +9,14 @@ import (
 	"strings"
 )
 
-// queryKeys are what an address for --to may have behind its question mark.
+// queryKeys are the query keys of an address.
 var queryKeys = []string{"allowAutoTopicCreation", "ca", "compression", "insecure", "sasl", "tls"}
 
-// FromURL reads an address as --to takes it: kafka://USER:PASSWORD@HOST:PORT,HOST:PORT/TOPIC?sasl=…&tls=true.
-// What is special in user, password and topic is percent-encoded, but a template's braces and spaces need
-// not be. Its insecure=true allows the password without TLS, and with TLS trusts any certificate. It is read by hand, as net/url knows only one port. No error shows a part of the address, since
-// what is wrong may be a password.
+// FromURL returns the options of an address for --to:
+// kafka://USER:PASSWORD@HOST:PORT,HOST:PORT/TOPIC?sasl=…&tls=true.
+// Special characters in user, password and topic are percent-encoded, except for a template's braces and spaces. Its
+// insecure=true allows the password without TLS, and with TLS trusts any certificate. FromURL does not use net/url,
+// which supports only one port. Its errors quote nothing of the address, because it may contain a password.
 func FromURL(address string) (*Options, error) {
 	_, rest, found := strings.Cut(address, "://")
 	if !found {
@@ -29,11 +30,11 @@ func FromURL(address string) (*Options, error) {
 	}
 	o := &Options{Brokers: strings.Split(hosts, ",")}
 	if _, err := brokers(o.Brokers); err != nil {
-		return nil, fmt.Errorf("brokers: %w (in user and password, / @ and ? are written %%2F %%40 %%3F)", err)
+		return nil, fmt.Errorf("brokers: %w (write / @ and ? in user and password as %%2F %%40 %%3F)", err)
 	}
 	topic, err := url.PathUnescape(path)
 	if err != nil || strings.ContainsAny(path, "@/") {
-		return nil, errors.New("topic: behind the brokers and one slash comes the topic alone")
+		return nil, errors.New("topic: the path after the brokers must be the topic alone")
 	}
 	o.Topic = topic
 	if err := o.credentials(user); err != nil {
@@ -56,8 +57,8 @@ func (o *Options) credentials(user string) error {
 	var errs [2]error
 	o.SASL.User, errs[0] = url.PathUnescape(name)
 	o.SASL.Password, errs[1] = url.PathUnescape(password)
-	if errors.Join(errs[:]...) != nil { // its text quotes
-		return errors.New("user and password: a % that encodes nothing is written %25")
+	if errors.Join(errs[:]...) != nil { // its text quotes the input
+		return errors.New("user and password: write a % that encodes nothing as %25")
 	}
 	o.SASL.Mechanism = plainText
 	return nil
@@ -66,17 +67,17 @@ func (o *Options) credentials(user string) error {
 func (o *Options) query(text string) error {
 	values, err := url.ParseQuery(text)
 	if err != nil {
-		return errors.New("what stands behind the question mark is not KEY=VALUE&KEY=VALUE")
+		return errors.New("invalid query: want KEY=VALUE&KEY=VALUE")
 	}
 	for key, all := range values {
 		if !slices.Contains(queryKeys, key) {
-			return fmt.Errorf("unknown key behind the question mark; there are %s", strings.Join(queryKeys, ", "))
+			return fmt.Errorf("unknown key in the query: known are %s", strings.Join(queryKeys, ", "))
 		}
 		value := all[len(all)-1]
 		switch key {
 		case "sasl":
 			if o.SASL.User == "" {
-				return errors.New("sasl: a user and a password must stand before the brokers")
+				return errors.New("sasl: needs a user and a password before the brokers")
 			}
 			o.SASL.Mechanism = value
 		case "compression":
@@ -86,7 +87,7 @@ func (o *Options) query(text string) error {
 		default:
 			yes, err := strconv.ParseBool(value)
 			if err != nil {
-				return fmt.Errorf("%s: neither true nor false", key)
+				return fmt.Errorf("%s must be true or false", key)
 			}
 			switch key {
 			case "tls":

@@ -1,16 +1,16 @@
-// Package kafka is the sink that produces each change as a record to a topic of Apache Kafka, or of what
-// speaks its protocol.
+// Package kafka is the sink that produces each change as a record to a topic of Apache Kafka, or of a compatible
+// system.
 //
-// The value is the CloudEvent in structured JSON, the key the object's UID, so that all changes of an object
-// are in one partition and in order; headers are those of the CloudEvents binding. A record is acknowledged
-// when all replicas in sync have it. Permanent is a record that the broker calls invalid; too long is what
-// exceeds maxMessageBytes or the topic's max.message.bytes. All else passes: no connection, no leader, too few
-// replicas, and also refused credentials, missing rights, and a topic that is not there. The producer is
-// idempotent: what the client itself sends again is not doubled. What the sink sends again, after a failure
-// or a crash, comes twice under the same id (the header ce_id): consumers remember ids.
+// The value is the CloudEvent in structured JSON. The key is the object's UID, so that all changes of an object are
+// in one partition and in order. The headers follow the CloudEvents binding. A record is acknowledged when all
+// in-sync replicas have it. A record that the broker calls invalid is a permanent error; one that exceeds
+// maxMessageBytes or the topic's max.message.bytes is too long. All other errors are temporary: no connection, no
+// leader, too few replicas, refused credentials, missing rights, a missing topic. The producer is idempotent, so the
+// client's own retries are not stored twice. What the sink sends again, after a failure or a crash, arrives twice
+// under the same id (the header ce_id): consumers must remember ids.
 //
-// Where a record fails, the client fails all of its partition that came after it; and the sink hands over
-// nothing while anything is on its way. So no change overtakes another of its object.
+// If a record fails, the client fails all later records of its partition, and the sink hands over nothing while
+// records are in flight. So no change overtakes another of its object.
 package kafka
 
 import (
@@ -35,34 +35,34 @@ type Sink struct {
 	place string
 	topic *sink.Name
 	opts  []kgo.Opt
-	blot  *sink.Blot
+	mask  *sink.Mask
 
-	// topics are those of which the client knows the partitions. Only Send uses it.
+	// topics holds the topics whose partitions the client knows. Only Send uses it.
 	topics map[string]bool
 
-	mu     sync.Mutex // Close may come from another goroutine than Send
+	mu     sync.Mutex // Close may run concurrently with Send
 	client *kgo.Client
 	closed bool
 }
 
-// New makes a sink; it reads the files of TLS, and connects with the first Send. The agent is not shown to
-// Kafka, which has ids of clients instead.
+// New returns a sink. It reads the TLS files, and connects with the first Send. It does not use the agent: Kafka has
+// client ids instead.
 func New(_ string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("kafka sink: %w", err)
 	}
-	s := &Sink{o: o.withDefaults(), blot: &sink.Blot{}}
+	s := &Sink{o: o.withDefaults(), mask: &sink.Mask{}}
 	s.topic, _ = topicName(o.Topic)
 	hosts, _ := brokers(o.Brokers)
 	s.place = strings.Join(hosts, ",")
-	s.blot.Add(sink.LeastPassword, o.SASL.Password)
+	s.mask.Add(sink.MinSecret, o.SASL.Password)
 	if err := s.configure(hosts); err != nil {
 		return nil, fmt.Errorf("kafka sink: tls: %w", err)
 	}
 	return s, nil
 }
 
-// configure makes the client's options.
+// configure sets the client's options.
 func (s *Sink) configure(hosts []string) error {
 	o := s.o
 	s.opts = []kgo.Opt{
@@ -72,12 +72,12 @@ func (s *Sink) configure(hosts []string) error {
 		kgo.ProducerBatchCompression(codecs[o.Compression], kgo.NoCompression()),
 		kgo.ProducerBatchMaxBytes(int32(o.MaxMessageBytes)), //nolint:gosec // Validate bounds it
 		kgo.BrokerMaxWriteBytes(max(100<<20, int32(o.MaxMessageBytes)+1<<20)),
-		// A part is handed over whole before any of it goes: what fails takes all of its partition with it.
+		// The sink hands over a part before the client sends any of it: a failure then fails all of its partition.
 		kgo.ManualFlushing(),
-		// After so many tries the broker's own reason shows, within the default timeout; the pump goes on.
+		// After these retries the broker's own reason shows, within the default timeout; then the pump retries.
 		kgo.RecordRetries(6),
 		kgo.MetadataMinAge(500 * time.Millisecond),
-		// One host that does not answer must leave time for the next.
+		// A host that does not answer must leave time for the next one.
 		kgo.DialTimeout(o.Timeout / 2),
 		kgo.ProduceRequestTimeout(o.Timeout),
 		kgo.RequestTimeoutOverhead(o.Timeout),
@@ -86,7 +86,7 @@ func (s *Sink) configure(hosts []string) error {
 	if o.AllowAutoTopicCreation {
 		s.opts = append(s.opts, kgo.AllowAutoTopicCreation())
 	}
-	if o.showsPassword() { // the brokers that others tell of may be on other machines
+	if o.showsPassword() { // advertised brokers may be on other machines
 		s.opts = append(s.opts, kgo.Dialer(func(ctx context.Context, network, address string) (net.Conn, error) {
 			if err := o.clearText(address); err != nil {
 				return nil, err
@@ -115,7 +115,7 @@ func (s *Sink) configure(hosts []string) error {
 
 func (s *Sink) String() string { return "kafka " + s.place + " topic " + s.o.Topic }
 
-// Close ends the client.
+// Close closes the client.
 func (s *Sink) Close(context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -124,7 +124,7 @@ func (s *Sink) Close(context.Context) error {
 	return nil
 }
 
-// drop ends the client, and with it all that is on its way. The next Send makes another.
+// drop closes the client, which ends everything in flight. The next Send opens another.
 func (s *Sink) drop() {
 	s.mu.Lock()
 	client := s.client
@@ -153,12 +153,12 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	case parent.Err() != nil:
 		return acked, fmt.Errorf("produce to %s: %w", s.place, parent.Err())
 	case ctx.Err() != nil && !aboutOne(err):
-		return acked, fmt.Errorf("produce to %s: no acknowledgement within %s: %w", s.place, s.o.Timeout, s.blot.Error(err))
+		return acked, fmt.Errorf("produce to %s: no acknowledgement within %s: %w", s.place, s.o.Timeout, s.mask.Error(err))
 	}
 	return acked, s.failed(records[acked], err)
 }
 
-// records makes records of the first messages, up to one of which none can be made; the error says why.
+// records converts the first messages, and returns why the next one cannot be converted.
 func (s *Sink) records(ms []sink.Message) ([]record, error) {
 	var out []record
 	for _, m := range ms {
@@ -171,8 +171,7 @@ func (s *Sink) records(ms []sink.Message) ([]record, error) {
 	return out, nil
 }
 
-// deliver produces records, part by part. Where one of several may be to blame, those that are left go one
-// by one.
+// deliver produces records part by part. If one of several records may be to blame, the rest goes one by one.
 func (s *Sink) deliver(ctx context.Context, records []record) (acked int, err error) {
 	client, err := s.connect(ctx)
 	if err != nil {
@@ -191,16 +190,16 @@ func (s *Sink) deliver(ctx context.Context, records []record) (acked int, err er
 		case aboutOne(err):
 			return acked, err
 		default:
-			s.drop() // a producer id that was refused once is refused for ever
+			s.drop() // a producer id that was refused once stays refused
 			return acked, err
 		}
 	}
 	return acked, nil
 }
 
-// part is as many of the first records as the client is sure to hold back until all of them are handed over:
-// it begins to send when a partition has more than one batch, and, of a topic that it does not know yet, with
-// the first record. Then one could fail, and the next of its object, handed over after that, arrive.
+// part returns as many of the first records as the client is sure to hold back until all of them are handed over. It
+// starts to send when a partition has more than one batch, and with the first record of an unknown topic. Then one
+// record could fail while the next of its object, handed over later, arrives.
 func (s *Sink) part(records []record) []record {
 	size := 0
 	for i, r := range records {
@@ -215,9 +214,9 @@ func (s *Sink) part(records []record) []record {
 	return records
 }
 
-// connect is the client; a new one has heard of a broker, so that what is wrong with the way there shows.
+// connect returns the client. It pings a new one, so that a connection error shows.
 func (s *Sink) connect(ctx context.Context) (*kgo.Client, error) {
-	if client, err := s.keep(nil); client != nil || err != nil {
+	if client, err := s.swap(nil); client != nil || err != nil {
 		return client, err
 	}
 	client, err := kgo.NewClient(s.opts...)
@@ -228,7 +227,7 @@ func (s *Sink) connect(ctx context.Context) (*kgo.Client, error) {
 		client.Close()
 		return nil, &connectError{err}
 	}
-	if _, err := s.keep(client); err != nil {
+	if _, err := s.swap(client); err != nil {
 		client.Close()
 		return nil, err
 	}
@@ -236,8 +235,8 @@ func (s *Sink) connect(ctx context.Context) (*kgo.Client, error) {
 	return client, nil
 }
 
-// keep keeps a client, if it is not nil, and returns the one that is kept.
-func (s *Sink) keep(client *kgo.Client) (*kgo.Client, error) {
+// swap stores a client, unless it is nil, and returns the stored one.
+func (s *Sink) swap(client *kgo.Client) (*kgo.Client, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
@@ -249,14 +248,14 @@ func (s *Sink) keep(client *kgo.Client) (*kgo.Client, error) {
 	return s.client, nil
 }
 
-// produce produces records, and waits until all have arrived or failed; where ctx ends before that, it ends
-// the client, so that nothing is on its way when it returns.
+// produce produces records and waits until all have arrived or failed. If ctx ends before that, produce closes the
+// client, so that nothing is in flight when it returns.
 func (s *Sink) produce(ctx context.Context, client *kgo.Client, records []record) (acked int, err error) {
 	errs := make([]error, len(records))
 	var left sync.WaitGroup
 	left.Add(len(records))
 	for i, r := range records {
-		// The client does not see the end of ctx: it would then wait for answers that are on their way.
+		// The client must not see the end of ctx: it would then wait for outstanding answers.
 		client.Produce(context.WithoutCancel(ctx), r.kafka(), func(_ *kgo.Record, err error) {
 			errs[i] = err
 			left.Done()

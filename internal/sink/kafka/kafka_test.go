@@ -36,10 +36,10 @@ func newSink(t *testing.T, o Options) *Sink {
 	return s
 }
 
-// TestLearnedBrokers: a broker on this machine may name others, which do not get the password in clear text.
+// TestLearnedBrokers checks that brokers advertised by a local one do not get the password in clear text.
 func TestLearnedBrokers(t *testing.T) {
 	ended, end := context.WithCancel(t.Context())
-	end() // so that nobody is asked
+	end() // so that no broker is contacted
 	for _, insecure := range []bool{false, true} {
 		s := newSink(t, Options{Brokers: []string{"localhost"}, Topic: "changes", SASL: SASL{"plain", "u", "p4ssword"}, Insecure: insecure})
 		c, err := kgo.NewClient(s.opts...)
@@ -55,7 +55,7 @@ func TestLearnedBrokers(t *testing.T) {
 	}
 }
 
-// TestFailed: what becomes of each answer, for the message and for the person who reads it.
+// TestFailed checks the error for each answer: its kind and its text.
 func TestFailed(t *testing.T) {
 	const passing, permanent, large = "passing", "permanent", "too large"
 	s := newSink(t, Options{Brokers: []string{"b1"}, Topic: "changes", SASL: SASL{"plain", "u", "p4ssword"}, Insecure: true})
@@ -76,7 +76,7 @@ func TestFailed(t *testing.T) {
 		{"no right", s, kerr.TopicAuthorizationFailed, passing, "grant Write and Describe"},
 		{"no right of old brokers", s, kerr.ClusterAuthorizationFailed, passing, "IdempotentWrite"},
 		{"a revoked password", s, &connectError{kerr.SaslAuthenticationFailed}, passing, "sasl: mechanism, user and password"},
-		{"a mechanism that is off", s, kerr.UnsupportedSaslMechanism, passing, "look at sasl"},
+		{"a mechanism that is off", s, kerr.UnsupportedSaslMechanism, passing, "check sasl"},
 		{"an old broker", s, kerr.UnsupportedCompressionType, passing, "set another compression"},
 		{"the topic wants newer timestamps", s, kerr.InvalidTimestamp, passing, "INVALID_TIMESTAMP"},
 		{"too few replicas", s, kerr.NotEnoughReplicas, passing, "NOT_ENOUGH_REPLICAS"},
@@ -119,14 +119,14 @@ func TestTopic(t *testing.T) {
 	}
 }
 
-// TestTooLong: the limit leaves room for what stands around the body, and nobody is asked.
+// TestTooLong checks that the limit includes everything around the body, without contacting a broker.
 func TestTooLong(t *testing.T) {
-	s := newSink(t, Options{Brokers: []string{"127.0.0.1:1"}, Topic: "c", MaxMessageBytes: leastMax})
+	s := newSink(t, Options{Brokers: []string{"127.0.0.1:1"}, Topic: "c", MaxMessageBytes: minMax})
 	m := sinktest.Messages(0, 1)[0]
-	m.Body = make([]byte, leastMax)
+	m.Body = make([]byte, minMax)
 	n, err := s.Send(t.Context(), []sink.Message{m})
 	var long *sink.TooLargeError
-	if n != 0 || !errors.As(err, &long) || long.Limit >= leastMax || long.Limit < leastMax-1000 {
+	if n != 0 || !errors.As(err, &long) || long.Limit >= minMax || long.Limit < minMax-1000 {
 		t.Fatalf("%d, %v", n, err)
 	}
 	m.Body = m.Body[:long.Limit]
@@ -135,13 +135,13 @@ func TestTooLong(t *testing.T) {
 	}
 }
 
-// TestNobodyThere: the cause shows, soon, and is passing.
+// TestNobodyThere checks that a connection error shows its cause, soon, and is temporary.
 func TestNobodyThere(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	silent := l.Addr().String() // accepts, and says nothing
+	silent := l.Addr().String() // accepts connections and does not answer
 	defer l.Close()
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -171,7 +171,7 @@ func TestNewReadsTLS(t *testing.T) {
 	if err := os.WriteFile(none, []byte("no certificate"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for want, o := range map[string]sink.TLS{"no such file": {CA: "/nonexistent/ca.pem"}, "holds no certificate": {CA: none}, "cert and key": {Cert: none, Key: none}} {
+	for want, o := range map[string]sink.TLS{"no such file": {CA: "/nonexistent/ca.pem"}, "contains no PEM certificate": {CA: none}, "cert and key": {Cert: none, Key: none}} {
 		if _, err := New("tattler/test", Options{Brokers: []string{"b1"}, Topic: "c", TLS: o}); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)
 		}

@@ -15,56 +15,55 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of a kafka sink.
+// Options are the options of a kafka sink.
 type Options struct {
-	// Brokers are the host:port of some brokers, from which the others are learned; the port is 9092 if
-	// there is none.
+	// Brokers are the host:port of some brokers, from which the client learns the others; the default port is 9092.
 	Brokers []string `yaml:"brokers"`
-	// Topic is a text/template over the event that makes the topic, with the field names of package
-	// event, such as changes or changes.{{.Data.Resource.Namespace}}. What is not legal in the name of a
-	// topic becomes a dash in what the template inserts.
+	// Topic is a text/template over the event that makes the topic, with the field names of package event, such as
+	// changes or changes.{{.Data.Resource.Namespace}}. In its output, characters that a topic must not contain become
+	// dashes.
 	Topic string `yaml:"topic"`
-	// AllowAutoTopicCreation has the broker create a topic that is not there, where its own settings allow
-	// that (false: the topic is waited for).
+	// AllowAutoTopicCreation lets the broker create a missing topic, if its own settings allow that (false: the sink
+	// waits for the topic).
 	AllowAutoTopicCreation bool `yaml:"allowAutoTopicCreation"`
-	// SASL says who we are, by user and password.
+	// SASL authenticates by user and password.
 	SASL SASL `yaml:"sasl"`
-	// Encrypted speaks TLS also where tls is empty, which trusts the system's certificates then (false).
+	// Encrypted uses TLS even if tls is empty, with the system's certificates (false).
 	Encrypted bool `yaml:"encrypted"`
 	// Insecure allows the password of the mechanism plain to be sent without TLS to another machine (false).
 	Insecure bool `yaml:"insecure"`
-	// TLS speaks TLS, and says whom to trust and who we are.
+	// TLS uses TLS, and configures the trusted certificates and the client certificate.
 	TLS sink.TLS `yaml:"tls"`
 	// Compression is how records are compressed: none, gzip, snappy, lz4 or zstd (snappy).
 	Compression string `yaml:"compression"`
-	// MaxMessageBytes bounds a record before its compression, its headers included, as the topic's
-	// max.message.bytes does after it (1000012). What is longer is cut.
+	// MaxMessageBytes bounds an uncompressed record with its headers, as the topic's max.message.bytes bounds it
+	// after compression (1000012). A longer change is cut.
 	MaxMessageBytes sink.Size `yaml:"maxMessageBytes"`
-	// ClientID is how we call ourselves to the brokers, for their logs and quotas (tattler).
+	// ClientID is the client id for the brokers' logs and quotas (tattler).
 	ClientID string `yaml:"clientID"`
-	// Timeout bounds the making of connections, and a batch from its sending to its acknowledgement,
-	// the client's own retries included (10 seconds).
+	// Timeout bounds connecting, and a batch from its sending to its acknowledgement, including the client's own
+	// retries (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
 }
 
-// SASL is a user, a password, and how they are shown.
+// SASL is a user, a password, and a mechanism.
 type SASL struct {
 	// Mechanism is how the password is proven: plain, scram-sha-256 or scram-sha-512.
 	Mechanism string `yaml:"mechanism"`
-	// User is who we log in as.
+	// User is the user to log in as.
 	User string `yaml:"user"`
-	// Password is the one of that user.
+	// Password is the user's password.
 	Password string `yaml:"password"`
 }
 
-// The mechanisms of SASL.
+// The SASL mechanisms.
 const (
 	plainText   = "plain"
 	scramSHA256 = "scram-sha-256"
 	scramSHA512 = "scram-sha-512"
 )
 
-// codecs are the compressions by name. A batch that does not become shorter goes as it is.
+// codecs maps names to compressions. A batch that does not become shorter is sent uncompressed.
 var codecs = map[string]kgo.CompressionCodec{
 	"none": kgo.NoCompression(), "gzip": kgo.GzipCompression(), "snappy": kgo.SnappyCompression(),
 	"lz4": kgo.Lz4Compression(), "zstd": kgo.ZstdCompression(),
@@ -72,16 +71,16 @@ var codecs = map[string]kgo.CompressionCodec{
 
 const (
 	defaultPort = "9092"
-	// defaultMax is what brokers of any version take.
+	// defaultMax is the default of brokers of every version.
 	defaultMax = 1000012
-	// leastMax leaves room for headers, and for an event that is cut to its names.
-	leastMax = 8 << 10
-	mostMax  = 1 << 30
-	// leastTimeout is the least that the client takes.
-	leastTimeout = 100 * time.Millisecond
+	// minMax leaves space for headers, and for an event that is cut to its names.
+	minMax = 8 << 10
+	maxMax = 1 << 30
+	// minTimeout is the client's minimum.
+	minTimeout = 100 * time.Millisecond
 )
 
-// Validate says what is wrong with the options, naming the key, and showing no credential.
+// Validate returns an error that names the wrong key and shows no credential.
 func (o Options) Validate() error {
 	hosts, err := brokers(o.Brokers)
 	if err != nil {
@@ -97,13 +96,13 @@ func (o Options) Validate() error {
 		return fmt.Errorf("tls: %w", err)
 	}
 	if _, ok := codecs[o.Compression]; !ok && o.Compression != "" {
-		return fmt.Errorf("compression: %q is none of %s", o.Compression, strings.Join(slices.Sorted(maps.Keys(codecs)), ", "))
+		return fmt.Errorf("compression: %q is not one of %s", o.Compression, strings.Join(slices.Sorted(maps.Keys(codecs)), ", "))
 	}
 	switch {
-	case o.MaxMessageBytes != 0 && (o.MaxMessageBytes < leastMax || o.MaxMessageBytes > mostMax):
-		return fmt.Errorf("maxMessageBytes: from %d to %d", leastMax, mostMax)
-	case o.Timeout != 0 && o.Timeout < leastTimeout:
-		return fmt.Errorf("timeout: at least %s", leastTimeout)
+	case o.MaxMessageBytes != 0 && (o.MaxMessageBytes < minMax || o.MaxMessageBytes > maxMax):
+		return fmt.Errorf("maxMessageBytes: must be between %d and %d", minMax, maxMax)
+	case o.Timeout != 0 && o.Timeout < minTimeout:
+		return fmt.Errorf("timeout: at least %s", minTimeout)
 	}
 	if o.showsPassword() {
 		for _, address := range hosts {
@@ -115,13 +114,13 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// encrypted reports whether connections speak TLS.
+// encrypted reports whether connections use TLS.
 func (o Options) encrypted() bool { return o.Encrypted || o.TLS != (sink.TLS{}) }
 
-// showsPassword reports whether a connection would show the password to who listens.
+// showsPassword reports whether a connection would expose the password on the network.
 func (o Options) showsPassword() bool { return o.SASL.Mechanism == plainText && !o.encrypted() }
 
-// clearText refuses to show the password on the way to a broker, host:port.
+// clearText returns an error if the password would be sent to a broker, host:port, in clear text.
 func (o Options) clearText(address string) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -151,20 +150,19 @@ func (s SASL) validate() error {
 	case s == SASL{}:
 		return nil
 	case s.Mechanism == "":
-		return fmt.Errorf("mechanism: one of %s, %s, %s", plainText, scramSHA256, scramSHA512)
+		return fmt.Errorf("mechanism: missing; one of %s, %s, %s", plainText, scramSHA256, scramSHA512)
 	case s.Mechanism != plainText && s.Mechanism != scramSHA256 && s.Mechanism != scramSHA512:
-		return fmt.Errorf("mechanism: %q is none of %s, %s, %s", s.Mechanism, plainText, scramSHA256, scramSHA512)
+		return fmt.Errorf("mechanism: %q is not one of %s, %s, %s", s.Mechanism, plainText, scramSHA256, scramSHA512)
 	case s.User == "" || s.Password == "":
 		return errors.New("user and password are needed")
 	}
 	return nil
 }
 
-// brokers adds the port where there is none. An error does not show what is wrong: in an address it may be
-// a part of a password.
+// brokers adds missing ports. Its errors do not quote an address, because it may contain a password.
 func brokers(hosts []string) ([]string, error) {
 	if len(hosts) == 0 {
-		return nil, errors.New("a kafka sink needs one at least")
+		return nil, errors.New("missing; name at least one")
 	}
 	out := make([]string, len(hosts))
 	for i, h := range hosts {
@@ -172,11 +170,11 @@ func brokers(hosts []string) ([]string, error) {
 		if err != nil { // a bare IPv6 address has colons as well
 			host, port = strings.Trim(h, "[]"), defaultPort
 			if strings.Contains(host, ":") && net.ParseIP(host) == nil {
-				return nil, fmt.Errorf("number %d is no host:port", i+1)
+				return nil, fmt.Errorf("number %d is not host:port", i+1)
 			}
 		}
 		if n, err := strconv.Atoi(port); host == "" || strings.ContainsAny(host, "/@ \t?#") || err != nil || n < 1 || n > 65535 {
-			return nil, fmt.Errorf("number %d is no host:port", i+1)
+			return nil, fmt.Errorf("number %d is not host:port", i+1)
 		}
 		out[i] = net.JoinHostPort(host, port)
 	}
@@ -186,7 +184,7 @@ func brokers(hosts []string) ([]string, error) {
 // topicName compiles the template of the topic.
 func topicName(text string) (*sink.Name, error) {
 	if text == "" {
-		return nil, errors.New("a kafka sink needs one")
+		return nil, errors.New("missing")
 	}
 	return sink.NewName(text, cleanTopic, checkTopic)
 }
@@ -204,16 +202,16 @@ func cleanTopic(value string) string {
 	}, value)
 }
 
-// checkTopic is Kafka's own check: org.apache.kafka.common.internals.Topic.
+// checkTopic applies the rules of org.apache.kafka.common.internals.Topic.
 func checkTopic(name string) error {
 	const longest = 249
 	switch {
 	case name == "." || name == "..":
-		return fmt.Errorf("%q is not legal as the name of a topic", name)
+		return fmt.Errorf("%q is not a valid topic name", name)
 	case len(name) > longest:
 		return fmt.Errorf("%q has more than %d characters", name, longest)
 	case strings.ContainsFunc(name, func(r rune) bool { return !legal(r) }):
-		return fmt.Errorf("%q is not legal as the name of a topic: letters, digits, dots, _ and - are", name)
+		return fmt.Errorf("%q is not a valid topic name: use letters, digits, dots, _ and -", name)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// loader knows this type of sinks alone.
+// loader knows only this kind of sink.
 func loader() *config.Loader {
 	return &config.Loader{Sinks: []config.SinkType{{
 		Name: "kafka", New: func() config.Options { return &Options{} },
@@ -32,28 +32,28 @@ func parse(text string) (*Options, error) {
 func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "{brokers: [b1], topic: changes}", ""},
-		{"no broker", "{topic: changes}", "brokers: a kafka sink needs one"},
-		{"a URL is no broker", "{brokers: ['kafka://b1:9092'], topic: a}", "brokers: number 1 is no host:port"},
-		{"a port that is none", "{brokers: [b1, 'b2:x'], topic: a}", "brokers: number 2 is no host:port"},
+		{"no broker", "{topic: changes}", "brokers: missing"},
+		{"a URL is no broker", "{brokers: ['kafka://b1:9092'], topic: a}", "brokers: number 1 is not host:port"},
+		{"a port that is invalid", "{brokers: [b1, 'b2:x'], topic: a}", "brokers: number 2 is not host:port"},
 		{"an IPv6 address", "{brokers: ['[::1]:9093', '::1'], topic: a}", ""},
 		{"a user among the brokers", "{brokers: ['u:p4ssword@b1:9092'], topic: a}", "brokers: number 1"},
-		{"no topic", "{brokers: [b1]}", "topic: a kafka sink needs one"},
-		{"a topic that is not legal", "{brokers: [b1], topic: 'a b'}", `"a b" is not legal`},
-		{"dots alone", "{brokers: [b1], topic: '..'}", `".." is not legal`},
+		{"no topic", "{brokers: [b1]}", "topic: missing"},
+		{"an invalid topic", "{brokers: [b1], topic: 'a b'}", `"a b" is not legal`},
+		{"dots alone", "{brokers: [b1], topic: '..'}", `".." is not a valid topic name`},
 		{"too long a topic", "{brokers: [b1], topic: " + strings.Repeat("a", 250) + "}", "more than 249"},
 		{"a field that is not there", "{brokers: [b1], topic: '{{.Data.Nothing}}'}", "Nothing"},
 		{"a field that may be empty", "{brokers: [b1], topic: '{{.Data.Resource.Namespace}}'}", "an empty name"},
 		{"and stands beside others", "{brokers: [b1], topic: 'c.{{.Data.Resource.Namespace}}'}", ""},
 		{"a mechanism alone", "{brokers: [b1], topic: a, sasl: {mechanism: plain}}", "sasl: user and password"},
 		{"a password alone", "{brokers: [b1], topic: a, sasl: {user: u, password: p4ssword}}", "sasl: mechanism: one of plain"},
-		{"another mechanism", "{brokers: [b1], topic: a, sasl: {mechanism: gssapi, user: u, password: p4ssword}}", `"gssapi" is none of`},
+		{"another mechanism", "{brokers: [b1], topic: a, sasl: {mechanism: gssapi, user: u, password: p4ssword}}", `"gssapi" is not one of`},
 		{"half of a pair", "{brokers: [b1], topic: a, tls: {cert: a}}", "tls: cert and key"},
-		{"another compression", "{brokers: [b1], topic: a, compression: brotli}", `compression: "brotli" is none of gzip, lz4, none, snappy, zstd`},
-		{"no room", "{brokers: [b1], topic: a, maxMessageBytes: 1Ki}", "maxMessageBytes: from 8192"},
-		{"more than a batch can have", "{brokers: [b1], topic: a, maxMessageBytes: 2Gi}", "maxMessageBytes: from"},
+		{"another compression", "{brokers: [b1], topic: a, compression: brotli}", `compression: "brotli" is not one of gzip, lz4, none, snappy, zstd`},
+		{"no room", "{brokers: [b1], topic: a, maxMessageBytes: 1Ki}", "maxMessageBytes: must be between 8192"},
+		{"more than a batch can have", "{brokers: [b1], topic: a, maxMessageBytes: 2Gi}", "maxMessageBytes: must be between"},
 		{"time goes forward", "{brokers: [b1], topic: a, timeout: -1s}", "negative"},
 		{"no time", "{brokers: [b1], topic: a, timeout: 1ms}", "timeout: at least 100ms"},
-		{"a key that is none", "{brokers: [b1], topic: a, acks: all}", "acks"},
+		{"a key that is invalid", "{brokers: [b1], topic: a, acks: all}", "acks"},
 	} {
 		_, err := parse(tc.text)
 		if tc.want == "" && err == nil {
@@ -65,7 +65,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// contains tells whether an error says a text; the loader writes the key apart from the reason.
+// contains reports whether an error contains a text; the loader separates the key from the reason.
 func contains(err error, want string) bool {
 	for _, part := range strings.Split(want, ": ") {
 		if !strings.Contains(err.Error(), part) {
@@ -75,7 +75,7 @@ func contains(err error, want string) bool {
 	return true
 }
 
-// TestValidateShowsNoCredential: what is wrong with the brokers may be a part of a password.
+// TestValidateShowsNoCredential: an invalid broker may contain part of a password.
 func TestValidateShowsNoCredential(t *testing.T) {
 	for _, o := range []Options{
 		{Brokers: []string{"u:p4ssword@b1:9092"}, Topic: "a"},
@@ -146,18 +146,18 @@ func TestFromURL(t *testing.T) {
 func TestFromURLErrors(t *testing.T) {
 	for _, tc := range []struct{ why, address, want string }{
 		{"no broker", "kafka:///changes", "brokers: number 1"},
-		{"no topic", "kafka://b1", "topic: a kafka sink needs one"},
+		{"no topic", "kafka://b1", "topic: missing"},
 		{"no slashes", "kafka:b1", "want kafka://HOST:PORT/TOPIC"},
-		{"a slash in the password", "kafka://u:p4ss/p4ss@b1/changes", "brokers: number 1 is no host:port"},
-		{"a slash in the user", "kafka://u/s3r:p4ss@b1/changes", "topic: behind the brokers"},
+		{"a slash in the password", "kafka://u:p4ss/p4ss@b1/changes", "brokers: number 1 is not host:port"},
+		{"a slash in the user", "kafka://u/s3r:p4ss@b1/changes", "topic: the path after the brokers"},
 		{"a question mark in the password", "kafka://u:p4ss?p4ss@b1/changes", "brokers: number 1"},
 		{"a wrong escape in the password", "kafka://u:p4ss%zz@b1/changes", "user and password"},
 		{"no password", "kafka://u@b1/changes", "sasl: user and password are needed"},
-		{"an unknown key", "kafka://u:p4ss@b1/changes?acks=p4ss", "unknown key behind the question mark; there are allowAutoTopicCreation, ca, "},
+		{"an unknown key", "kafka://u:p4ss@b1/changes?acks=p4ss", "unknown key in the query: known are allowAutoTopicCreation, ca, "},
 		{"no key", "kafka://u:p4ss@b1/changes?p4ss=%zz", "KEY=VALUE"},
-		{"a truth that is none", "kafka://u:p4ss@b1/changes?tls=p4ss", "tls: neither true nor false"},
-		{"a mechanism for nobody", "kafka://b1/changes?sasl=plain", "sasl: a user and a password"},
-		{"a mechanism that is none", "kafka://u:p4ss@b1/changes?sasl=gssapi", "mechanism"},
+		{"a truth that is invalid", "kafka://u:p4ss@b1/changes?tls=p4ss", "tls must be true or false"},
+		{"a mechanism for nobody", "kafka://b1/changes?sasl=plain", "sasl: needs a user and a password"},
+		{"a mechanism that is invalid", "kafka://u:p4ss@b1/changes?sasl=gssapi", "mechanism"},
 	} {
 		_, err := loader().SinkFromURL(tc.address)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "p4ss") {

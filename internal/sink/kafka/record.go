@@ -8,19 +8,19 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// record is what a message becomes.
+// record is a message with its topic.
 type record struct {
 	topic   string
 	message sink.Message
 }
 
-// kafka is the record as the client wants it; each attempt another.
+// kafka returns a record for the client; each attempt needs a new one.
 func (r record) kafka() *kgo.Record {
 	return &kgo.Record{Topic: r.topic, Key: []byte(r.message.Key), Value: r.message.Body, Headers: headers(r.message)}
 }
 
-// headers are those of the CloudEvents binding for Kafka: the content type of the structured mode, and what
-// filters and memories of ids need without reading the value.
+// headers follow the CloudEvents binding for Kafka: the content type of the structured mode, and attributes that
+// consumers need to filter or to drop repeats without decoding the value.
 func headers(m sink.Message) []kgo.RecordHeader {
 	h := []kgo.RecordHeader{
 		{Key: "content-type", Value: []byte("application/cloudevents+json; charset=UTF-8")},
@@ -37,7 +37,7 @@ func headers(m sink.Message) []kgo.RecordHeader {
 	return h
 }
 
-// record makes the record of a message, or says why there can be none.
+// record makes the record of a message, or returns why it cannot.
 func (s *Sink) record(m sink.Message) (record, error) {
 	topic, err := s.topic.Of(m.Event)
 	if err != nil {
@@ -45,15 +45,15 @@ func (s *Sink) record(m sink.Message) (record, error) {
 	}
 	if most := int(s.o.MaxMessageBytes) - overhead(m); len(m.Body) > most {
 		return record{}, &sink.TooLargeError{Limit: most, Err: fmt.Errorf(
-			"produce to topic %s: a value of %d bytes; maxMessageBytes leaves room for %d", topic, len(m.Body), most)}
+			"produce to topic %s: a value of %d bytes exceeds the %d that maxMessageBytes allows", topic, len(m.Body), most)}
 	}
 	return record{topic, m}, nil
 }
 
-// overhead is how much longer a batch with one record is than its value, at most.
+// overhead is the maximum difference between a batch with one record and the length of its value.
 func overhead(m sink.Message) int {
 	const (
-		batch  = 61 + 4 // of a RecordBatch before its records, and some
+		batch  = 61 + 4 // a RecordBatch before its records, and a margin
 		fields = 40     // the lengths and deltas of a record
 		header = 10     // the lengths of a header
 	)

@@ -8,8 +8,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// TestClearText: no credential goes to another machine without TLS unless insecure: true says so. That holds
-// for a file, and so for config check and at start, and for --to. The hosts do not exist: nobody asks for them.
+// TestClearText checks that no credential is sent to another machine without TLS unless insecure: true allows it,
+// for a
+// file (so at config check and at start) and for --to. The hosts do not exist; none is contacted.
 func TestClearText(t *testing.T) {
 	for _, tc := range []struct {
 		why, options, safe string // HOST stands for a host; safe is the same with TLS
@@ -86,7 +87,7 @@ func TestClearText(t *testing.T) {
 	}
 }
 
-// TestClearTextAddress: an address for --to can say insecure=true, but where its query is the receiver's.
+// TestClearTextAddress checks that an address for --to may contain insecure=true, unless its query is the receiver's.
 func TestClearTextAddress(t *testing.T) {
 	for _, tc := range []struct{ address, insecure string }{
 		{"http://u:hunter2@HOST/x", ""},

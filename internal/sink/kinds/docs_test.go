@@ -15,8 +15,9 @@ import (
 
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// TestDocsLoad loads every configuration that the docs show: whole ones, and lists of sinks. Those of sinks that
-// are not built in are loaded where these are.
+// TestDocsLoad loads every configuration in the docs: whole ones, and lists of sinks. Package cloud loads those of
+// its
+// own sinks.
 func TestDocsLoad(t *testing.T) {
 	pages := []string{"../../../README.md"}
 	for _, pattern := range []string{"../../../docs/*.md", "../../../docs/sinks/*.md"} {
@@ -64,10 +65,10 @@ func TestDocsLoad(t *testing.T) {
 	}
 }
 
-// elsewhere are the pages of sinks that have a program of their own.
+// elsewhere lists the pages of sinks that are not built in.
 var elsewhere = []string{"sns", "sqs", "pubsub", "servicebus"}
 
-// credential is what an environment variable of the docs holds.
+// credential returns the value of an environment variable in the docs.
 func credential(name string) (string, bool) {
 	switch {
 	case strings.Contains(name, "SLACK"):

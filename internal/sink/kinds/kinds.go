@@ -1,5 +1,5 @@
-// Package kinds is the list of the sinks that a program has: for each its options, the addresses of --to
-// that mean it, and how one is made.
+// Package kinds lists the sinks that a program has: the options of each, its addresses for --to, and its
+// constructor.
 package kinds
 
 import (
@@ -25,17 +25,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
-// Program is a program that has sinks: tattler, or one that is built with more.
+// Program is a program with sinks: tattler, or one that is built with more of them.
 type Program struct {
-	// Name is what it is called on the command line.
+	// Name is the program's name on the command line.
 	Name  string
 	Kinds []Kind
 }
 
-// Tattler is the program that has what is built in.
+// Tattler returns the program with the built-in sinks.
 func Tattler() *Program { return &Program{Name: "tattler", Kinds: Builtin()} }
 
-// Types are what the configuration needs to know of the kinds.
+// Types returns the part of the kinds that the configuration needs.
 func (p *Program) Types() []config.SinkType {
 	var types []config.SinkType
 	for _, k := range p.Kinds {
@@ -44,7 +44,7 @@ func (p *Program) Types() []config.SinkType {
 	return types
 }
 
-// Make makes a configured sink, which neither opens a file nor connects to anybody yet.
+// Make creates a configured sink. The sink opens files and connects later.
 func (p *Program) Make(s *config.Sink, env Env) (sink.Sink, error) {
 	i := slices.IndexFunc(p.Kinds, func(k Kind) bool { return k.Name == s.Type })
 	if i < 0 {
@@ -53,24 +53,24 @@ func (p *Program) Make(s *config.Sink, env Env) (sink.Sink, error) {
 	return p.Kinds[i].make(s.Options, env)
 }
 
-// Kind is a kind of sinks; Of makes one.
+// Kind is a kind of sink; create one with Of.
 type Kind struct {
 	config.SinkType
 	make func(o config.Options, env Env) (sink.Sink, error)
 }
 
-// Env is what a sink gets of the program that it is in.
+// Env is the program's part of a sink.
 type Env struct {
-	// Agent is how the program calls itself to receivers, such as tattler/v1.2.3.
+	// Agent is the program's name towards receivers, such as tattler/v1.2.3.
 	Agent string
 	// Out is stdout.
 	Out io.Writer
 }
 
-// Addresses make options of an address for --to, by its scheme. An error names no credential.
+// Addresses maps a scheme of --to to a function that parses such an address. Its errors contain no credential.
 type Addresses[P any] map[string]func(address string) (P, error)
 
-// Of is a kind whose options are O.
+// Of returns a kind with options of type O.
 func Of[O any, P interface {
 	*O
 	config.Options
@@ -82,18 +82,18 @@ func Of[O any, P interface {
 	return Kind{
 		SinkType: config.SinkType{Name: name, New: func() config.Options { return P(new(O)) }, Schemes: schemes},
 		make: func(o config.Options, env Env) (sink.Sink, error) {
-			return open(*(*O)(o.(P)), env) //nolint:forcetypeassert // the type made them
+			return open(*(*O)(o.(P)), env) //nolint:forcetypeassert // New made them
 		},
 	}
 }
 
-// placed has keys of an address's query count for the name.
-func placed(k Kind, keys ...string) Kind {
+// withPlaceKeys makes keys of an address's query part of the sink's name.
+func withPlaceKeys(k Kind, keys ...string) Kind {
 	k.Place = keys
 	return k
 }
 
-// Builtin are the sinks that need no program of their own.
+// Builtin returns the sinks that are part of every program.
 func Builtin() []Kind {
 	hook := func(address string) (*webhook.Options, error) { return &webhook.Options{URL: address}, nil }
 	return []Kind{
@@ -106,16 +106,16 @@ func Builtin() []Kind {
 			"log": func(string) (*log.Options, error) { return &log.Options{}, nil },
 		}, func(o log.Options, env Env) (sink.Sink, error) { return log.New(env.Out, "stdout", o) }),
 		newNotify(),
-		placed(Of("exec", Addresses[*exec.Options]{"exec": exec.FromURL},
+		withPlaceKeys(Of("exec", Addresses[*exec.Options]{"exec": exec.FromURL},
 			func(o exec.Options, _ Env) (sink.Sink, error) { return exec.New(o) }), "arg"),
-		placed(Of("nats", Addresses[*nats.Options]{"nats": nats.FromURL, "tls": nats.FromURL, "ws": nats.FromURL, "wss": nats.FromURL},
+		withPlaceKeys(Of("nats", Addresses[*nats.Options]{"nats": nats.FromURL, "tls": nats.FromURL, "ws": nats.FromURL, "wss": nats.FromURL},
 			func(o nats.Options, env Env) (sink.Sink, error) { return nats.New(env.Agent, o) }), "stream"),
 		Of("kafka", Addresses[*kafka.Options]{"kafka": kafka.FromURL},
 			func(o kafka.Options, env Env) (sink.Sink, error) { return kafka.New(env.Agent, o) }),
-		placed(Of("rabbitmq", Addresses[*rabbitmq.Options]{"amqp": rabbitmq.FromURL, "amqps": rabbitmq.FromURL},
+		withPlaceKeys(Of("rabbitmq", Addresses[*rabbitmq.Options]{"amqp": rabbitmq.FromURL, "amqps": rabbitmq.FromURL},
 			func(o rabbitmq.Options, env Env) (sink.Sink, error) { return rabbitmq.New(env.Agent, o) }),
 			"exchange", "key", "queue"),
-		placed(Of("redis", Addresses[*redis.Options]{"redis": redis.FromURL, "rediss": redis.FromURL},
+		withPlaceKeys(Of("redis", Addresses[*redis.Options]{"redis": redis.FromURL, "rediss": redis.FromURL},
 			func(o redis.Options, env Env) (sink.Sink, error) { return redis.New(env.Agent, o) }), "stream"),
 		Of("mqtt", Addresses[*mqtt.Options]{"mqtt": mqtt.FromURL, "mqtts": mqtt.FromURL},
 			func(o mqtt.Options, env Env) (sink.Sink, error) { return mqtt.New(env.Agent, o) }),
@@ -125,7 +125,7 @@ func Builtin() []Kind {
 	}
 }
 
-// newNotify is the kind whose addresses are credentials. Of the web's it claims those of the chat services.
+// newNotify returns the kind notify. Its addresses are credentials; it also claims the chat services' https URLs.
 func newNotify() Kind {
 	addresses := Addresses[*notify.Options]{"http": notify.FromURL, "https": notify.FromURL}
 	for _, scheme := range notify.Schemes() {
@@ -139,12 +139,12 @@ func newNotify() Kind {
 
 func newFile(o file.Options, _ Env) (sink.Sink, error) {
 	if _, err := os.Stat(filepath.Dir(o.Path)); err != nil {
-		return nil, fmt.Errorf("look at its folder, which must exist: %w", err)
+		return nil, fmt.Errorf("check the file's directory, which must exist: %w", err)
 	}
 	return file.New(o)
 }
 
-// pathOf is that of file:PATH or file:///PATH.
+// pathOf returns PATH of file:PATH or file:///PATH.
 func pathOf(address string) string {
 	p := strings.TrimPrefix(address, "file:")
 	if rest, found := strings.CutPrefix(p, "//"); found && strings.HasPrefix(rest, "/") {

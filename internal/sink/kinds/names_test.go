@@ -7,7 +7,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// TestNames: two places of one server are two sinks; how they are reached makes no other sink.
+// TestNames checks that two destinations on one server are two sinks, and that connection options make no new sink.
 func TestNames(t *testing.T) {
 	l := &config.Loader{Sinks: kinds.Tattler().Types()}
 	name := func(address string) string {

@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/notify"
 )
 
-// TestNotifyTakes: the addresses that chat services hand out are told from those of others, and are not shown.
+// TestNotifyTakes checks that URLs of chat services are recognized, and never shown.
 func TestNotifyTakes(t *testing.T) {
 	p := kinds.Tattler()
 	loader := config.Loader{Sinks: p.Types()}

@@ -1,9 +1,9 @@
 // Package log is the sink that writes changes to a stream, such as stdout: as text for people or as JSON
 // lines.
 //
-// What is written cannot be taken back: after an error, or a call that its context cut off, a part of a
-// message may be there. The next one then begins on a new line. A stream that nobody reads holds back the
-// sink, not its caller: one write at most is left waiting for it.
+// A write cannot be undone: after an error, or a call whose context ended, part of a message may have been written.
+// The next message then begins on a new line. If the stream is not read, the sink blocks but not its caller: at most
+// one write is left waiting.
 package log
 
 import (
@@ -16,23 +16,23 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of a log sink.
+// Options are the options of a log sink.
 type Options struct {
-	// Format is how changes are written: text (the default) or json.
+	// Format is text (the default) or json.
 	Format Format `yaml:"format"`
 }
 
-// Format is how changes are written.
+// Format is the form of a change.
 type Format string
 
-// The formats. Text is what the message's Text writes, or else one line with the time, what happened and
-// the object's path.
+// The formats. Text is the output of the message's Text, or else one line with the time, the operation and the
+// object's path.
 const (
 	Text Format = "text"
 	JSON Format = "json"
 )
 
-// Validate says what is wrong with the options, naming the key.
+// Validate returns an error that names the wrong key.
 func (o Options) Validate() error {
 	if o.Format != "" && o.Format != Text && o.Format != JSON {
 		return fmt.Errorf("format: %q is neither %s nor %s", o.Format, Text, JSON)
@@ -45,27 +45,27 @@ type Sink struct {
 	name string
 	json bool
 
-	turn chan struct{} // holds a token while something is written; guards the fields below
-	w    io.Writer
-	torn bool // the last write ended within a message
+	writeSem chan struct{} // held during a write; guards the fields below
+	w        io.Writer
+	torn     bool // the last write ended within a message
 
 	closed bool
 }
 
-// New makes a sink of a stream, which it does not close; name says which, such as stdout.
+// New returns a sink for a stream, which it does not close. The name describes the stream, such as stdout.
 func New(w io.Writer, name string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("log sink: %w", err)
 	}
-	return &Sink{name: name, json: o.Format == JSON, w: w, turn: make(chan struct{}, 1)}, nil
+	return &Sink{name: name, json: o.Format == JSON, w: w, writeSem: make(chan struct{}, 1)}, nil
 }
 
 func (s *Sink) String() string { return "log " + s.name }
 
-// Shows implements sink.Shower.
-func (s *Sink) Shows() bool { return !s.json }
+// UsesText implements sink.TextSink.
+func (s *Sink) UsesText() bool { return !s.json }
 
-// Send writes messages, in one call.
+// Send writes the messages in one call.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if s.closed {
 		return 0, fmt.Errorf("write to %s: closed", s.name)
@@ -80,7 +80,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 		whole := b.Len()
 		if err := s.format(&b, m); err != nil {
 			b.Truncate(whole)
-			unshown = &sink.PermanentError{Err: fmt.Errorf("write as text: %w", err)}
+			unshown = &sink.PermanentError{Err: fmt.Errorf("render as text: %w", err)}
 			break
 		}
 		ends = append(ends, b.Len())
@@ -105,14 +105,14 @@ func (s *Sink) format(b *bytes.Buffer, m sink.Message) error {
 	return nil
 }
 
-// write writes b, which becomes its own, and tells how many of the messages in it are written.
+// write writes b, which the caller must not use afterwards, and returns the number of messages written.
 func (s *Sink) write(ctx context.Context, b []byte, ends []int) (acked int, err error) {
 	if len(b) == 0 {
 		return len(ends), nil
 	}
 	select {
-	case s.turn <- struct{}{}:
-	case <-ctx.Done(): // a write that was cut off is not done yet
+	case s.writeSem <- struct{}{}:
+	case <-ctx.Done(): // an earlier write still blocks
 		return 0, fmt.Errorf("write to %s: %w", s.name, ctx.Err())
 	}
 	type result struct {
@@ -121,7 +121,7 @@ func (s *Sink) write(ctx context.Context, b []byte, ends []int) (acked int, err 
 	}
 	done := make(chan result, 1)
 	go func() {
-		defer func() { <-s.turn }()
+		defer func() { <-s.writeSem }()
 		acked, err := s.put(b, ends)
 		done <- result{acked, err}
 	}()
@@ -153,20 +153,20 @@ func (s *Sink) put(b []byte, ends []int) (acked int, err error) {
 		acked++
 	}
 	s.torn = n > whole
-	if acked == len(ends) { // an error that cost nothing
+	if acked == len(ends) { // every message was written in spite of the error
 		return acked, nil
 	}
 	return acked, fmt.Errorf("write to %s: %w", s.name, err)
 }
 
-// Close waits for a write that was cut off.
+// Close waits for a write that is still blocked.
 func (s *Sink) Close(ctx context.Context) error {
 	s.closed = true
 	select {
-	case s.turn <- struct{}{}:
-		<-s.turn
+	case s.writeSem <- struct{}{}:
+		<-s.writeSem
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("close %s: a write is not read: %w", s.name, ctx.Err())
+		return fmt.Errorf("close %s: the stream is not being read: %w", s.name, ctx.Err())
 	}
 }

@@ -36,7 +36,7 @@ func TestSuite(t *testing.T) {
 		t.Run(string(format), func(t *testing.T) {
 			sinktest.Run(t, sinktest.Suite{
 				Type: "*log.Sink", Name: "log",
-				Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Refuses}, // a stream says no such thing
+				Cannot: []sinktest.Behaviour{sinktest.Busy, sinktest.Refuses}, // a stream cannot answer
 				Start: func(t *testing.T) sinktest.Receiver {
 					return &stream{path: filepath.Join(t.TempDir(), "out"), changed: make(chan struct{})}
 				},
@@ -52,7 +52,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// stream is a file that misbehaves as a pipe or a terminal does.
+// stream is a file that misbehaves like a pipe or a terminal.
 type stream struct {
 	path string
 
@@ -113,7 +113,7 @@ func (s *stream) Received(t *testing.T) []string {
 	return ids
 }
 
-// short takes so many bytes, then none, until it is given more.
+// short takes so many bytes, then none until its budget is raised.
 type short struct {
 	bytes.Buffer
 	room int
@@ -129,8 +129,9 @@ func (s *short) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// TestPartialWrite: what is written whole is acknowledged; what is torn stands alone on its line, and is
-// written again.
+// TestPartialWrite checks that a fully written message is acknowledged, and that a partial one stands alone on its
+// line
+// and is written again.
 func TestPartialWrite(t *testing.T) {
 	ms := sinktest.Messages(0, 3)
 	one := len(ms[0].Body) + 1
@@ -169,7 +170,7 @@ func TestPartialWrite(t *testing.T) {
 	}
 }
 
-// TestTextFails: a change that cannot be shown is poison, and holds back none before it.
+// TestTextFails checks that a change that cannot be rendered is a permanent error, and does not block earlier ones.
 func TestTextFails(t *testing.T) {
 	var w bytes.Buffer
 	s, err := New(&w, "stdout", Options{})
@@ -199,7 +200,7 @@ func TestTextFails(t *testing.T) {
 	}
 }
 
-// TestBlocked: a pipe that nobody reads lets go of the caller, and keeps one write.
+// TestBlocked checks that a pipe without a reader does not block the caller, and keeps one write.
 func TestBlocked(t *testing.T) {
 	r, w := io.Pipe()
 	s, err := New(w, "stdout", Options{Format: JSON})

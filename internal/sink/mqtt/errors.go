@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// reasons are the names of reason codes in MQTT 5.0, 2.4.
+// reasons names the reason codes of MQTT 5.0, section 2.4.
 var reasons = map[byte]string{
 	0x00: "normal disconnection",
 	0x80: "unspecified error",
@@ -44,65 +44,65 @@ var reasons = map[byte]string{
 	0xa0: "maximum connect time",
 }
 
-// The codes with which a server of MQTT 3 refuses one that speaks MQTT 5, and who we are.
+// Codes of a server that speaks only MQTT 3: it refuses version 5, or our user.
 const (
 	oldVersion       = 0x01
 	oldBadUser       = 0x04
 	oldNotAuthorized = 0x05
 )
 
-// said is a reason code and what the server added.
+// said describes a reason code and the server's addition to it.
 func (s *Sink) said(code byte, p *packets.Properties) string {
 	name, known := reasons[code]
 	if !known {
-		name = "a reason that is not in MQTT 5"
+		name = "a reason unknown to MQTT 5"
 	}
 	text := fmt.Sprintf("%s (0x%02x)", name, code)
 	if p == nil {
 		return text
 	}
-	if more := s.blot.Excerpt([]byte(p.ReasonString)); more != "" {
+	if more := s.mask.Excerpt([]byte(p.ReasonString)); more != "" {
 		text += ": " + more
 	}
-	if other := s.blot.Excerpt([]byte(p.ServerReference)); other != "" {
-		text += ": the server names " + other
+	if other := s.mask.Excerpt([]byte(p.ServerReference)); other != "" {
+		text += ": the server refers to " + other
 	}
 	return text
 }
 
-// unwelcome is about a server that does not want us.
+// unwelcome describes a refused connection.
 func (s *Sink) unwelcome(c *packets.Connack) error {
 	switch c.ReasonCode {
 	case oldVersion:
-		return errors.New("the server speaks no MQTT 5, which is needed")
+		return errors.New("the server does not speak MQTT 5, which the sink needs")
 	case oldBadUser, oldNotAuthorized:
-		return errors.New("the server refuses the user, and seems to speak no MQTT 5, which is needed")
+		return errors.New("the server refuses the user, and does not seem to speak MQTT 5, which the sink needs")
 	}
 	text := s.said(c.ReasonCode, c.Properties)
 	switch c.ReasonCode {
 	case packets.ConnackUnsupportedProtocolVersion:
-		text += "; MQTT 5 is needed"
+		text += "; the sink needs MQTT 5"
 	case packets.ConnackInvalidClientID:
-		text += "; set clientId to a name that the server takes"
+		text += "; set clientId to a name that the server accepts"
 	case packets.ConnackBadUsernameOrPassword, packets.ConnackNotAuthorized:
 		text += "; check user, password, the certificate and clientId"
 	}
 	return fmt.Errorf("the server refuses the connection: %s", text)
 }
 
-// refused is why a message was not taken; nil where it was.
+// refused returns why the server did not take a message, or nil if it did.
 func (s *Sink) refused(a *packets.Puback, m sink.Message) error {
-	if a.ReasonCode < 0x80 { // also 0x10: nobody has subscribed
+	if a.ReasonCode < 0x80 { // including 0x10: no subscribers
 		return nil
 	}
-	topic, _ := s.topic.Of(m.Event) // it could be made
+	topic, _ := s.topic.Of(m.Event) // the message was sent, so it has a topic
 	err := fmt.Errorf("the server refuses the message for topic %s: %s", topic, s.said(a.ReasonCode, a.Properties))
 	switch a.ReasonCode {
 	case packets.PubackNotAuthorized:
 		return fmt.Errorf("%w; the user needs the right to publish to the topic", err)
 	case packets.PubackTopicNameInvalid:
-		if s.fixed { // it is the configuration's, and refused with every message
-			return fmt.Errorf("%w; set topic to one that the server takes", err)
+		if s.fixed { // every message has this topic
+			return fmt.Errorf("%w; set topic to one that the server accepts", err)
 		}
 		return &sink.PermanentError{Err: err}
 	case packets.PubackPayloadFormatInvalid:
@@ -111,7 +111,7 @@ func (s *Sink) refused(a *packets.Puback, m sink.Message) error {
 	return err
 }
 
-// disconnected is the server's last word.
+// disconnected is the error of a connection that the server ended with a reason.
 type disconnected struct {
 	code byte
 	text string
@@ -123,7 +123,7 @@ func (s *Sink) disconnected(d *packets.Disconnect) error {
 	text := s.said(d.ReasonCode, d.Properties)
 	switch d.ReasonCode {
 	case packets.DisconnectSessionTakenOver:
-		text += "; another connection has the same clientId: give each its own, or none"
+		text += "; another connection has the same clientId: give each its own, or leave it out"
 	case packets.DisconnectNotAuthorized:
 		text += "; the user needs the right to publish to the topic"
 	}

@@ -12,22 +12,22 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// exchange is one Send: messages that go out in their order, and answers that come in any.
+// exchange is one Send: messages go out in order, and answers may come in any order.
 type exchange struct {
 	s  *Sink
 	l  *link
 	ms []sink.Message
 
-	next     int             // the first that was not sent
-	end      int             // the first that failed: none from there on is sent
-	flying   map[uint16]int  // the unanswered, by their packets' numbers
-	keys     map[string]bool // of the unanswered
-	answered []bool          // the taken
-	acked    int             // so many of the first are taken
-	err      error           // why not all are
+	next     int             // the first message that was not sent
+	end      int             // the first message that failed: nothing from there on is sent
+	inFlight map[uint16]int  // unanswered messages by packet number
+	keys     map[string]bool // the keys of the unanswered messages
+	answered []bool          // whether the server took a message
+	acked    int             // the first messages that the server took
+	err      error           // why the message at acked was not taken
 }
 
-// run ends when all that was sent is answered, or nothing more will be.
+// run returns when every sent message is answered, or when no more answers will come.
 func (x *exchange) run() {
 	timer := time.NewTimer(x.l.timeout)
 	defer timer.Stop()
@@ -36,8 +36,8 @@ func (x *exchange) run() {
 			x.broken(err)
 			return
 		}
-		if len(x.flying) == 0 {
-			return // what is left has failed
+		if len(x.inFlight) == 0 {
+			return // the rest has failed
 		}
 		select {
 		case a := <-x.l.answers:
@@ -55,18 +55,18 @@ func (x *exchange) run() {
 	}
 }
 
-// write sends what may be sent. Its error is the connection's.
+// write sends as many messages as it may. An error is the connection's.
 func (x *exchange) write() error {
 	wrote := false
-	for x.next < x.end && len(x.flying) < x.window() && !x.keys[x.ms[x.next].Key] {
+	for x.next < x.end && len(x.inFlight) < x.window() && !x.keys[x.ms[x.next].Key] {
 		m := x.ms[x.next]
 		p, err := x.packet(m)
 		if err != nil {
 			x.fail(x.next, err)
 			break
 		}
-		p.PacketID = x.l.nextID(x.flying)
-		x.flying[p.PacketID], x.keys[m.Key] = x.next, true
+		p.PacketID = x.l.nextID(x.inFlight)
+		x.inFlight[p.PacketID], x.keys[m.Key] = x.next, true
 		x.next++
 		wrote = true
 		if err := x.l.write(p, false); err != nil {
@@ -80,13 +80,13 @@ func (x *exchange) write() error {
 }
 
 func (x *exchange) window() int {
-	if x.s.single > 0 {
+	if x.s.suspects > 0 {
 		return 1
 	}
 	return x.l.window
 }
 
-// packet makes a message's packet, and sees to it that the server takes one so long.
+// packet makes a message's packet, and checks its length against the server's limit.
 func (x *exchange) packet(m sink.Message) (*packets.Publish, error) {
 	p, err := x.s.publication(m)
 	if err != nil {
@@ -101,23 +101,23 @@ func (x *exchange) packet(m sink.Message) (*packets.Publish, error) {
 	return p, nil
 }
 
-// fail notes that a message was not taken; the first one counts.
+// fail notes that a message was not taken. The first failure counts.
 func (x *exchange) fail(i int, err error) {
 	if i < x.end {
 		x.end, x.err = i, err
 	}
 }
 
-// take takes an answer.
+// take handles an answer.
 func (x *exchange) take(a *packets.Puback) {
-	i, ok := x.flying[a.PacketID]
+	i, ok := x.inFlight[a.PacketID]
 	if !ok {
-		x.l.end(fmt.Errorf("the server breaks the protocol: it acknowledges packet %d, which is not on its way", a.PacketID))
+		x.l.end(fmt.Errorf("the server breaks the protocol: it acknowledges packet %d, which is not in flight", a.PacketID))
 		return
 	}
-	delete(x.flying, a.PacketID)
+	delete(x.inFlight, a.PacketID)
 	delete(x.keys, x.ms[i].Key)
-	x.s.single = max(0, x.s.single-1)
+	x.s.suspects = max(0, x.s.suspects-1)
 	if err := x.s.refused(a, x.ms[i]); err != nil {
 		x.fail(i, err)
 		return
@@ -128,7 +128,7 @@ func (x *exchange) take(a *packets.Puback) {
 	}
 }
 
-// drain takes the answers that are there.
+// drain handles the answers that have arrived.
 func (x *exchange) drain() {
 	for {
 		select {
@@ -140,8 +140,8 @@ func (x *exchange) drain() {
 	}
 }
 
-// broken is about a connection that cannot be written to. Where the server ended it, what it said before tells
-// more.
+// broken handles a connection that cannot be written to. If the server ended it, the reader's error says more, so
+// broken waits for that.
 func (x *exchange) broken(err error) {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
 		select {
@@ -149,32 +149,32 @@ func (x *exchange) broken(err error) {
 		case <-time.After(min(x.l.timeout, time.Second)):
 		}
 	}
-	x.l.end(fmt.Errorf("the connection ended: %w", gone(err)))
+	x.l.end(fmt.Errorf("the connection ended: %w", plain(err)))
 	x.lost(x.l.err)
 }
 
-// lost is about a connection that has ended. What was answered by then counts.
+// lost handles a connection that has ended. Answers that arrived before count.
 func (x *exchange) lost(why error) {
 	x.drain()
 	var gone *disconnected
 	switch {
 	case errors.As(why, &gone) && gone.code == packets.DisconnectPacketTooLarge:
 		why = x.tooLarge(why)
-	case errors.Is(why, errHungUp) && len(x.flying) == 1: // it may have other reasons, and a message is not cut on a guess
-		why = fmt.Errorf("%w while it had a message of %d bytes; if it does so again and again, it takes none so long: set the sink's maxBytes", why, len(x.ms[x.acked].Body))
+	case errors.Is(why, errHungUp) && len(x.inFlight) == 1: // there may be other reasons, and the sink does not cut on a guess
+		why = fmt.Errorf("%w while a message of %d bytes was in flight; if this repeats, the message may be too long for the server: set the sink's maxBytes", why, len(x.ms[x.acked].Body))
 	}
-	if x.acked < x.end { // else it was a message that failed
+	if x.acked < x.end { // otherwise a message has failed, and x.err says why
 		x.err = why
 	}
 }
 
-// tooLarge is about a server that ends the connection for the length of a message, without having said how
-// long one may be. Of several on their way it may be any: they go alone next.
+// tooLarge handles a server that ends the connection because of a message's length and has not announced its limit.
+// Any of the messages in flight may be to blame, so they are sent one at a time next.
 func (x *exchange) tooLarge(why error) error {
-	if len(x.flying) == 1 {
-		x.s.single = 0
+	if len(x.inFlight) == 1 {
+		x.s.suspects = 0
 		return &sink.TooLargeError{Err: why}
 	}
-	x.s.single = len(x.flying)
+	x.s.suspects = len(x.inFlight)
 	return why
 }

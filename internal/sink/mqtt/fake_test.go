@@ -18,12 +18,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// fake is a server that breaks the protocol as a test wants it, and answers each message with what on says.
+// fake is a server that breaks the protocol on request, and answers messages as on says.
 type fake struct {
 	listener net.Listener
 	connack  packets.Connack
 	raw      []byte // instead of the CONNACK
-	// on answers a message, of which all is known; nil ends the connection.
+	// on answers a message; nil ends the connection.
 	on func(p *packets.Publish) []packets.Packet
 
 	mu    sync.Mutex
@@ -120,7 +120,7 @@ func disconnect(code byte, text string) []packets.Packet {
 
 func ptr[T any](v T) *T { return &v }
 
-// TestFakeConnect: what a server says at first, and what people are told. Nothing of it is about a message.
+// TestFakeConnect checks the errors for a server's first answer. None of them blames a message.
 func TestFakeConnect(t *testing.T) {
 	refuse := func(code byte) packets.Connack {
 		return packets.Connack{ReasonCode: code, Properties: &packets.Properties{ReasonString: "no " + canary}}
@@ -138,13 +138,13 @@ func TestFakeConnect(t *testing.T) {
 		{"a wrong password, which is not repeated", refuse(0x86), "", "bad user name or password (0x86): no ***; check user, password"},
 		{"no rights", refuse(0x87), "", "not authorized (0x87): no ***; check user, password"},
 		{"a client's name", refuse(0x85), "", "set clientId"},
-		{"a code of the future", refuse(0xf0), "", "a reason that is not in MQTT 5 (0xf0)"},
-		{"another server", packets.Connack{ReasonCode: 0x9c, Properties: &packets.Properties{ServerReference: "h2:1883"}}, "", "use another server (0x9c): the server names h2:1883"},
-		{"MQTT 3", packets.Connack{}, "\x20\x02\x00\x01", "the server speaks no MQTT 5"},
-		{"the password of MQTT 3", packets.Connack{}, "\x20\x02\x00\x04", "refuses the user, and seems to speak no MQTT 5"},
-		{"no MQTT", packets.Connack{}, "HTTP/1.1 400 Bad Request\r\n\r\n", "begins with the byte 0x48, and is none of MQTT 5"},
-		{"a length without an end", packets.Connack{}, "\x20\xff\xff\xff\xff\xff", "malformed length"},
-		{"a length beyond all bounds", packets.Connack{}, "\x20\xff\xff\xff\x7f", "a packet of 268435455 bytes, of which 65536 are allowed"},
+		{"a code of the future", refuse(0xf0), "", "a reason unknown to MQTT 5 (0xf0)"},
+		{"another server", packets.Connack{ReasonCode: 0x9c, Properties: &packets.Properties{ServerReference: "h2:1883"}}, "", "use another server (0x9c): the server refers to h2:1883"},
+		{"MQTT 3", packets.Connack{}, "\x20\x02\x00\x01", "the server does not speak MQTT 5"},
+		{"the password of MQTT 3", packets.Connack{}, "\x20\x02\x00\x04", "refuses the user, and does not seem to speak MQTT 5"},
+		{"no MQTT", packets.Connack{}, "HTTP/1.1 400 Bad Request\r\n\r\n", "begins with the byte 0x48, which is not MQTT 5"},
+		{"a length without an end", packets.Connack{}, "\x20\xff\xff\xff\xff\xff", "malformed packet length"},
+		{"a length beyond all bounds", packets.Connack{}, "\x20\xff\xff\xff\x7f", "a packet of 268435455 bytes exceeds the limit of 65536"},
 		{"half a CONNACK", packets.Connack{}, "\x20\x01\x00", "a malformed CONNACK: unexpected EOF"},
 		{"another packet", packets.Connack{}, "\xd0\x00", "begins with the byte 0xd0"},
 		{"a farewell without a reason", packets.Connack{}, "\xe0\x00", "normal disconnection (0x00)"},
@@ -164,14 +164,14 @@ func TestFakeConnect(t *testing.T) {
 	s := newFake(t, &fake{connack: packets.Connack{Properties: &packets.Properties{RetainAvailable: ptr(byte(0))}}})
 	s.o.Retain = true
 	_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
-	check(t, "nothing is retained", err, "allow it, or leave out retain")
+	check(t, "nothing is retained", err, "allow it, or remove retain")
 }
 
-// TestFakeRefusals: which reason code is about the message, and which passes.
+// TestFakeRefusals checks which reason codes blame the message, and which are temporary.
 func TestFakeRefusals(t *testing.T) {
 	for _, tc := range []struct {
 		code      byte
-		fixed     bool // the topic is the same for all
+		fixed     bool // all messages have the same topic
 		permanent bool
 		want      string
 	}{
@@ -181,7 +181,7 @@ func TestFakeRefusals(t *testing.T) {
 		{0x83, false, false, "implementation specific error (0x83)"},
 		{0x87, false, false, "the user needs the right to publish to the topic"},
 		{0x90, false, true, "the server refuses the message for topic changes/updated: topic name invalid (0x90)"},
-		{0x90, true, false, "topic name invalid (0x90); set topic to one that the server takes"},
+		{0x90, true, false, "topic name invalid (0x90); set topic to one that the server accepts"},
 		{0x91, false, false, "packet identifier in use (0x91)"},
 		{0x97, false, false, "quota exceeded (0x97)"},
 		{0x99, false, true, "payload format invalid (0x99)"},
@@ -204,8 +204,9 @@ func TestFakeRefusals(t *testing.T) {
 	}
 }
 
-// TestFakeTooLarge: a server that never said how long a message may be, and ends the connection for one. The
-// messages that were on their way go alone then, until the one is found.
+// TestFakeTooLarge uses a server that does not announce its limit on messages and ends the connection for a longer
+// one.
+// The messages that were in flight are then sent one at a time, until the long one is found.
 func TestFakeTooLarge(t *testing.T) {
 	ms := sinktest.Messages(0, 9)
 	var mu sync.Mutex
@@ -238,7 +239,7 @@ func TestFakeTooLarge(t *testing.T) {
 	}
 }
 
-// try sends what is left, and counts what is acknowledged.
+// try sends the remaining messages and counts the acknowledged ones.
 func (s *Sink) try(t *testing.T, ms []sink.Message, acked *int) error {
 	t.Helper()
 	n, err := s.Send(t.Context(), ms[*acked:])
@@ -246,7 +247,7 @@ func (s *Sink) try(t *testing.T, ms []sink.Message, acked *int) error {
 	return err
 }
 
-// TestFakeBreaks: what ends a connection in the middle, and that it works again afterwards.
+// TestFakeBreaks checks errors that end a connection, and that the sink recovers.
 func TestFakeBreaks(t *testing.T) {
 	for _, tc := range []struct {
 		why  string
@@ -256,7 +257,7 @@ func TestFakeBreaks(t *testing.T) {
 		{"a reason", func(*packets.Publish) []packets.Packet { return disconnect(0x8b, "bye "+canary) }, "the server ended the connection: server shutting down (0x8b): bye ***"},
 		{"another of the same name", func(*packets.Publish) []packets.Packet { return disconnect(0x8e, "") }, "give each its own"},
 		{"no word", func(*packets.Publish) []packets.Packet { return nil }, "the server hung up"},
-		{"an answer to nothing", func(p *packets.Publish) []packets.Packet { p.PacketID += 100; return ack(p, 0) }, "which is not on its way"},
+		{"an answer to nothing", func(p *packets.Publish) []packets.Packet { p.PacketID += 100; return ack(p, 0) }, "which is not in flight"},
 		{"messages for us", func(*packets.Publish) []packets.Packet {
 			return []packets.Packet{&packets.Publish{Topic: "a", Properties: &packets.Properties{}}}
 		}, "it sends a *packets.Publish"},
@@ -284,7 +285,7 @@ func TestFakeBreaks(t *testing.T) {
 	}
 }
 
-// TestFakeHint: a lone message that a server hangs up on is not cut, and people are told.
+// TestFakeHint: a single message on which the server hangs up is not cut, and the error says what to do.
 func TestFakeHint(t *testing.T) {
 	s := newFake(t, &fake{on: func(*packets.Publish) []packets.Packet { return nil }})
 	_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
@@ -295,7 +296,7 @@ func TestFakeHint(t *testing.T) {
 	}
 }
 
-// TestKeepAlive: a silent connection is asked after, and ends where nobody answers.
+// TestKeepAlive checks that a silent connection gets pings, and ends if the server does not answer.
 func TestKeepAlive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
@@ -319,16 +320,16 @@ func TestKeepAlive(t *testing.T) {
 	})
 }
 
-// TestNextID: packets' numbers go round, and leave out what is in use.
+// TestNextID checks that packet numbers wrap around and skip those in use.
 func TestNextID(t *testing.T) {
 	l := &link{lastID: 65534}
-	flying := map[uint16]int{1: 0, 2: 1}
-	if a, b := l.nextID(flying), l.nextID(flying); a != 65535 || b != 3 {
+	inFlight := map[uint16]int{1: 0, 2: 1}
+	if a, b := l.nextID(inFlight), l.nextID(inFlight); a != 65535 || b != 3 {
 		t.Errorf("%d and %d, want 65535 and 3", a, b)
 	}
 }
 
-// TestSize: what we reckon is what is written, at each length of the length.
+// TestSize checks the computed size of a packet at each length of the length field.
 func TestSize(t *testing.T) {
 	for _, n := range []int{0, 10, 100, 200, 16_300, 16_400, 2_097_100, 2_097_200} {
 		p := &packets.Publish{Topic: "a/b", QoS: 1, Payload: make([]byte, n), Properties: &packets.Properties{}}

@@ -16,35 +16,35 @@ import (
 )
 
 const (
-	// maxFlying is how many messages we leave unanswered at most.
-	maxFlying = 256
-	// maxAnswer is the longest packet that we take: nobody sends us messages.
+	// maxInFlight bounds the unanswered messages.
+	maxInFlight = 256
+	// maxAnswer bounds the packets that we accept: the server publishes nothing to us.
 	maxAnswer = 64 << 10
-	// maxPacket is the longest there is in MQTT: its length, and the up to five bytes that say it.
+	// maxPacket is MQTT's limit: the maximum length, and the header of up to five bytes.
 	maxPacket = 268_435_455 + 5
 )
 
 // link is a connection, with one goroutine that reads it and one that keeps it alive.
 type link struct {
-	conn    net.Conn // TLS, where that is wanted
-	raw     net.Conn // what is under it, whose Close waits for nobody
+	conn    net.Conn // with TLS, if configured
+	raw     net.Conn // the TCP connection, whose Close does not block
 	timeout time.Duration
 	window  int // how many messages may be unanswered
-	packet  int // the longest packet that the server takes, in bytes
+	packet  int // the server's limit on packets, in bytes
 
-	mu     sync.Mutex // of writer: Send's, and the pings'
+	mu     sync.Mutex // guards writer, which Send and the pings share
 	writer *bufio.Writer
 	lastID uint16
 
-	answers chan *packets.Puback // as many as the window
-	silent  atomic.Bool          // nothing came since the last ping
+	answers chan *packets.Puback // its capacity is the window
+	silent  atomic.Bool          // nothing arrived since the last ping
 	running sync.WaitGroup
 	once    sync.Once
-	done    chan struct{} // closed at the end; err says why it came, then
+	done    chan struct{} // closed at the end, after err was set
 	err     error
 }
 
-// dial connects and says who we are.
+// dial opens a connection and logs in.
 func (s *Sink) dial(ctx context.Context) (*link, error) {
 	waiting, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, fmt.Errorf("no answer within %s", s.o.Timeout))
 	defer cancel()
@@ -53,7 +53,7 @@ func (s *Sink) dial(ctx context.Context) (*link, error) {
 		return nil, because(waiting, err)
 	}
 	l := &link{conn: raw, raw: raw, timeout: s.o.Timeout, done: make(chan struct{})}
-	stop := context.AfterFunc(waiting, func() { _ = raw.Close() }) // it fails where it is closed
+	stop := context.AfterFunc(waiting, func() { _ = raw.Close() }) // it may be closed already
 	keep, reader, err := s.hello(waiting, l)
 	if !stop() && err == nil {
 		err = errors.New("too late")
@@ -70,7 +70,7 @@ func (s *Sink) dial(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// because is the reason of a context that has ended, or else the error.
+// because returns the cause of a context that has ended, or else the error.
 func because(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -78,7 +78,7 @@ func because(ctx context.Context, err error) error {
 	return err
 }
 
-// hello shakes hands, and learns what the server wants.
+// hello performs the handshake and learns the server's limits.
 func (s *Sink) hello(ctx context.Context, l *link) (keep time.Duration, reader *bufio.Reader, err error) {
 	if s.tls != nil {
 		secured := tls.Client(l.raw, s.tls)
@@ -91,7 +91,7 @@ func (s *Sink) hello(ctx context.Context, l *link) (keep time.Duration, reader *
 	longest := uint32(maxAnswer)
 	connect := packets.Connect{
 		ProtocolName: "MQTT", ProtocolVersion: 5, CleanStart: true, ClientID: s.o.ClientID,
-		KeepAlive:    uint16(s.o.KeepAlive / time.Second), //nolint:gosec // Validate saw to it
+		KeepAlive:    uint16(s.o.KeepAlive / time.Second), //nolint:gosec // Validate bounds it
 		UsernameFlag: s.o.User != "", Username: s.o.User,
 		PasswordFlag: s.o.Password != "", Password: []byte(s.o.Password),
 		Properties: &packets.Properties{MaximumPacketSize: &longest, User: []packets.User{{Key: "agent", Value: s.agent}}},
@@ -99,28 +99,28 @@ func (s *Sink) hello(ctx context.Context, l *link) (keep time.Duration, reader *
 	if err := l.write(&connect, true); err != nil {
 		return 0, nil, err
 	}
-	// What is no MQTT is told by its first byte: what it says of its length is not waited for.
+	// The first byte shows whether the server speaks MQTT. Do not wait for the length that another protocol implies.
 	first, err := reader.Peek(1)
 	if err == nil && first[0] != packets.CONNACK<<4 && first[0] != packets.DISCONNECT<<4 {
-		return 0, nil, fmt.Errorf("the server's answer begins with the byte 0x%02x, and is none of MQTT 5", first[0])
+		return 0, nil, fmt.Errorf("the server's answer begins with the byte 0x%02x, which is not MQTT 5", first[0])
 	}
 	answer, err := readPacket(reader)
 	if err != nil {
-		return 0, nil, fmt.Errorf("read the server's answer, which must be MQTT 5: %w", gone(err))
+		return 0, nil, fmt.Errorf("read the server's answer, which must be MQTT 5: %w", plain(err))
 	}
 	if bye, ok := answer.(*packets.Disconnect); ok {
 		return 0, nil, s.disconnected(bye)
 	}
-	keep, err = s.agree(l, answer.(*packets.Connack)) //nolint:forcetypeassert // its first byte said so
+	keep, err = s.agree(l, answer.(*packets.Connack)) //nolint:forcetypeassert // its first byte was checked
 	return keep, reader, err
 }
 
-// agree takes over what the server allows, and is an error where we cannot work with that.
+// agree adopts the server's limits, and returns an error if the sink cannot work within them.
 func (s *Sink) agree(l *link, c *packets.Connack) (keep time.Duration, err error) {
 	if c.ReasonCode != packets.ConnackSuccess {
 		return 0, s.unwelcome(c)
 	}
-	l.window, l.packet, keep = maxFlying, maxPacket, s.o.KeepAlive
+	l.window, l.packet, keep = maxInFlight, maxPacket, s.o.KeepAlive
 	p := c.Properties
 	if p.ReceiveMaximum != nil {
 		if l.window = min(l.window, int(*p.ReceiveMaximum)); l.window == 0 {
@@ -133,10 +133,10 @@ func (s *Sink) agree(l *link, c *packets.Connack) (keep time.Duration, err error
 		}
 	}
 	if p.MaximumQOS != nil && *p.MaximumQOS == 0 {
-		return 0, errors.New("the server acknowledges no message (its Maximum QoS is 0): allow QoS 1")
+		return 0, errors.New("the server acknowledges no messages (its Maximum QoS is 0): allow QoS 1")
 	}
 	if s.o.Retain && p.RetainAvailable != nil && *p.RetainAvailable == 0 {
-		return 0, errors.New("the server retains no messages: allow it, or leave out retain")
+		return 0, errors.New("the server retains no messages: allow it, or remove retain")
 	}
 	if p.ServerKeepAlive != nil {
 		keep = time.Duration(*p.ServerKeepAlive) * time.Second
@@ -149,7 +149,7 @@ func (l *link) listen(s *Sink, r *bufio.Reader) {
 	for {
 		p, err := readPacket(r)
 		if err != nil {
-			l.end(fmt.Errorf("the connection ended: %w", gone(err)))
+			l.end(fmt.Errorf("the connection ended: %w", plain(err)))
 			return
 		}
 		l.silent.Store(false)
@@ -172,7 +172,7 @@ func (l *link) listen(s *Sink, r *bufio.Reader) {
 	}
 }
 
-// keep shows the server that we are there, and ends the connection where it does not answer.
+// keep sends pings, and ends the connection if the server does not answer.
 func (l *link) keep(every time.Duration) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -193,7 +193,7 @@ func (l *link) keep(every time.Duration) {
 	}
 }
 
-// write writes a packet, so far as the buffer does not keep it. After an error the connection is of no use.
+// write writes a packet to the buffer, and flushes it if asked to. After an error the connection is unusable.
 func (l *link) write(p packets.Packet, flush bool) error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -205,23 +205,23 @@ func (l *link) write(p packets.Packet, flush bool) error {
 		err = l.writer.Flush()
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("the server took nothing within %s", l.timeout)
+		return fmt.Errorf("the server read nothing within %s", l.timeout)
 	}
 	return err
 }
 
 func (l *link) flush() error { return l.write(nothing{}, true) }
 
-// end ends the connection; the first reason counts.
+// end ends the connection. The first reason counts.
 func (l *link) end(why error) {
 	l.once.Do(func() {
 		l.err = why
 		close(l.done)
 	})
-	_ = l.raw.Close() // it may be closed
+	_ = l.raw.Close() // it may be closed already
 }
 
-// over tells whether the connection has ended.
+// over reports whether the connection has ended.
 func (l *link) over() bool {
 	select {
 	case <-l.done:
@@ -231,19 +231,19 @@ func (l *link) over() bool {
 	}
 }
 
-// close takes leave, and waits until the goroutines are gone.
+// close disconnects, and waits until the goroutines have ended.
 func (l *link) close(ctx context.Context) {
-	const most = time.Second
-	by := time.Now().Add(most)
+	const maxWait = time.Second
+	by := time.Now().Add(maxWait)
 	if d, ok := ctx.Deadline(); ok && d.Before(by) {
 		by = d
 	}
-	// A Send that hangs holds the writer: nothing can be said there, and the connection just ends.
+	// A Send that hangs holds the writer. Then the connection ends without a DISCONNECT.
 	if l.mu.TryLock() {
 		if l.raw.SetWriteDeadline(by) == nil {
 			bye := packets.Disconnect{Properties: &packets.Properties{}}
 			if _, err := bye.WriteTo(l.writer); err == nil {
-				_ = l.writer.Flush() // it ends in any case
+				_ = l.writer.Flush() // the connection ends either way
 			}
 		}
 		l.mu.Unlock()
@@ -252,11 +252,11 @@ func (l *link) close(ctx context.Context) {
 	l.running.Wait()
 }
 
-// nextID is a packet's number that is not in use.
-func (l *link) nextID(flying map[uint16]int) uint16 {
+// nextID returns an unused packet number.
+func (l *link) nextID(inFlight map[uint16]int) uint16 {
 	for {
 		l.lastID++
-		if _, used := flying[l.lastID]; l.lastID != 0 && !used {
+		if _, used := inFlight[l.lastID]; l.lastID != 0 && !used {
 			return l.lastID
 		}
 	}

@@ -1,16 +1,16 @@
-// Package mqtt is the sink that publishes each change to a topic of an MQTT 5 server, with QoS 1: each
-// message is acknowledged by itself.
+// Package mqtt is the sink that publishes each change to a topic of an MQTT 5 server, with QoS 1: the server
+// acknowledges each message.
 //
-// A message is the event's JSON, with the content type of the CloudEvents binding, and the id and the key as
-// user properties. MQTT knows no repeats: what is sent again, for lack of an acknowledgement, arrives again
-// under the same id. Messages are pipelined as far as the server allows it; of one object only one is on its
-// way at a time, and none is sent after one that waits, so that nothing overtakes one that failed. The
-// session begins anew with each connection: no other state than the server's is there to be resumed.
+// A message is the event's JSON, with the content type of the CloudEvents binding, and the id and the key as user
+// properties. MQTT does not drop repeats: an unacknowledged message is sent again, and may arrive twice under the
+// same id. Messages are pipelined as far as the server allows, but only one per object is in flight, and none is
+// sent past one that waits, so nothing overtakes a message that failed. Each connection starts a new session,
+// because the only state is the server's.
 //
-// Permanent is what no topic can be made of, a topic that the server does not take where the topic is the
-// message's own, and a payload that it finds malformed. What is longer than the server takes is too large.
-// All else passes: no connection, no answer, refused credentials and missing rights, a quota, and a server
-// that does not want to say why. That nobody has subscribed is no error. No error shows a credential.
+// Permanent errors are a topic that cannot be made, a topic that the server rejects if topics differ between
+// messages, and a payload that it finds malformed. A message beyond the server's limit is too large. All other
+// errors are temporary: no connection, no answer, refused credentials, missing rights, a quota, a server that does
+// not say why. A topic without subscribers is not an error. No error shows a credential.
 package mqtt
 
 import (
@@ -29,29 +29,30 @@ import (
 
 // Sink publishes to topics.
 type Sink struct {
-	o      Options
-	agent  string
-	url    *url.URL
-	place  string // the address, as far as it may be shown
-	topic  *sink.Name
-	fixed  bool // all messages have the same topic
-	tls    *tls.Config
-	blot   *sink.Blot
-	single int // so many messages go alone: one of them may be too long
+	o     Options
+	agent string
+	url   *url.URL
+	place string // the address without credentials
+	topic *sink.Name
+	fixed bool // all messages have the same topic
+	tls   *tls.Config
+	mask  *sink.Mask
+	// suspects counts the next messages to send one at a time, because one of them may be too long.
+	suspects int
 
-	mu     sync.Mutex // Close may come from another goroutine than Send
-	link   *link      // nil where there is none
+	mu     sync.Mutex // Close may run concurrently with Send
+	link   *link      // nil: not connected
 	closed bool
 }
 
-// New makes a sink; it reads the files of TLS, and connects with the first Send. The agent is shown to the
-// server as a user property of the connection, such as tattler/v1.2.3.
+// New returns a sink. It reads the TLS files, and connects with the first Send. The agent, such as tattler/v1.2.3,
+// is a user property of the connection.
 func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("mqtt sink: %w", err)
 	}
-	s := &Sink{o: o.withDefaults(), agent: agent, blot: &sink.Blot{}}
-	s.blot.Add(sink.LeastPassword, o.Password)
+	s := &Sink{o: o.withDefaults(), agent: agent, mask: &sink.Mask{}}
+	s.mask.Add(sink.MinSecret, o.Password)
 	s.url, _ = parseURL(o.URL)
 	s.place = s.url.Scheme + "://" + hostPort(s.url)
 	s.topic, _ = topics(s.o.Topic)
@@ -70,7 +71,7 @@ func New(agent string, o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "mqtt " + s.place + " " + s.o.Topic }
 
-// Close ends the connection, and with it a Send that is under way.
+// Close ends the connection and with it any running Send.
 func (s *Sink) Close(ctx context.Context) error {
 	s.mu.Lock()
 	l := s.link
@@ -93,7 +94,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	}
 	stop := context.AfterFunc(ctx, func() { l.end(context.Cause(ctx)) })
 	defer stop()
-	x := exchange{s: s, l: l, ms: ms, end: len(ms), flying: map[uint16]int{}, keys: map[string]bool{}, answered: make([]bool, len(ms))}
+	x := exchange{s: s, l: l, ms: ms, end: len(ms), inFlight: map[uint16]int{}, keys: map[string]bool{}, answered: make([]bool, len(ms))}
 	x.run()
 	if x.acked == len(ms) {
 		return x.acked, nil
@@ -104,7 +105,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return x.acked, s.failed(x.err)
 }
 
-// connected is a connection that was alive a moment ago.
+// connected returns a working connection.
 func (s *Sink) connected(ctx context.Context) (*link, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -120,8 +121,8 @@ func (s *Sink) connected(ctx context.Context) (*link, error) {
 			return l, nil
 		}
 		s.forget(l)
-		// It ended while nothing was sent, as servers may do at any time. But two that end each other's
-		// connections would do so for ever, without anybody being told.
+		// It ended while the sink was idle, as servers may do at any time. But two clients that take over each
+		// other's session would do so for ever, without an error.
 		var gone *disconnected
 		if errors.As(l.err, &gone) && gone.code == packets.DisconnectSessionTakenOver {
 			return nil, l.err
@@ -142,7 +143,7 @@ func (s *Sink) connected(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// forget frees what is left of a connection that is over.
+// forget releases a connection that is over.
 func (s *Sink) forget(l *link) {
 	l.running.Wait()
 	s.mu.Lock()
@@ -152,9 +153,9 @@ func (s *Sink) forget(l *link) {
 	}
 }
 
-// failed says where an error comes from. What says more than text stays outermost.
+// failed adds the destination to an error and masks credentials. The typed errors of package sink stay outermost.
 func (s *Sink) failed(err error) error {
-	text := fmt.Errorf("publish to %s: %w", s.place, s.blot.Error(err))
+	text := fmt.Errorf("publish to %s: %w", s.place, s.mask.Error(err))
 	var long *sink.TooLargeError
 	var permanent *sink.PermanentError
 	switch {

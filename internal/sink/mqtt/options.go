@@ -14,28 +14,26 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of an MQTT sink.
+// Options are the options of an MQTT sink.
 type Options struct {
-	// URL is the server's address: mqtt://HOST:1883, or mqtts://HOST:8883 for TLS. The ports may be left out.
+	// URL is the server's address: mqtt://HOST:1883, or mqtts://HOST:8883 for TLS. The ports are optional.
 	URL string `yaml:"url"`
 	// Topic is a text/template over the event, with the field names of package event
-	// (tattler/{{.Data.Resource.Namespace}}/{{.Data.Resource.Resource}}/{{.Data.Op}}). What it prints is
-	// cleaned: slashes, +, # and control characters become _, and so does nothing, such as the namespace
-	// of a node.
+	// (tattler/{{.Data.Resource.Namespace}}/{{.Data.Resource.Resource}}/{{.Data.Op}}). In its output, slashes, +, #
+	// and control characters become _, and so does an empty value, such as the namespace of a node.
 	Topic string `yaml:"topic"`
-	// Retain has the server keep the last message of each topic for those who subscribe later (false).
+	// Retain makes the server keep the last message of each topic for later subscribers (false).
 	Retain bool `yaml:"retain"`
-	// Expiry is how long the server keeps a message for a subscriber who is away; whole seconds (for ever).
+	// Expiry is how long the server keeps a message for an absent subscriber; whole seconds (for ever).
 	Expiry time.Duration `yaml:"expiry"`
-	// ClientID is the name of the connection (one that the server gives). Two connections of one name end
-	// each other.
+	// ClientID is the client id of the connection (chosen by the server). Two connections with the same id end each
+	// other.
 	ClientID string `yaml:"clientId"`
-	// User and Password say who we are, where the server asks for that. A password may stand alone, as a
-	// token does.
+	// User and Password are the credentials, if the server needs them. A password may stand alone, like a token.
 	User     string `yaml:"user"`
 	Password string `yaml:"password"`
-	// KeepAlive is after how much silence the server may take us for dead; whole seconds (30 seconds). We
-	// ask twice in that time whether the server is still there. A server may want another one.
+	// KeepAlive is the silence after which the server may drop the connection; whole seconds (30 seconds). The sink
+	// sends a ping twice in that time. The server may choose another interval.
 	KeepAlive time.Duration `yaml:"keepAlive"`
 	// Timeout bounds each attempt to connect and each wait for an answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
@@ -48,11 +46,11 @@ type Options struct {
 const (
 	defaultTopic     = "tattler/{{.Data.Resource.Namespace}}/{{.Data.Resource.Resource}}/{{.Data.Op}}"
 	defaultKeepAlive = 30 * time.Second
-	// maxText is how many bytes a text has in MQTT.
+	// maxText is the maximum length of a text in MQTT, in bytes.
 	maxText = math.MaxUint16
 )
 
-// Validate says what is wrong with the options, naming the key, and showing no credential.
+// Validate returns an error that names the wrong key and shows no credential.
 func (o Options) Validate() error {
 	u, err := parseURL(o.URL)
 	if err != nil {
@@ -75,7 +73,7 @@ func (o Options) Validate() error {
 	case o.KeepAlive < time.Second || o.KeepAlive%time.Second != 0 || o.KeepAlive/time.Second > math.MaxUint16:
 		return errors.New("keepAlive: whole seconds, from 1s to 18h")
 	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	case u.Scheme != "mqtts" && o.TLS != (sink.TLS{}):
 		return errors.New("tls: the url does not begin with mqtts://")
 	}
@@ -103,25 +101,25 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// parseURL reads the address of a server. Its errors show none: what is wrong may be a part of a password.
+// parseURL parses the address of a server. Its errors do not quote it, because it may contain a password.
 func parseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case s == "":
-		return nil, errors.New("an MQTT sink needs one, such as mqtt://127.0.0.1:1883")
+		return nil, errors.New("missing; an example is mqtt://127.0.0.1:1883")
 	case err != nil:
-		return nil, errors.New("not a URL (not shown: it may hold a credential)")
+		return nil, errors.New("not a URL (not shown: it may contain a credential)")
 	case u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Hostname() == "":
 		return nil, errors.New("must begin with mqtt:// or mqtts:// and a host")
 	case u.User != nil:
-		return nil, errors.New("user and password are keys of their own")
+		return nil, errors.New("must not contain a user: set user and password")
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("has more than a host; the topic is a key of its own")
+		return nil, errors.New("must be a scheme and a host only; set topic")
 	}
 	return u, nil
 }
 
-// hostPort is where to connect to.
+// hostPort returns the address to connect to.
 func hostPort(u *url.URL) string {
 	port := u.Port()
 	switch {
@@ -139,8 +137,8 @@ func topics(template string) (*sink.Name, error) {
 	return sink.NewName(template, cleanLevel, checkTopic)
 }
 
-// cleanLevel makes of a value one level of a topic. Names in Kubernetes have no _, so that nothing that is
-// replaced becomes another object's name.
+// cleanLevel turns a value into one level of a topic. Names in Kubernetes contain no _, so a replacement cannot
+// produce another object's name.
 func cleanLevel(value string) string {
 	if value == "" {
 		return "_"
@@ -153,7 +151,7 @@ func cleanLevel(value string) string {
 	}, value)
 }
 
-// checkTopic says why nobody can publish to a topic.
+// checkTopic returns an error if a topic is not valid for publishing.
 func checkTopic(topic string) error {
 	if err := checkText(topic); err != nil {
 		return err
@@ -164,13 +162,13 @@ func checkTopic(topic string) error {
 	return nil
 }
 
-// checkText says why a text is none of MQTT.
+// checkText returns an error if a text is not a valid MQTT string.
 func checkText(text string) error {
 	switch {
 	case len(text) > maxText:
 		return fmt.Errorf("longer than %d bytes", maxText)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return errors.New("holds what is not UTF-8 or a control character, such as a line end after a word from a file")
+		return errors.New("contains invalid UTF-8 or a control character, such as a line end after a word from a file")
 	}
 	return nil
 }

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 
 const canary = "w0rdw0rdw0rdw0rd"
 
-// loader knows this sink only: package kinds is above this one.
+// loader knows only this kind of sink: package kinds imports this package.
 func loader() *config.Loader {
 	parse := func(address string) (config.Options, error) { return FromURL(address) }
 	return &config.Loader{Sinks: []config.SinkType{{
@@ -35,7 +35,7 @@ func load(options string) (*Options, error) {
 	return c.Sinks[0].Options.(*Options), nil
 }
 
-// check checks an error's text, each half of want by itself: the configuration writes the key its own way.
+// check checks an error's text, each half of want separately: the configuration formats the key its own way.
 func check(t *testing.T, why string, err error, want string) {
 	t.Helper()
 	if want == "" {
@@ -54,14 +54,14 @@ func TestOptions(t *testing.T) {
 	with := func(more string) string { return "{url: 'mqtt://h', " + more + "}" }
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "url: mqtt://h", ""},
-		{"no URL", "{}", "url: an MQTT sink needs one"},
+		{"no URL", "{}", "url: missing"},
 		{"no scheme", "url: h:1883", "url: must begin with mqtt://"},
 		{"another scheme", "url: 'http://u:" + canary + "@h'", "url: must begin with mqtt://"},
 		{"no host", "url: mqtt://:1883", "url: must begin with"},
-		{"a port that is none", "url: 'mqtt://h:" + canary + "'", "url: not a URL"},
-		{"a user in it", "url: 'mqtt://u:" + canary + "@h'", "url: user and password are keys of their own"},
-		{"a topic in it", "url: mqtt://h/a/b", "url: has more than a host"},
-		{"a query in it", "url: 'mqtt://h?password=" + canary + "'", "url: has more than a host"},
+		{"a port that is invalid", "url: 'mqtt://h:" + canary + "'", "url: not a URL"},
+		{"a user in it", "url: 'mqtt://u:" + canary + "@h'", "url: must not contain a user"},
+		{"a topic in it", "url: mqtt://h/a/b", "url: must be a scheme and a host only"},
+		{"a query in it", "url: 'mqtt://h?password=" + canary + "'", "url: must be a scheme and a host only"},
 		{"no template", with("topic: '{{'"), "topic: unclosed action"},
 		{"a wrong name in it", with("topic: '{{.Data.Title}}'"), "topic: can't evaluate field Title"},
 		{"a wildcard of one level", with("topic: 'a/+'"), "topic: has a wildcard"},
@@ -70,8 +70,8 @@ func TestOptions(t *testing.T) {
 		{"too long", with("topic: '" + strings.Repeat("a", 65536) + "'"), "topic: longer than 65535"},
 		{"what may be absent becomes _", with("topic: '{{.Data.Resource.Namespace}}'"), ""},
 		{"empty levels are topics", with("topic: '/a//b/'"), ""},
-		{"a client that is none", with(`clientId: "a\n"`), "clientId: such as a line end"},
-		{"a user that is none", with(`user: "a\n"`), "user: such as a line end"},
+		{"a client that is invalid", with(`clientId: "a\n"`), "clientId: such as a line end"},
+		{"a user that is invalid", with(`user: "a\n"`), "user: such as a line end"},
 		{"a token alone", with("insecure: true, password: " + canary), ""},
 		{"a password that is too long", with("password: " + canary + strings.Repeat("a", 65536)), "password: longer than 65535"},
 		{"expiry in parts of seconds", with("expiry: 1500ms"), "expiry: whole seconds"},
@@ -138,12 +138,12 @@ func TestFromURL(t *testing.T) {
 	for _, tc := range []struct{ why, address, want string }{
 		{"no host", "mqtt:", "must begin with mqtt://"},
 		{"no host behind slashes", "mqtt:///c", "must begin with mqtt://"},
-		{"an unknown key", "mqtt://u:" + canary + "@h/c?qos=" + canary, "unknown key in the query: there are ca, clientId"},
-		{"no truth", "mqtt://u:" + canary + "@h/c?retain=" + canary, "retain is true or false"},
-		{"no duration", "mqtt://u:" + canary + "@h/c?timeout=" + canary, "timeout is a duration"},
-		{"a query that is none", "mqtt://u:" + canary + "@h/c?a=%zz", "the query cannot be read"},
-		{"a topic that is none", "mqtt://u:" + canary + "@h/%zz", "not a URL"},
-		{"a wildcard", "mqtt://u:" + canary + "@h/a/#", "has no #"},
+		{"an unknown key", "mqtt://u:" + canary + "@h/c?qos=" + canary, "unknown key in the query: known are ca, clientId"},
+		{"no truth", "mqtt://u:" + canary + "@h/c?retain=" + canary, "retain must be true or false"},
+		{"no duration", "mqtt://u:" + canary + "@h/c?timeout=" + canary, "timeout must be a duration"},
+		{"a query that is invalid", "mqtt://u:" + canary + "@h/c?a=%zz", "invalid query"},
+		{"a topic that is invalid", "mqtt://u:" + canary + "@h/%zz", "not a URL"},
+		{"a wildcard", "mqtt://u:" + canary + "@h/a/#", "contains no #"},
 		{"the other wildcard", "mqtt://u:" + canary + "@h/a/+", "has a wildcard"},
 		{"a password with a slash", "mqtt://u:" + canary + "/" + canary + "@h/c", "not a URL"},
 		{"a password with a number sign", "mqtt://u:" + canary + "#" + canary + "@h/c", "not a URL"},

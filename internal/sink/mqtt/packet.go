@@ -17,7 +17,7 @@ import (
 
 const contentType = "application/cloudevents+json"
 
-// publication is the packet of a message, but for its number.
+// publication returns the packet of a message, without its number.
 func (s *Sink) publication(m sink.Message) (*packets.Publish, error) {
 	topic, err := s.topic.Of(m.Event)
 	if err != nil {
@@ -32,13 +32,13 @@ func (s *Sink) publication(m sink.Message) (*packets.Publish, error) {
 		},
 	}
 	if s.o.Expiry > 0 {
-		seconds := uint32(s.o.Expiry / time.Second) //nolint:gosec // Validate saw to it
+		seconds := uint32(s.o.Expiry / time.Second) //nolint:gosec // Validate bounds it
 		p.Properties.MessageExpiry = &seconds
 	}
 	return p, nil
 }
 
-// size is how many bytes a packet has on the wire.
+// size returns the length of a packet on the wire, in bytes.
 func size(p *packets.Publish) int {
 	n := 0
 	for _, b := range p.Buffers() {
@@ -51,18 +51,18 @@ func size(p *packets.Publish) int {
 	return head + n
 }
 
-// errHungUp says that a server ended a connection without a word.
+// errHungUp means that the server closed the connection without a reason.
 var errHungUp = errors.New("the server hung up")
 
-// gone says it plainly where that is so.
-func gone(err error) error {
+// plain replaces the various errors of a closed connection by errHungUp.
+func plain(err error) error {
 	if errors.Is(err, io.EOF) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
 		return errHungUp
 	}
 	return err
 }
 
-// readPacket reads a packet from a server that is not trusted: none is long, and the library gets it whole.
+// readPacket reads a packet from an untrusted server. It limits the length, and passes the library a whole packet.
 func readPacket(r *bufio.Reader) (packets.Packet, error) {
 	kind, err := r.ReadByte()
 	if err != nil {
@@ -78,11 +78,11 @@ func readPacket(r *bufio.Reader) (packets.Packet, error) {
 			break
 		}
 		if shift == 21 {
-			return nil, errors.New("malformed length of a packet")
+			return nil, errors.New("malformed packet length")
 		}
 	}
 	if length > maxAnswer {
-		return nil, fmt.Errorf("a packet of %d bytes, of which %d are allowed", length, maxAnswer)
+		return nil, fmt.Errorf("a packet of %d bytes exceeds the limit of %d", length, maxAnswer)
 	}
 	body := make([]byte, length, length+1)
 	if _, err := io.ReadFull(r, body); err != nil {
@@ -91,17 +91,17 @@ func readPacket(r *bufio.Reader) (packets.Packet, error) {
 	return decode(kind>>4, body)
 }
 
-// decode reads what a packet holds. The library does not know all that a packet may leave out.
+// decode decodes a packet. It adds optional fields that the library requires.
 func decode(kind byte, body []byte) (packets.Packet, error) {
 	switch {
-	case kind == packets.DISCONNECT && len(body) == 0: // a normal one
+	case kind == packets.DISCONNECT && len(body) == 0: // a normal disconnection
 		body = append(body, packets.DisconnectNormalDisconnection)
-	case kind == packets.CONNACK && len(body) == 2: // of a server that speaks MQTT 3
+	case kind == packets.CONNACK && len(body) == 2: // from a server that speaks MQTT 3
 		body = append(body, 0)
 	}
 	cp := packets.NewControlPacket(kind)
 	if cp == nil {
-		return nil, fmt.Errorf("a packet of the unknown type %d", kind)
+		return nil, fmt.Errorf("a packet of unknown type %d", kind)
 	}
 	if err := cp.Content.Unpack(bytes.NewBuffer(body)); err != nil {
 		return nil, fmt.Errorf("a malformed %s: %w", cp.PacketType(), noEOF(err))
@@ -109,7 +109,7 @@ func decode(kind byte, body []byte) (packets.Packet, error) {
 	return cp.Content, nil
 }
 
-// noEOF keeps a packet that ends early from looking like a connection that does.
+// noEOF distinguishes a packet that is too short from a connection that ended.
 func noEOF(err error) error {
 	if errors.Is(err, io.EOF) {
 		return io.ErrUnexpectedEOF
@@ -117,7 +117,7 @@ func noEOF(err error) error {
 	return err
 }
 
-// nothing is a packet without bytes.
+// nothing is an empty packet.
 type nothing struct{}
 
 func (nothing) Unpack(*bytes.Buffer) error       { return nil }

@@ -17,8 +17,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// TestFakeWindow: messages of different objects go out without waiting, but never more than the server takes,
-// and its answers may come in any order. One that sent too few would wait for ever here.
+// TestFakeWindow checks that messages of different objects are sent without waiting, but never more than the server
+// allows, and that answers may come in any order. A sink that sends too few would block here.
 func TestFakeWindow(t *testing.T) {
 	const window, count = 5, 20
 	ms := sinktest.Messages(0, count)
@@ -53,10 +53,10 @@ func TestFakeWindow(t *testing.T) {
 	}
 }
 
-// TestFakeOneOfAnObject: no message is sent while an earlier one of its object is unanswered, so that it
+// TestFakeOneOfAnObject checks that no message is sent while an earlier one of its object is unanswered, so that it
 // cannot overtake one that is refused.
 func TestFakeOneOfAnObject(t *testing.T) {
-	ms := sinktest.Messages(0, 9) // of three objects in turn
+	ms := sinktest.Messages(0, 9) // three objects take turns
 	place := func(p *packets.Publish) int {
 		return slices.IndexFunc(ms, func(m sink.Message) bool { return m.ID == id(p) })
 	}
@@ -81,7 +81,7 @@ func TestFakeOneOfAnObject(t *testing.T) {
 	}
 }
 
-// TestWindow: step by step, what goes out and what is counted; also what was answered just before the end.
+// TestWindow checks step by step what is sent and what is counted, including answers just before the end.
 func TestWindow(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()
@@ -92,7 +92,7 @@ func TestWindow(t *testing.T) {
 	}
 	s := newFake(t, &fake{})
 	l := &link{raw: ours, timeout: time.Minute, window: 3, packet: maxPacket, writer: bufio.NewWriter(io.Discard), answers: make(chan *packets.Puback, 3)}
-	x := exchange{s: s, l: l, ms: ms, end: len(ms), flying: map[uint16]int{}, keys: map[string]bool{}, answered: make([]bool, len(ms))}
+	x := exchange{s: s, l: l, ms: ms, end: len(ms), inFlight: map[uint16]int{}, keys: map[string]bool{}, answered: make([]bool, len(ms))}
 	step := func(sent, acked int) {
 		t.Helper()
 		if err := x.write(); err != nil || x.next != sent || x.acked != acked {
@@ -101,15 +101,15 @@ func TestWindow(t *testing.T) {
 	}
 	step(3, 0)
 	x.take(&packets.Puback{PacketID: 2})
-	step(4, 0) // the first is still to come
+	step(4, 0) // the first one is unanswered
 	x.take(&packets.Puback{PacketID: 1})
 	step(5, 2)
-	s.single = 2
+	s.suspects = 2
 	step(5, 2)
 	x.take(&packets.Puback{PacketID: 3})
 	x.take(&packets.Puback{PacketID: 4})
 	x.take(&packets.Puback{PacketID: 5})
-	step(8, 5) // as many as before
+	step(8, 5) // unchanged
 	l.answers <- &packets.Puback{PacketID: 6}
 	x.lost(io.EOF)
 	if x.acked != 6 || !errors.Is(x.err, io.EOF) {

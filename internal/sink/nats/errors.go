@@ -11,17 +11,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Codes of JetStream's errors that the client has no names for.
+// Codes of JetStream's errors for which the client has no names.
 const (
 	codeHeaderTooLong jetstream.ErrorCode = 10097 // JSStreamHeaderExceedsMaximumErr
 	codeOtherStream   jetstream.ErrorCode = 10060 // JSStreamNotMatchErr
 	codeOverlap       jetstream.ErrorCode = 10065 // JSStreamSubjectOverlapErr
 )
 
-// refused is about a message that was published and not acknowledged.
+// refused describes a message that was published but not acknowledged.
 func (s *Sink) refused(l *link, subject string, err error) error {
 	if errors.Is(err, jetstream.ErrNoStreamResponse) {
-		l.ensured = false // it may have been deleted
+		l.ensured = false // the stream may have been deleted
 		return fmt.Errorf("publish to %s: %w: %s", subject, err, s.noStream(subject))
 	}
 	if errors.Is(err, jetstream.ErrAsyncPublishTimeout) {
@@ -40,7 +40,7 @@ func (s *Sink) refused(l *link, subject string, err error) error {
 	return err
 }
 
-// noStream says what to do where no stream has a subject.
+// noStream says what to do if no stream has a subject.
 func (s *Sink) noStream(subject string) string {
 	const off = " (or JetStream is off on the server)"
 	if s.o.Stream.Create {
@@ -54,11 +54,11 @@ func (s *Sink) noStream(subject string) string {
 	if stream == "" {
 		stream = "TATTLER"
 	}
-	return fmt.Sprintf("no stream has the subject%s: make one, as by nats stream add %s --subjects '%s', or set stream: {name: %s, create: true}",
+	return fmt.Sprintf("no stream has the subject%s: create one, for example with nats stream add %s --subjects '%s', or set stream: {name: %s, create: true}",
 		off, stream, cover[0], stream)
 }
 
-// hint says what to do about an error; empty where the error says it.
+// hint says what to do about an error, or is empty if the error says it.
 func hint(err error) string {
 	var answer jetstream.JetStreamError
 	if errors.As(err, &answer) && answer.APIError() != nil {
@@ -66,7 +66,7 @@ func hint(err error) string {
 		case codeOtherStream:
 			return ": another stream has the subject: see stream.name"
 		case codeOverlap:
-			return ": another stream has some of its subjects: name that one, or choose a subject of our own"
+			return ": another stream has some of its subjects: name that one, or choose different subjects"
 		case jetstream.JSErrCodeJetStreamNotEnabled, jetstream.JSErrCodeJetStreamNotEnabledForAccount:
 			return ": the sink needs JetStream, on the server and for the account"
 		}
@@ -84,11 +84,11 @@ func hint(err error) string {
 	return ""
 }
 
-// shown is an error with the place, and without credentials.
+// shown adds the destination to an error and masks credentials.
 func (s *Sink) shown(err error) error {
 	var long *sink.TooLargeError
 	var permanent *sink.PermanentError
-	text := func(err error) error { return fmt.Errorf("nats %s: %w", s.place, s.blot.Error(err)) }
+	text := func(err error) error { return fmt.Errorf("nats %s: %w", s.place, s.mask.Error(err)) }
 	switch {
 	case errors.As(err, &long):
 		return &sink.TooLargeError{Limit: long.Limit, Err: text(long.Err)}
@@ -98,15 +98,15 @@ func (s *Sink) shown(err error) error {
 	return text(err)
 }
 
-// blotter knows the credentials of the options.
-func blotter(o Options) *sink.Blot {
-	b := &sink.Blot{}
-	b.Add(sink.LeastPassword, o.Password, o.Token)
+// newMask masks the credentials of the options.
+func newMask(o Options) *sink.Mask {
+	b := &sink.Mask{}
+	b.Add(sink.MinSecret, o.Password, o.Token)
 	servers, _ := parseServers(o.Servers)
 	for _, u := range servers {
 		b.AddUser(u.User)
 		if _, ok := u.User.Password(); !ok && u.User != nil {
-			b.Add(sink.LeastPassword, u.User.Username()) // a token
+			b.Add(sink.MinSecret, u.User.Username()) // a token
 		}
 	}
 	return b

@@ -63,7 +63,7 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// TestStream: what a stream is like that is made.
+// TestStream checks the configuration of a new stream.
 func TestStream(t *testing.T) {
 	for _, tc := range []struct {
 		why     string

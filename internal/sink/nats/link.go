@@ -16,30 +16,30 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// link is one connection, which is not mended: after a failure the next Send makes another, so that nothing
-// waits in a buffer to overtake what is sent again.
+// link is one connection, which does not reconnect. After a failure the next Send opens another one, so that nothing
+// in a buffer overtakes messages that are sent again.
 type link struct {
 	nc  *nats.Conn
 	js  jetstream.JetStream
 	raw net.Conn
-	// failed ends when the connection is of no use any more, with the reason as its cause.
+	// failed is cancelled when the connection becomes unusable, with the reason as its cause.
 	failed context.Context
 	fail   context.CancelCauseFunc
-	// ensured says that the stream is there.
+	// ensured means that the stream exists.
 	ensured bool
 }
 
-// dialer dials one connection, within the time of one Send.
+// dialer dials one connection within the time of one Send.
 type dialer struct {
-	ctx     context.Context //nolint:containedctx // the client's interface has none
+	ctx     context.Context //nolint:containedctx // the client's Dialer interface takes none
 	timeout time.Duration
 
 	mu   sync.Mutex
 	conn net.Conn
-	err  error // of the last attempt: the client says less
+	err  error // of the last attempt; the client's error says less
 }
 
-// Dial is called by the client for each server, one after the other.
+// Dial is called by the client for each server in turn.
 func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	n := net.Dialer{Timeout: d.timeout, KeepAlive: 30 * time.Second}
 	conn, err := n.DialContext(d.ctx, network, address)
@@ -49,23 +49,23 @@ func (d *dialer) Dial(network, address string) (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := d.ctx.Err(); err != nil { // cut came before there was anything to cut
+	if err := d.ctx.Err(); err != nil { // cut ran before conn was set
 		_ = conn.Close()
 		return nil, err
 	}
-	return conn, conn.SetDeadline(time.Now().Add(d.timeout)) // until the client sets its own
+	return conn, conn.SetDeadline(time.Now().Add(d.timeout)) // until the client sets another deadline
 }
 
-// cut ends what is being dialled.
+// cut ends the connection attempt.
 func (d *dialer) cut() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.conn != nil {
-		_ = d.conn.Close() // whatever comes of it, it is cut
+		_ = d.conn.Close() // best effort
 	}
 }
 
-// connect makes a connection, within ctx.
+// connect opens a connection within ctx.
 func (s *Sink) connect(ctx context.Context) (*link, error) {
 	d := &dialer{ctx: ctx, timeout: s.o.Timeout}
 	stop := context.AfterFunc(ctx, d.cut)
@@ -104,7 +104,7 @@ func (s *Sink) connect(ctx context.Context) (*link, error) {
 	return l, nil
 }
 
-// dial is nats.Connect, which takes a comma in a password for the end of a server.
+// dial is nats.Connect, except that a comma in a password does not end a server's address.
 func dial(servers []*url.URL, options []nats.Option) (*nats.Conn, error) {
 	o := nats.GetDefaultOptions()
 	for _, u := range servers {
@@ -118,12 +118,12 @@ func dial(servers []*url.URL, options []nats.Option) (*nats.Conn, error) {
 	return o.Connect()
 }
 
-// options are the client's.
+// options returns the client's options.
 func (s *Sink) options() ([]nats.Option, error) {
 	out := []nats.Option{
 		nats.Name(s.agent),
 		nats.NoReconnect(),
-		nats.SkipHostLookup(), // the dialer looks up, within its time
+		nats.SkipHostLookup(), // the dialer resolves names, within its timeout
 		nats.Timeout(s.o.Timeout),
 		nats.FlusherTimeout(s.o.Timeout),
 	}
@@ -154,7 +154,7 @@ func (s *Sink) options() ([]nats.Option, error) {
 	return out, nil
 }
 
-// readable checks the files of credentials once, so that a slip shows before the first change.
+// readable checks that the files of credentials can be read, so that a mistake is found before the first change.
 func (o Options) readable() error {
 	for key, path := range map[string]string{"credentials": o.Credentials, "nkey": o.NKey} {
 		if path == "" {
@@ -167,7 +167,7 @@ func (o Options) readable() error {
 	return nil
 }
 
-// ensure makes the stream where that is asked for and it is not there.
+// ensure creates the stream if it is missing and stream.create is set.
 func (s *Sink) ensure(ctx context.Context, l *link) error {
 	if !s.o.Stream.Create || l.ensured {
 		return nil
@@ -180,7 +180,7 @@ func (s *Sink) ensure(ctx context.Context, l *link) error {
 	if errors.Is(err, jetstream.ErrStreamNotFound) {
 		_, err = l.js.CreateStream(ctx, s.o.stream())
 	}
-	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // made by somebody else meanwhile
+	if err != nil && !errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) { // created by another client meanwhile
 		if cause := context.Cause(l.failed); cause != nil {
 			err = cause
 		}
@@ -190,7 +190,7 @@ func (s *Sink) ensure(ctx context.Context, l *link) error {
 	return nil
 }
 
-// stream is the stream that is made.
+// stream returns the configuration of the stream to create.
 func (o Options) stream() jetstream.StreamConfig {
 	c := jetstream.StreamConfig{
 		Name:        o.Stream.Name,
@@ -220,10 +220,10 @@ func (o Options) stream() jetstream.StreamConfig {
 	return c
 }
 
-// close ends the connection and its goroutines. The socket first: the client would try to flush.
+// close ends the connection and its goroutines. It closes the socket first: the client would try to flush.
 func (l *link) close() {
 	if l.raw != nil {
-		_ = l.raw.Close() // again by the client, which hears of it
+		_ = l.raw.Close() // the client closes it again
 	}
 	l.nc.Close()
 	l.fail(nats.ErrConnectionClosed)

@@ -1,15 +1,14 @@
-// Package nats is the sink that publishes each change to a subject of NATS, and has it acknowledged by a
-// JetStream stream.
+// Package nats is the sink that publishes each change to a subject of NATS, and has it acknowledged by a JetStream
+// stream.
 //
-// A message is the event's JSON with the headers content-type and Nats-Msg-Id, which is ID@SUBJECT: a repeat
-// within the stream's window for duplicates is acknowledged and not stored again, and two sinks with
-// other subjects do not take each other's messages for repeats. What was acknowledged is stored. Of one
-// object only one message is on its way at a time, so that none overtakes one that failed; those of other
-// objects are not waited for.
+// A message is the event's JSON with the headers content-type and Nats-Msg-Id, which is ID@SUBJECT. The stream
+// acknowledges a repeat within its duplicate window without storing it again; because of the subject in the id, two
+// sinks with different subjects do not drop each other's messages. An acknowledged message is stored. Only one
+// message per object is in flight, so none overtakes one that failed; other objects do not wait.
 //
-// Only what the template of the subject cannot do with an event is permanent; what is longer than the server
-// takes is too large. All else passes: no connection, no answer, refused credentials and missing rights, no
-// stream that has the subject, a stream that is full. No error shows a credential.
+// The only permanent error is a subject that the template cannot make. A message beyond the server's limit is too
+// large. All other errors are temporary: no connection, no answer, refused credentials, missing rights, no stream
+// with the subject, a full stream. No error shows a credential.
 package nats
 
 import (
@@ -33,23 +32,23 @@ type Sink struct {
 	o       Options
 	agent   string
 	servers []*url.URL
-	place   string // the servers, as far as they may be shown
+	place   string // the servers without credentials
 	subject *sink.Name
 	tls     *tls.Config
-	blot    *sink.Blot
+	mask    *sink.Mask
 
-	mu     sync.Mutex // Close may come from another goroutine than Send
-	link   *link      // nil where there is none
+	mu     sync.Mutex // Close may run concurrently with Send
+	link   *link      // nil: not connected
 	closed bool
 }
 
-// New makes a sink; it reads files, and connects with the first Send. The agent is the name of the
-// connection, such as tattler/v1.2.3.
+// New returns a sink. It reads files, and connects with the first Send. The agent names the connection, such as
+// tattler/v1.2.3.
 func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("nats sink: %w", err)
 	}
-	s := &Sink{o: o.withDefaults(), agent: agent, blot: blotter(o)}
+	s := &Sink{o: o.withDefaults(), agent: agent, mask: newMask(o)}
 	s.servers, _ = parseServers(o.Servers)
 	s.subject, _ = subjects(s.o.Subject)
 	var shown []string
@@ -69,7 +68,7 @@ func New(agent string, o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "nats " + s.place + " " + s.o.Subject }
 
-// Close ends the connection, and with it a Send that is under way.
+// Close ends the connection and with it any running Send.
 func (s *Sink) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,7 +80,7 @@ func (s *Sink) Close(context.Context) error {
 	return nil
 }
 
-// Send publishes messages in order; those of one object one after the other.
+// Send publishes messages in order, and those of one object one after the other.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if len(ms) == 0 {
 		return 0, nil
@@ -102,7 +101,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return acked, s.shown(err)
 }
 
-// connected is the connection, and a new one where there is none that works.
+// connected returns the connection, or opens a new one if there is none that works.
 func (s *Sink) connected(ctx context.Context) (*link, error) {
 	s.mu.Lock()
 	l, closed := s.link, s.closed
@@ -135,7 +134,7 @@ func (s *Sink) connected(ctx context.Context) (*link, error) {
 
 var errClosed = errors.New("the sink is closed")
 
-// drop ends a connection that is of no use.
+// drop ends an unusable connection.
 func (s *Sink) drop(l *link) {
 	l.close()
 	s.mu.Lock()
@@ -145,8 +144,8 @@ func (s *Sink) drop(l *link) {
 	}
 }
 
-// broken tells whether a connection is given up after an error. After the end of ctx it is not: the answer
-// may still come, and what was published on it comes before what is sent again.
+// broken reports whether to give a connection up after an error. After the end of ctx it is kept: the answer may
+// still come, and what was published on it precedes what is sent again.
 func (s *Sink) broken(ctx context.Context, l *link, err error) bool {
 	var answer jetstream.JetStreamError // the server refused
 	var long *sink.TooLargeError
@@ -155,25 +154,25 @@ func (s *Sink) broken(ctx context.Context, l *link, err error) bool {
 		ctx.Err() == nil && !errors.As(err, &answer) && !errors.As(err, &long) && !errors.As(err, &permanent)
 }
 
-// publish publishes messages, and returns how many of the first ones were acknowledged.
+// publish publishes messages and returns how many of the first ones were acknowledged.
 func (s *Sink) publish(ctx context.Context, l *link, ms []sink.Message) (int, error) {
-	// A write that hangs ends with ctx; the next one sets a time of its own.
+	// A write that hangs ends with ctx; the next write sets a new deadline.
 	stop := context.AfterFunc(ctx, func() { _ = l.raw.SetWriteDeadline(time.Unix(1, 0)) })
 	defer stop()
 	if err := s.ensure(ctx, l); err != nil {
 		return 0, err
 	}
 	w := window{link: l}
-	last := map[string]int{} // by key: the last message that was published
+	last := map[string]int{} // by key: the index of the last published message
 	for i, m := range ms {
 		if before, ok := last[m.Key]; ok {
-			if err := s.settle(ctx, &w, before+1); err != nil {
+			if err := s.awaitAcks(ctx, &w, before+1); err != nil {
 				return w.acked, err
 			}
 		}
 		future, err := s.begin(l, m)
 		if err != nil {
-			if earlier := s.settle(ctx, &w, i); earlier != nil {
+			if earlier := s.awaitAcks(ctx, &w, i); earlier != nil {
 				err = earlier
 			}
 			return w.acked, err
@@ -181,18 +180,18 @@ func (s *Sink) publish(ctx context.Context, l *link, ms []sink.Message) (int, er
 		w.futures = append(w.futures, future)
 		last[m.Key] = i
 	}
-	err := s.settle(ctx, &w, len(ms))
+	err := s.awaitAcks(ctx, &w, len(ms))
 	return w.acked, err
 }
 
-// window is what was published in one Send.
+// window holds the messages published in one Send.
 type window struct {
 	link    *link
 	futures []jetstream.PubAckFuture
-	acked   int // of the first ones
+	acked   int // how many of the first ones are acknowledged
 }
 
-// begin publishes one message.
+// begin publishes one message without waiting.
 func (s *Sink) begin(l *link, m sink.Message) (jetstream.PubAckFuture, error) {
 	subject, err := s.subject.Of(m.Event)
 	if err != nil {
@@ -208,10 +207,10 @@ func (s *Sink) begin(l *link, m sink.Message) (jetstream.PubAckFuture, error) {
 	if most := l.nc.MaxPayload() - headerSize(msg.Header); int64(len(m.Body)) > most {
 		return nil, &sink.TooLargeError{
 			Limit: int(max(most, 1)),
-			Err:   fmt.Errorf("publish to %s: %d bytes are more than the %d that the server takes (max_payload)", subject, len(m.Body), most),
+			Err:   fmt.Errorf("publish to %s: %d bytes exceed the %d that the server takes (max_payload)", subject, len(m.Body), most),
 		}
 	}
-	// The client's own retry would come after the messages that follow.
+	// The client must not retry: its retry would come after the messages that follow.
 	future, err := l.js.PublishMsgAsync(msg, jetstream.WithRetryAttempts(0))
 	if err != nil {
 		if cause := context.Cause(l.failed); cause != nil {
@@ -222,7 +221,7 @@ func (s *Sink) begin(l *link, m sink.Message) (jetstream.PubAckFuture, error) {
 	return future, nil
 }
 
-// headerSize is how many bytes headers take of what the server takes.
+// headerSize returns how many bytes headers take from the server's max_payload.
 func headerSize(h nats.Header) int64 {
 	n := len("NATS/1.0\r\n\r\n")
 	for key, values := range h {
@@ -233,8 +232,8 @@ func headerSize(h nats.Header) int64 {
 	return int64(n)
 }
 
-// settle waits until the first messages are acknowledged.
-func (s *Sink) settle(ctx context.Context, w *window, first int) error {
+// awaitAcks waits until the first messages are acknowledged.
+func (s *Sink) awaitAcks(ctx context.Context, w *window, first int) error {
 	for w.acked < first {
 		f := w.futures[w.acked]
 		var err error

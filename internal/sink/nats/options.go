@@ -12,57 +12,57 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of a NATS sink.
+// Options are the options of a NATS sink.
 type Options struct {
-	// Servers are addresses of one NATS system, of which any will do: nats://HOST:4222, tls:// for TLS,
-	// ws:// and wss:// for WebSockets. Each may hold a user and a password, or a token in the user's place.
+	// Servers are addresses of one NATS system; the sink uses any of them: nats://HOST:4222, tls:// for TLS, ws://
+	// and wss:// for WebSockets. Each may contain a user and a password, or a token in place of the user.
 	Servers []string `yaml:"servers"`
 	// Subject is a text/template over the event, with the field names of package event
-	// (tattler.{{.Data.Resource.Namespace}}.{{.Data.Resource.Resource}}.{{.Data.Op}}). What it prints is
-	// cleaned: dots, spaces, * and > become _, and so does nothing, such as the namespace of a node.
+	// (tattler.{{.Data.Resource.Namespace}}.{{.Data.Resource.Resource}}.{{.Data.Op}}). In its output, dots, spaces,
+	// * and > become _, and so does an empty value, such as the namespace of a node.
 	Subject string `yaml:"subject"`
 	// Stream is the JetStream stream that has the subjects.
 	Stream Stream `yaml:"stream"`
-	// User and Password say who we are, where the server asks for that.
+	// User and Password are the credentials, if the server needs them.
 	User     string `yaml:"user"`
 	Password string `yaml:"password"`
-	// Token takes the place of user and password.
+	// Token is used instead of user and password.
 	Token string `yaml:"token"`
-	// Credentials is a file with a JWT and its key, as nsc makes them (.creds). It is read for each
-	// connection, so that it can be renewed.
+	// Credentials is a file with a JWT and its key, as nsc writes it (.creds). It is read for each connection, so
+	// that it can be renewed.
 	Credentials string `yaml:"credentials"`
 	// NKey is a file with the seed of a user's NKey. It is read for each connection.
 	NKey string `yaml:"nkey"`
-	// InboxPrefix begins the subjects on which acknowledgements come back (_INBOX), for users who may
-	// subscribe to their own only.
+	// InboxPrefix is the prefix of the subjects for acknowledgements (_INBOX), for users that may subscribe only to
+	// their own.
 	InboxPrefix string `yaml:"inboxPrefix"`
 	// Timeout bounds each attempt to connect and each wait for an answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows a password or a token to be sent without TLS to another machine (false).
 	Insecure bool `yaml:"insecure"`
-	// TLS asks for TLS whatever the scheme.
+	// TLS requires TLS for any scheme.
 	TLS sink.TLS `yaml:"tls"`
 }
 
-// Stream is what is known of the stream. Without a name, whichever has the subject takes the changes.
+// Stream describes the stream. Without a name, any stream with the subject takes the changes.
 type Stream struct {
-	// Name is the stream that has to acknowledge; another one's subject is an error then.
+	// Name is the stream that must acknowledge. It is an error if another stream has the subject.
 	Name string `yaml:"name"`
-	// Create makes the stream if it is not there. One that is there stays as it is, whatever the keys below.
+	// Create creates the stream if it is missing. An existing stream stays as it is, whatever the keys below say.
 	Create bool `yaml:"create"`
-	// Subjects are those of a stream that is made (the first words of the subject up to its first
-	// template, and >: tattler.>).
+	// Subjects are the subjects of a new stream (the literal words at the beginning of the subject, and >:
+	// tattler.>).
 	Subjects []string `yaml:"subjects"`
 	// Storage is where a new stream keeps messages: file or memory (file).
 	Storage Storage `yaml:"storage"`
-	// Replicas is how many servers keep each message (1, at most 5).
+	// Replicas is the number of servers that keep each message (1, at most 5).
 	Replicas int `yaml:"replicas"`
 	// MaxAge is how long messages are kept (for ever).
 	MaxAge time.Duration `yaml:"maxAge"`
-	// MaxBytes is how much is kept; the oldest goes first (no limit).
+	// MaxBytes bounds the stream; the oldest messages are removed first (no limit).
 	MaxBytes sink.Size `yaml:"maxBytes"`
-	// Duplicates is how long the stream remembers what it has, so that a repeat is not stored again
-	// (10 minutes, and at most MaxAge: longer than the longest wait between two attempts).
+	// Duplicates is how long the stream remembers message ids, so that it does not store repeats (10 minutes, and at
+	// most MaxAge: longer than the longest wait between two attempts).
 	Duplicates time.Duration `yaml:"duplicates"`
 }
 
@@ -70,9 +70,9 @@ type Stream struct {
 type Storage string
 
 const (
-	// File is on disk.
+	// File keeps messages on disk.
 	File Storage = "file"
-	// Memory is lost with the server's process.
+	// Memory loses messages with the server's process.
 	Memory Storage = "memory"
 )
 
@@ -85,7 +85,7 @@ const (
 
 var schemes = []string{"nats", "tls", "ws", "wss"}
 
-// Validate says what is wrong with the options, naming the key, and showing no credential.
+// Validate returns an error that names the wrong key and shows no credential.
 func (o Options) Validate() error {
 	servers, err := parseServers(o.Servers)
 	if err != nil {
@@ -107,11 +107,11 @@ func (o Options) Validate() error {
 		}
 	}
 	if o.Timeout < 0 {
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	}
 	for _, u := range servers {
 		if u.Scheme == "ws" && o.TLS != (sink.TLS{}) {
-			return errors.New("tls: a server's address begins with ws://; with TLS it is wss://")
+			return errors.New("tls: a server's address begins with ws://; use wss:// for TLS")
 		}
 	}
 	if err := o.TLS.Validate(); err != nil {
@@ -123,7 +123,7 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// clearText refuses to show a password or a token. Credentials and NKey sign, and show none.
+// clearText returns an error if a password or a token would be sent without TLS. Credentials and NKey only sign.
 func (o Options) clearText(servers []*url.URL) error {
 	for _, u := range servers {
 		encrypted := u.Scheme == "tls" || u.Scheme == "wss" || o.TLS != (sink.TLS{})
@@ -141,7 +141,7 @@ func (o Options) clearText(servers []*url.URL) error {
 	return nil
 }
 
-// validateUser allows one way to say who we are.
+// validateUser allows only one kind of credentials.
 func (o Options) validateUser(servers []*url.URL) error {
 	ways := 0
 	for _, there := range []bool{o.User != "" || o.Password != "", o.Token != "", o.Credentials != "", o.NKey != ""} {
@@ -151,43 +151,43 @@ func (o Options) validateUser(servers []*url.URL) error {
 	}
 	for _, u := range servers {
 		if u.User != nil && ways > 0 {
-			return errors.New("servers: an address has a user already; without it user, token, credentials or nkey holds")
+			return errors.New("servers: an address already contains a user; remove it, or remove user, token, credentials and nkey")
 		}
 	}
 	switch {
 	case ways > 1:
 		return errors.New("user, token, credentials and nkey exclude each other")
 	case o.Password != "" && o.User == "":
-		return errors.New("user: the password needs one")
+		return errors.New("user: missing; the password needs one")
 	case o.User != "" && o.Password == "":
-		return errors.New("password: the user needs one; a token alone is token")
+		return errors.New("password: missing; use token for a token without a user")
 	}
 	return nil
 }
 
-// streamName is what JetStream takes as the name of a stream.
+// streamName matches JetStream's names of streams.
 var streamName = regexp.MustCompile(`^[^\s.*>/\\\x00-\x1f\x7f]+$`)
 
 func (s Stream) validate(subject string) error {
 	switch {
 	case s.Name != "" && !streamName.MatchString(s.Name):
-		return errors.New("a name has no spaces, dots, *, > and slashes")
+		return errors.New("the name must not contain spaces, dots, *, > or slashes")
 	case !s.Create && (len(s.Subjects) > 0 || s.Storage != "" || s.Replicas != 0 || s.MaxAge != 0 || s.MaxBytes != 0 || s.Duplicates != 0):
-		return errors.New("what a stream is like is for create: true only")
+		return errors.New("only a name is allowed without create: true")
 	case !s.Create:
 		return nil
 	case s.Name == "":
-		return errors.New("to create it, a name is needed, such as TATTLER")
+		return errors.New("create needs a name, such as TATTLER")
 	case s.Storage != "" && s.Storage != File && s.Storage != Memory:
-		return fmt.Errorf("storage is %s or %s", File, Memory)
+		return fmt.Errorf("storage must be %s or %s", File, Memory)
 	case s.Replicas < 0 || s.Replicas > maxReplicas:
-		return fmt.Errorf("replicas are from 1 to %d", maxReplicas)
+		return fmt.Errorf("replicas must be between 1 and %d", maxReplicas)
 	case s.MaxAge < 0 || s.Duplicates < 0:
-		return errors.New("maxAge and duplicates are not negative")
+		return errors.New("maxAge and duplicates must not be negative")
 	case s.MaxAge > 0 && s.Duplicates > s.MaxAge:
-		return errors.New("duplicates is at most maxAge")
+		return errors.New("duplicates must be at most maxAge")
 	case len(s.Subjects) == 0 && len(covering(subject)) == 0:
-		return errors.New("the subject begins with a template: say which subjects the stream is to have")
+		return errors.New("the subject begins with a template: set subjects")
 	}
 	for _, subject := range s.Subjects {
 		words := strings.Split(strings.TrimSuffix(subject, ".>"), ".")
@@ -213,31 +213,31 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// parseServers reads addresses. Their errors show none: what is wrong may be a part of a password.
+// parseServers parses addresses. Its errors do not quote them, because they may contain a password.
 func parseServers(servers []string) ([]*url.URL, error) {
 	if len(servers) == 0 {
-		return nil, errors.New("a NATS sink needs one, such as nats://127.0.0.1:4222")
+		return nil, errors.New("missing; an example is nats://127.0.0.1:4222")
 	}
 	out := make([]*url.URL, 0, len(servers))
 	for i, s := range servers {
 		u, err := url.Parse(s)
 		if err != nil {
-			return nil, fmt.Errorf("number %d is not a URL (not shown: it may hold a credential)", i+1)
+			return nil, fmt.Errorf("number %d is not a URL (not shown: it may contain a credential)", i+1)
 		}
 		u.Scheme = strings.ToLower(u.Scheme)
 		switch {
 		case !slices.Contains(schemes, u.Scheme) || u.Hostname() == "":
 			return nil, fmt.Errorf("number %d must begin with nats://, tls://, ws:// or wss:// and a host", i+1)
 		case !web(u) && strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
-			return nil, fmt.Errorf("number %d has more than a host; the subject is a key of its own", i+1)
+			return nil, fmt.Errorf("number %d must be a scheme and a host only; set subject", i+1)
 		}
 		out = append(out, u)
 	}
 	if n := len(slices.DeleteFunc(slices.Clone(out), web)); n != 0 && n != len(out) {
-		return nil, errors.New("all or none begin with ws:// or wss://")
+		return nil, errors.New("ws:// and wss:// cannot be mixed with other schemes")
 	}
 	return out, nil
 }
 
-// web tells whether an address is of WebSockets.
+// web reports whether an address uses WebSockets.
 func web(u *url.URL) bool { return u.Scheme == "ws" || u.Scheme == "wss" }

@@ -30,7 +30,7 @@ func load(options string) (*nats.Options, error) {
 	return c.Sinks[0].Options.(*nats.Options), nil
 }
 
-// check checks an error's text, each half of want by itself: the configuration writes the key its own way.
+// check checks an error's text, each half of want separately: the configuration formats the key its own way.
 func check(t *testing.T, why string, err error, want string) {
 	t.Helper()
 	if want == "" {
@@ -50,33 +50,33 @@ func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "servers: ['nats://h']", ""},
 		{"several, and a user", "servers: ['tls://u:p@h:4222', 'tls://g']", ""},
-		{"no server", "{}", "servers: a NATS sink needs one"},
+		{"no server", "{}", "servers: missing"},
 		{"no scheme", "servers: ['h:4222']", "servers: number 1 must begin with nats://"},
 		{"another scheme", "servers: ['nats://h', 'http://u:" + canary + "@h']", "servers: number 2 must begin with nats://"},
 		{"no host", "servers: ['nats://:4222']", "servers: number 1 must begin with"},
-		{"a port that is none", "servers: ['nats://u@h:" + canary + "']", "servers: number 1 is not a URL"},
-		{"a subject in it", "servers: ['nats://h/a.b']", "servers: number 1 has more than a host"},
-		{"a query in it", "servers: ['nats://h?token=" + canary + "']", "servers: number 1 has more than a host"},
-		{"half WebSockets", "servers: ['nats://h', 'ws://h']", "servers: all or none begin with ws://"},
+		{"a port that is invalid", "servers: ['nats://u@h:" + canary + "']", "servers: number 1 is not a URL"},
+		{"a subject in it", "servers: ['nats://h/a.b']", "servers: number 1 must be a scheme and a host only"},
+		{"a query in it", "servers: ['nats://h?token=" + canary + "']", "servers: number 1 must be a scheme and a host only"},
+		{"half WebSockets", "servers: ['nats://h', 'ws://h']", "servers: ws:// and wss:// cannot be mixed"},
 		{"no template", with("subject: '{{'"), "subject: unclosed action"},
 		{"a wrong name in it", with("subject: '{{.Data.Title}}'"), "subject: can't evaluate field Title"},
 		{"a wildcard", with("subject: 'a.*'"), "subject: has a wildcard"},
-		{"a space", with("subject: 'a b'"), "subject: neither spaces"},
-		{"an empty word", with("subject: 'a..b'"), "subject: has nothing before, between or behind dots"},
-		{"the server's", with("subject: '$JS.API.x'"), "subject: is the server's"},
+		{"a space", with("subject: 'a b'"), "subject: must not contain spaces"},
+		{"an empty word", with("subject: 'a..b'"), "subject: has an empty word before"},
+		{"the server's", with("subject: '$JS.API.x'"), "subject: is reserved"},
 		{"too long", with("subject: '" + strings.Repeat("a", 1025) + "'"), "subject: longer than 1024"},
 		{"what may be absent becomes _", with("subject: 'a.{{.Data.Resource.Namespace}}'"), ""},
-		{"a stream's name", with("stream: {name: a.b}"), "stream: a name has no spaces"},
-		{"a stream without a name", with("stream: {create: true}"), "stream: to create it, a name is needed"},
-		{"a stream that is not made", with("stream: {name: a, replicas: 3}"), "stream: for create: true only"},
-		{"storage", with("stream: {name: a, create: true, storage: tape}"), "stream: storage is file or memory"},
-		{"replicas", with("stream: {name: a, create: true, replicas: 6}"), "stream: replicas are from 1 to 5"},
-		{"a window longer than the age", with("stream: {name: a, create: true, maxAge: 1m, duplicates: 2m}"), "stream: duplicates is at most maxAge"},
-		{"a subject of the stream", with("stream: {name: a, create: true, subjects: ['a.>', 'b.*.c', 'd..e']}"), "stream: subjects: \"d..e\" has nothing before"},
+		{"a stream's name", with("stream: {name: a.b}"), "stream: the name must not contain spaces"},
+		{"a stream without a name", with("stream: {create: true}"), "stream: create needs a name"},
+		{"a stream that is not made", with("stream: {name: a, replicas: 3}"), "stream: only a name is allowed"},
+		{"storage", with("stream: {name: a, create: true, storage: tape}"), "stream: storage must be file or memory"},
+		{"replicas", with("stream: {name: a, create: true, replicas: 6}"), "stream: replicas must be between 1 and 5"},
+		{"a window longer than the age", with("stream: {name: a, create: true, maxAge: 1m, duplicates: 2m}"), "stream: duplicates must be at most maxAge"},
+		{"a subject of the stream", with("stream: {name: a, create: true, subjects: ['a.>', 'b.*.c', 'd..e']}"), "stream: subjects: \"d..e\" has an empty word before"},
 		{"no subject of the stream", with("subject: '{{.Data.Op}}', stream: {name: a, create: true}"), "stream: begins with a template"},
 		{"two ways to say who", with("user: u, password: " + canary + ", token: " + canary), "user, token, credentials and nkey exclude each other: exclude"},
-		{"who in two places", "{servers: ['nats://u:" + canary + "@h'], token: t}", "servers: an address has a user already"},
-		{"no password", with("user: u"), "password: the user needs one"},
+		{"who in two places", "{servers: ['nats://u:" + canary + "@h'], token: t}", "servers: an address already contains a user"},
+		{"no password", with("user: u"), "password: missing"},
 		{"no user", with("password: " + canary), "user: the password needs one"},
 		{"an inbox", with("inboxPrefix: '_INBOX.>'"), "inboxPrefix: has a wildcard"},
 		{"time goes forward", with("timeout: -1s"), `timeout: "-1s" is negative`},
@@ -158,14 +158,14 @@ func TestFromURL(t *testing.T) {
 	for _, tc := range []struct{ why, address, want string }{
 		{"no host", "nats:", "must begin with nats://"},
 		{"no host behind slashes", "nats:///c", "must begin with nats://"},
-		{"an unknown key", "nats://u:" + canary + "@h/c?strem=" + canary, "unknown key in the query: there are ca, create"},
-		{"no truth", "nats://u:" + canary + "@h/c?create=" + canary, "create is true or false"},
-		{"no duration", "nats://u:" + canary + "@h/c?timeout=" + canary, "timeout is a duration"},
-		{"a query that is none", "nats://u:" + canary + "@h/c?a=%zz", "not a URL"},
-		{"a subject that is none", "nats://u:" + canary + "@h/%zz", "not a URL"},
-		{"a password with a slash behind digits", "nats://u:1/" + canary + "@h/c", "is written %40"},
-		{"a password with a question mark", "nats://u:1?" + canary + "@h/c", "a ? in a password is %3F"},
-		{"a password with a slash", "nats://u:" + canary + "/" + canary + "@h/c", "is written %40"},
+		{"an unknown key", "nats://u:" + canary + "@h/c?strem=" + canary, "unknown key in the query: known are ca, create"},
+		{"no truth", "nats://u:" + canary + "@h/c?create=" + canary, "create must be true or false"},
+		{"no duration", "nats://u:" + canary + "@h/c?timeout=" + canary, "timeout must be a duration"},
+		{"a query that is invalid", "nats://u:" + canary + "@h/c?a=%zz", "not a URL"},
+		{"a subject that is invalid", "nats://u:" + canary + "@h/%zz", "not a URL"},
+		{"a password with a slash behind digits", "nats://u:1/" + canary + "@h/c", "in the subject as %40"},
+		{"a password with a question mark", "nats://u:1?" + canary + "@h/c", "a ? in a password as %3F"},
+		{"a password with a slash", "nats://u:" + canary + "/" + canary + "@h/c", "in the subject as %40"},
 		{"a wrong escape in a password", "nats://u:" + canary + "%zz@h/c", "number 1 is not a URL"},
 	} {
 		_, err := l.SinkFromURL(tc.address)
@@ -173,7 +173,7 @@ func TestFromURL(t *testing.T) {
 	}
 }
 
-// TestPage: what docs/sinks/nats.md shows is taken.
+// TestPage checks that the configuration in docs/sinks/nats.md is valid.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/sinks/nats.md")
 	if err != nil {

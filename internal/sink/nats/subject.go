@@ -14,8 +14,8 @@ func subjects(template string) (*sink.Name, error) {
 	return sink.NewName(template, cleanWord, checkSubject)
 }
 
-// cleanWord makes of a value one word of a subject. Names in Kubernetes have no _, so that nothing that is
-// replaced becomes another object's name.
+// cleanWord turns a value into one word of a subject. Names in Kubernetes contain no _, so a replacement cannot
+// produce another object's name.
 func cleanWord(value string) string {
 	if value == "" {
 		return "_"
@@ -28,7 +28,7 @@ func cleanWord(value string) string {
 	}, value)
 }
 
-// checkSubject says why nobody can publish to a subject, or nobody but the server should.
+// checkSubject returns an error if a subject is not valid for publishing, or reserved for the server.
 func checkSubject(subject string) error {
 	if err := checkWords(subject); err != nil {
 		return err
@@ -37,7 +37,7 @@ func checkSubject(subject string) error {
 		return fmt.Errorf("the subject is longer than %d bytes", maxSubject)
 	}
 	if strings.HasPrefix(subject, "$") || strings.HasPrefix(subject, "_INBOX.") {
-		return fmt.Errorf("%q is the server's: a subject does not begin with $ or _INBOX", subject)
+		return fmt.Errorf("%q is reserved: a subject must not begin with $ or _INBOX", subject)
 	}
 	return nil
 }
@@ -47,18 +47,18 @@ func checkWords(subject string) error {
 	for word := range strings.SplitSeq(subject, ".") {
 		switch {
 		case word == "":
-			return fmt.Errorf("%q has nothing before, between or behind dots", subject)
+			return fmt.Errorf("%q has an empty word before, between or after dots", subject)
 		case strings.ContainsAny(word, "*>"):
 			return fmt.Errorf("%q has a wildcard", subject)
 		case strings.ContainsFunc(word, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }):
-			return errors.New("a subject has neither spaces nor control characters")
+			return errors.New("a subject must not contain spaces or control characters")
 		}
 	}
 	return nil
 }
 
-// covering are subjects of a stream for all that a template makes: its first words, and all below them.
-// Nil where it begins with an action.
+// covering returns subjects of a stream that cover the output of a template: its literal words, and everything below
+// them. It returns nil if the template begins with an action.
 func covering(template string) []string {
 	fixed, _, found := strings.Cut(template, "{{")
 	if !found {

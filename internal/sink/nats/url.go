@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// FromURL makes options of an address for --to:
+// FromURL returns the options of an address for --to:
 //
 //	nats://user:password@host:4222,host:4222/SUBJECT?stream=NAME&create=true
 //
-// A user without a password is a token. The subject may be a template, and may be left out. The query may
-// also have credentials and nkey (files), ca (a file), timeout, and insecure, which allows the password without TLS,
-// and with TLS trusts any certificate.
+// A user without a password is a token. The subject may be a template, and is optional. The query may also contain
+// credentials and nkey (files), ca (a file), timeout, and insecure, which allows the password without TLS, and with
+// TLS trusts any certificate.
 func FromURL(address string) (*Options, error) {
-	hidden := errors.New("not a URL (not shown: it may hold a credential)")
+	hidden := errors.New("not a URL (not shown: it may contain a credential)")
 	scheme, rest, found := strings.Cut(address, "://")
 	if !found {
 		return nil, errors.New("must begin with nats://, tls://, ws:// or wss:// and a host")
@@ -27,8 +27,8 @@ func FromURL(address string) (*Options, error) {
 	if err != nil {
 		return nil, hidden
 	}
-	if strings.ContainsRune(path, '@') { // what stands before it is a password with a slash, not a host
-		return nil, errors.New("the subject holds an @, which is written %40 (in user and password, / @ and ? are %2F %40 %3F)")
+	if strings.ContainsRune(path, '@') { // the host is then part of a password with a slash
+		return nil, errors.New("write an @ in the subject as %40 (and / @ ? in user and password as %2F %40 %3F)")
 	}
 	values, err := url.ParseQuery(query)
 	if err != nil {
@@ -51,7 +51,7 @@ func FromURL(address string) (*Options, error) {
 	return o, nil
 }
 
-// fromQuery takes the keys of a query.
+// fromQuery sets the options of a query.
 func (o *Options) fromQuery(values url.Values) error {
 	for key, all := range values {
 		value := all[len(all)-1]
@@ -61,7 +61,7 @@ func (o *Options) fromQuery(values url.Values) error {
 			o.Stream.Name = value
 		case "create":
 			if o.Stream.Create, err = strconv.ParseBool(value); err != nil {
-				return errors.New("create is true or false")
+				return errors.New("create must be true or false")
 			}
 		case "credentials":
 			o.Credentials = value
@@ -71,15 +71,15 @@ func (o *Options) fromQuery(values url.Values) error {
 			o.TLS.CA = value
 		case "insecure":
 			if o.Insecure, err = strconv.ParseBool(value); err != nil {
-				return errors.New("insecure is true or false")
+				return errors.New("insecure must be true or false")
 			}
 		case "timeout":
 			if o.Timeout, err = time.ParseDuration(value); err != nil {
-				return errors.New("timeout is a duration, such as 10s")
+				return errors.New("timeout must be a duration, such as 10s")
 			}
 		default:
-			// Not shown: what stands behind a question mark in a password looks like a key.
-			return errors.New("unknown key in the query: there are ca, create, credentials, insecure, nkey, stream and timeout (a ? in a password is %3F)")
+			// The key is not shown: text behind a question mark in a password looks like a key.
+			return errors.New("unknown key in the query: known are ca, create, credentials, insecure, nkey, stream and timeout (write a ? in a password as %3F)")
 		}
 	}
 	return nil

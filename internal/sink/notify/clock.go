@@ -6,19 +6,19 @@ import (
 	_ "time/tzdata" // a container has no zones of its own
 )
 
-// Clock is a time of day, HH:MM; empty for none.
+// Clock is a time of day, HH:MM, or empty.
 type Clock string
 
-// UnmarshalText reads HH:MM.
+// UnmarshalText parses HH:MM.
 func (c *Clock) UnmarshalText(text []byte) error {
 	if _, err := time.Parse("15:04", string(text)); err != nil || len(text) != len("15:04") {
-		return fmt.Errorf("%q is no time of day such as 08:00", text)
+		return fmt.Errorf("%q is not a time of day, such as 08:00", text)
 	}
 	*c = Clock(text)
 	return nil
 }
 
-// validate is UnmarshalText for who sets the field; no time is right.
+// validate checks a Clock that was not unmarshalled. An empty one is valid.
 func (c Clock) validate() error {
 	if c == "" {
 		return nil
@@ -26,13 +26,13 @@ func (c Clock) validate() error {
 	return c.UnmarshalText([]byte(c))
 }
 
-// on is the time of day on the day of t, so many days later.
+// on returns the time of day on the day of t, plus so many days.
 func (c Clock) on(t time.Time, days int) time.Time {
-	clock, _ := time.Parse("15:04", string(c)) // Validate has seen to it
+	clock, _ := time.Parse("15:04", string(c)) // Validate checked it
 	return time.Date(t.Year(), t.Month(), t.Day()+days, clock.Hour(), clock.Minute(), 0, 0, t.Location())
 }
 
-// schedule says when what is held is told.
+// schedule decides when to send what is held.
 type schedule struct {
 	window time.Duration
 	digest Clock
@@ -40,8 +40,8 @@ type schedule struct {
 	zone   *time.Location
 }
 
-// due is when a message is to be sent whose first change was taken in at one time, and seen at another. A
-// digest counts from when the change was seen: one that the process has slept through is told when it wakes.
+// due returns when to send a message, given when its first change was taken and when it was observed. A digest counts
+// from the observation: if the process was not running at its time, the digest is due as soon as it is.
 func (s schedule) due(taken, seen time.Time) time.Time {
 	at := taken.Add(s.window)
 	if s.digest != "" {
@@ -60,13 +60,13 @@ func (s schedule) due(taken, seen time.Time) time.Time {
 	return at
 }
 
-// quietUntil is the end of the quiet hours that a time is in.
+// quietUntil returns the end of the quiet hours that contain a time.
 func (s schedule) quietUntil(at time.Time) (end time.Time, quiet bool) {
 	if s.quiet.From == "" {
 		return end, false
 	}
 	at = at.In(s.zone)
-	for _, day := range []int{-1, 0} { // those that began yesterday may not be over
+	for _, day := range []int{-1, 0} { // yesterday's quiet hours may not be over
 		from, to := s.quiet.From.on(at, day), s.quiet.To.on(at, day)
 		if s.quiet.To < s.quiet.From {
 			to = s.quiet.To.on(at, day+1)
@@ -78,7 +78,7 @@ func (s schedule) quietUntil(at time.Time) (end time.Time, quiet bool) {
 	return end, false
 }
 
-// holds tells whether changes of now are told later.
+// holds reports whether changes are held now, to be sent later.
 func (s schedule) holds(now time.Time) bool {
 	_, quiet := s.quietUntil(now)
 	return s.window > 0 || s.digest != "" || quiet

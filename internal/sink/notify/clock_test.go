@@ -14,14 +14,14 @@ func TestDue(t *testing.T) {
 	for _, tc := range []struct {
 		why               string
 		s                 schedule
-		taken, seen, want string // in Berlin; seen empty: when it was taken
+		taken, seen, want string // in Berlin; an empty seen equals taken
 	}{
 		{"a window", schedule{window: time.Minute}, "2026-11-21 10:00", "", "2026-11-21 10:01"},
 		{"before the digest", schedule{digest: clock("08:00")}, "2026-11-21 07:59", "", "2026-11-21 08:00"},
 		{"after it, the next day's", schedule{digest: clock("08:00")}, "2026-11-21 08:00", "", "2026-11-22 08:00"},
 		{"over the end of a month", schedule{digest: clock("08:00")}, "2026-11-30 09:00", "", "2026-12-01 08:00"},
-		{"one that was slept through is told soon", schedule{window: time.Minute, digest: clock("08:00")}, "2026-11-21 10:00", "2026-11-20 23:00", "2026-11-21 10:01"},
-		{"one that was not is told in time", schedule{window: time.Minute, digest: clock("08:00")}, "2026-11-21 07:00", "2026-11-20 23:00", "2026-11-21 08:00"},
+		{"a missed digest is due soon", schedule{window: time.Minute, digest: clock("08:00")}, "2026-11-21 10:00", "2026-11-20 23:00", "2026-11-21 10:01"},
+		{"another one is due in time", schedule{window: time.Minute, digest: clock("08:00")}, "2026-11-21 07:00", "2026-11-20 23:00", "2026-11-21 08:00"},
 		{"before quiet hours", schedule{quiet: night}, "2026-11-21 21:59", "", "2026-11-21 21:59"},
 		{"a window that ends in them", schedule{window: time.Minute, quiet: night}, "2026-11-21 21:59", "", "2026-11-22 07:00"},
 		{"in them, before midnight", schedule{quiet: night}, "2026-11-21 23:00", "", "2026-11-22 07:00"},
@@ -46,9 +46,9 @@ func TestDue(t *testing.T) {
 	}
 }
 
-// TestQuietWhenItIsDue: what could not be sent before the quiet hours is not sent within them.
+// TestQuietWhenItIsDue checks that what could not be sent before the quiet hours is not sent during them.
 func TestQuietWhenItIsDue(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) { // it begins at midnight, in UTC
+	synctest.Test(t, func(t *testing.T) { // starts at midnight UTC
 		s := must(New("tattler/test", Options{
 			URL: "mattermost://127.0.0.1/token", Window: time.Minute, Timezone: "UTC", QuietHours: QuietHours{From: "22:00", To: "07:00"},
 		}))(t)
@@ -77,12 +77,12 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestOncePerDay: where a digest's time comes twice on a day, or not at all, it is told once that day.
+// TestOncePerDay: if a digest's time occurs twice on a day, or not at all, the digest is sent once that day.
 func TestOncePerDay(t *testing.T) {
 	zone := must(time.LoadLocation("America/New_York"))(t)
 	for digest, day := range map[Clock]time.Time{
 		"01:30": time.Date(2026, 11, 1, 0, 0, 0, 0, zone), // the clocks go back at 02:00
-		"02:30": time.Date(2027, 3, 14, 0, 0, 0, 0, zone), // and forth at 02:00
+		"02:30": time.Date(2027, 3, 14, 0, 0, 0, 0, zone), // and forward at 02:00
 	} {
 		s := schedule{digest: digest, zone: zone}
 		told := map[string]map[time.Time]bool{}

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/config"
 )
 
-// TestDocs: the page's file is one that loads, and its table names every scheme.
+// TestDocs checks that the page's configuration is valid, and that its table names every scheme.
 func TestDocs(t *testing.T) {
 	page := string(must(os.ReadFile(filepath.Join("..", "..", "..", "docs", "sinks", "notify.md")))(t))
 	_, rest, _ := strings.Cut(page, "```yaml\n")

@@ -8,25 +8,25 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// stories are those of objects that were on their way to another state when a message reported them: the next
-// message continues them.
+// stories holds the stories of objects that were still changing state when a message reported them: the next message
+// continues them.
 type stories map[string]sink.Story
 
-// maxKnown bounds how many are kept.
+// maxKnown bounds the number of stories.
 const maxKnown = 256
 
-// follow adds a change to the story of an object: that of the message so far, or the known one.
-func (k stories) follow(m *sink.Message, uid string, so sink.Story) sink.Story {
+// follow adds a change to the story of an object: to its story in this message, or else to the known one.
+func (k stories) follow(m *sink.Message, uid string, current sink.Story) sink.Story {
 	switch {
 	case m.Story == nil:
 		return nil
-	case so != nil:
-		return m.Story(so, false)
+	case current != nil:
+		return m.Story(current, false)
 	}
 	return m.Story(k[uid], true)
 }
 
-// keep notes that a message was sent.
+// keep updates the known stories after a message was sent.
 func (k stories) keep(s *summary) {
 	for _, t := range s.stories {
 		for _, m := range t.members {
@@ -42,15 +42,15 @@ func (k stories) keep(s *summary) {
 	}
 }
 
-// failure is what failed of an object and of what it owns, until it recovers.
+// failure is a failure of an object or of one that it owns, until that recovers.
 type failure struct {
 	text   string
 	uid    string // of the object that failed
 	ofRoot bool
 }
 
-// judge notes what failed, and forgets it when that object recovers or goes.
-func (f *failure) judge(d *event.Data, uid string, isRoot bool, so sink.Story) {
+// judge records a failure, and forgets it when the object recovers or is deleted.
+func (f *failure) judge(d *event.Data, uid string, isRoot bool, current sink.Story) {
 	switch {
 	case d.Severity == event.Failure && (isRoot || f.uid == "" || f.uid == uid):
 	case d.Severity == event.Recovery && f.uid == uid, d.Op == event.Deleted && f.uid == uid:
@@ -60,8 +60,8 @@ func (f *failure) judge(d *event.Data, uid string, isRoot bool, so sink.Story) {
 		return
 	}
 	reason := reasonOf(d)
-	if so != nil {
-		reason = cmp.Or(so.Text(), reason)
+	if current != nil {
+		reason = cmp.Or(current.Text(), reason)
 	}
 	reason = cmp.Or(reason, "failed")
 	*f = failure{text: cut(clean(reason), maxPath), uid: uid, ofRoot: true}
@@ -70,13 +70,13 @@ func (f *failure) judge(d *event.Data, uid string, isRoot bool, so sink.Story) {
 	}
 }
 
-// of names the object that failed.
+// of adds the name of the object that failed.
 func (f *failure) of(r event.Resource) failure {
 	return failure{text: cut(clean(r.Kind+" "+r.Name+": "+f.text), 2*maxPath), uid: f.uid}
 }
 
-// reasonOf is the last reason that a change brought: in the order of their paths, a container's comes after its
-// pod's conditions, and the state of a container after its last one.
+// reasonOf returns the last reason in a change. By the order of paths, a container's reason comes after its pod's
+// conditions, and the current state of a container after its last state.
 func reasonOf(d *event.Data) string {
 	reason := ""
 	for _, c := range d.Changes {

@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// TestFailure: a rollout that is stuck says so and is loud; a field that is back at its value is not listed.
+// TestFailure checks that a stuck rollout is prominent and says so; a field that changed back is not listed.
 func TestFailure(t *testing.T) {
 	web := resource("Deployment", "shop", "web", nil)
 	field := func(path string, from, to any) event.Change {
@@ -28,13 +28,13 @@ func TestFailure(t *testing.T) {
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			var s summary
-			k := kin{}
+			k := owners{}
 			for _, e := range changes(tc.data...) {
 				s.add(&sink.Message{Event: e}, k, nil)
 			}
 			m := s.message(k, func(string) string { return "" })
 			if len(m.Stories) != 1 || !m.Stories[0].Loud {
-				t.Fatalf("not one loud story: %+v", m.Stories)
+				t.Fatalf("not one prominent story: %+v", m.Stories)
 			}
 			story := m.Stories[0]
 			if tc.title != "" != strings.HasSuffix(story.Title, ": ProgressDeadlineExceeded") {

@@ -52,7 +52,7 @@ func updated(r event.Resource, c ...event.Change) event.Data {
 	return event.Data{Op: event.Updated, Resource: r, Changes: c}
 }
 
-// scenarios are what people are told of.
+// scenarios are the changes to report.
 func scenarios() map[string][]*event.Event {
 	web := resource("Deployment", "shop", "web", nil)
 	set := func(name string) event.Resource {
@@ -79,7 +79,7 @@ func scenarios() map[string][]*event.Event {
 			event.Change{Path: "metadata.generation", Op: "replace", From: int64(1), To: int64(2), Quiet: true})),
 		"2 a rollout": changes(
 			updated(web, image("app:1.4", "app:1.5")...),
-			event.Data{Op: event.Created, Resource: pod("web-new-1", "web-new")}, // before what owns it is known
+			event.Data{Op: event.Created, Resource: pod("web-new-1", "web-new")}, // before its owner is known
 			event.Data{Op: event.Created, Resource: set("web-new")},
 			updated(web, status),
 			event.Data{Op: event.Created, Resource: pod("web-new-2", "web-new")},
@@ -96,7 +96,7 @@ func scenarios() map[string][]*event.Event {
 // recorder keeps requests as text.
 type recorder struct {
 	t    *testing.T
-	body string // what it answers
+	body string // the response
 	got  bytes.Buffer
 }
 
@@ -126,7 +126,7 @@ func (r *recorder) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	_, _ = io.WriteString(w, r.body)
 }
 
-// tellAll has a sink tell each scenario as one message.
+// tellAll sends each scenario as one message.
 func tellAll(t *testing.T, o Options, got *bytes.Buffer) {
 	t.Helper()
 	o.Window, o.BaseURL = time.Minute, "https://tattler.example.com/"
@@ -171,7 +171,7 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// TestRequests holds what each service gets against what it is known to take.
+// TestRequests checks each service's requests against its documented limits.
 func TestRequests(t *testing.T) {
 	for _, tc := range []struct {
 		name, path, answer string

@@ -20,8 +20,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// newClient speaks to one host, one request at a time, by the proxy of the environment. Redirects are not
-// followed: a message is not for others.
+// newClient returns a client for one host and one request at a time. It uses the proxy of the environment, and
+// follows no redirects: a message must not reach another server.
 func newClient(c *tls.Config) *http.Client {
 	return &http.Client{
 		Transport: &http.Transport{
@@ -42,7 +42,7 @@ func newClient(c *tls.Config) *http.Client {
 func (s *Sink) post(ctx context.Context, m *Message, text string) error {
 	body, err := s.target.payload(m, text)
 	if err != nil {
-		return &sink.PermanentError{Err: fmt.Errorf("make the message: %w", err)}
+		return &sink.PermanentError{Err: fmt.Errorf("encode the message: %w", err)}
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.target.post.String(), bytes.NewReader(body))
 	if err != nil {
@@ -52,15 +52,15 @@ func (s *Sink) post(ctx context.Context, m *Message, text string) error {
 	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
 	resp, err := s.client.Do(req)
 	if err != nil {
-		var of *url.Error // it shows the URL
+		var of *url.Error // its text contains the URL
 		if errors.As(err, &of) {
 			err = of.Err
 		}
 		return err
 	}
 	defer resp.Body.Close()
-	const most = 64 << 10
-	said, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // the status has said all that matters
+	const maxRead = 64 << 10
+	said, _ := io.ReadAll(io.LimitReader(resp.Body, maxRead)) // the status decides, even if the body cannot be read
 	code := resp.StatusCode
 	if s.target.service == Teams && code/100 == 2 {
 		code = connector(said, code)
@@ -71,7 +71,7 @@ func (s *Sink) post(ctx context.Context, m *Message, text string) error {
 	return s.refused(code, resp.Header, said)
 }
 
-// connector is the status that an old connector of Teams hides in the text of an answer of 200.
+// connector returns the status that an old connector of Teams hides in the text of a 200.
 func connector(said []byte, code int) int {
 	_, after, found := strings.Cut(string(said), "Microsoft Teams endpoint returned HTTP error ")
 	if n, err := strconv.Atoi(after[:min(3, len(after))]); found && err == nil && n >= 300 {
@@ -80,13 +80,13 @@ func connector(said []byte, code int) int {
 	return code
 }
 
-// refused is about an answer that does not acknowledge.
+// refused describes a response that does not acknowledge.
 func (s *Sink) refused(code int, h http.Header, said []byte) error {
 	err := fmt.Errorf("%s%s", strings.TrimSpace(strconv.Itoa(code)+" "+http.StatusText(code)), advice(s.target.service, code, string(said)))
-	if text := s.blot.Excerpt(said); text != "" {
+	if text := s.mask.Excerpt(said); text != "" {
 		err = fmt.Errorf("%w: %s", err, text)
 	}
-	if after, ok := asked(h, said); ok {
+	if after, ok := retryAfter(h, said); ok {
 		return &sink.RetryAfterError{After: after, Err: err}
 	}
 	if s.permanent(code, string(said)) {
@@ -95,9 +95,9 @@ func (s *Sink) refused(code int, h http.Header, said []byte) error {
 	return err
 }
 
-// permanent tells whether a message is to blame, and not the webhook, the chat, the channel or how it is set up:
-// what would be said of every message must not bury every change. So of 400 only what is known to be about a
-// message is.
+// permanent reports whether a response blames the message, and not the webhook, the chat, the channel or their
+// setup. An error that every message would get must not set every change aside, so a 400 counts only if its text is
+// known to be about a message.
 func (s *Sink) permanent(code int, said string) bool {
 	switch code {
 	case http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
@@ -115,47 +115,47 @@ func (s *Sink) permanent(code int, said string) bool {
 		return false
 	}
 	switch s.target.service {
-	case Telegram: // says 400 of nearly everything
+	case Telegram: // answers 400 to nearly every mistake
 		return has("parse entities", "too long", "text is empty", "text must be")
 	case Slack:
 		return has("invalid_payload", "invalid_blocks", "invalid_attachments", "too_many_attachments", "msg_too_long", "no_text", "missing_text")
-	case Discord: // a malformed form, nothing in it, blocked by moderation; a forum that wants a thread is 220001
+	case Discord: // a malformed form, an empty message, moderation; 220001 is a forum that needs a thread
 		return has("50035") && !has("thread_id", "webhook_id") || has("50006", "200000", "200001", "240000")
 	case Mattermost:
 		return has("split_props_length", "incoming_webhook.text", "post.is_valid", "too_long", "too_large")
-	case Teams: // a workflow that is off says 400, and one whose trigger expects something else
+	case Teams: // also answers 400 for a disabled workflow, or one with a different trigger
 		return has("payload", "Summary or Text", "too large")
 	}
 	return false
 }
 
-// advice says what to do about an answer.
+// advice suggests what to do about a response.
 func advice(service Service, code int, said string) string {
 	switch {
 	case code/100 == 3:
 		return " (redirects are not followed: is the URL the service's own?)"
 	case code == http.StatusUnauthorized, code == http.StatusForbidden:
-		return " (the webhook or token is not allowed to post there any more: check it, or make a new one)"
+		return " (the webhook or token may no longer post there: check it, or create a new one)"
 	case code == http.StatusNotFound, code == http.StatusGone:
-		return " (the webhook, chat or channel is not there any more: make a new one)"
+		return " (the webhook, chat or channel no longer exists: create a new one)"
 	case code == http.StatusBadRequest && service == Discord && strings.Contains(said, "thread"):
-		return " (a forum's webhook needs ?thread_id=)"
+		return " (a webhook of a forum needs ?thread_id=)"
 	case code == http.StatusBadRequest && service == Teams:
-		return " (is the workflow on, and made by the template for webhook requests?)"
+		return " (is the workflow enabled, and made from the template for webhook requests?)"
 	case code == http.StatusBadRequest && service == Telegram:
-		return " (is the bot in the chat, and the chat's name right?)"
+		return " (is the bot in the chat, and is the chat's name right?)"
 	}
 	return ""
 }
 
-// asked is the wait that an answer asks for: by Retry-After, or as Discord and Telegram do in its body.
-func asked(h http.Header, said []byte) (time.Duration, bool) {
-	const most = 24 * time.Hour
+// retryAfter returns the wait that a response asks for, by Retry-After or in the body, as Discord and Telegram do.
+func retryAfter(h http.Header, said []byte) (time.Duration, bool) {
+	const maxWait = 24 * time.Hour
 	if n, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil && n >= 0 {
-		return seconds(n, most), true
+		return seconds(n, maxWait), true
 	}
 	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		return min(max(0, time.Until(at)), most), true
+		return min(max(0, time.Until(at)), maxWait), true
 	}
 	var body struct {
 		RetryAfter float64 `json:"retry_after"`
@@ -167,7 +167,7 @@ func asked(h http.Header, said []byte) (time.Duration, bool) {
 		return 0, false
 	}
 	if n := max(body.RetryAfter, body.Parameters.RetryAfter); n > 0 {
-		return seconds(n, most), true
+		return seconds(n, maxWait), true
 	}
 	return 0, false
 }
@@ -176,39 +176,39 @@ func seconds(n float64, most time.Duration) time.Duration {
 	return time.Duration(math.Min(n, most.Seconds()) * float64(time.Second))
 }
 
-// blotter knows the credentials of the options: a receiver may send back what it got.
-func blotter(o Options) *sink.Blot {
-	b := &sink.Blot{}
+// newMask masks the credentials of the options: a receiver may echo them.
+func newMask(o Options) *sink.Mask {
+	b := &sink.Mask{}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		b.Add(sink.LeastPassword, os.Getenv(name)) // net/http quotes it where it is wrong
+		b.Add(sink.MinSecret, os.Getenv(name)) // net/http quotes an invalid one
 	}
-	b.Add(sink.LeastWord, o.URL)
+	b.Add(sink.MinWord, o.URL)
 	t, err := parseTarget(o.URL, o.Service)
 	if err != nil {
 		return b
 	}
-	b.Add(1, t.mail.password, "\x00"+t.mail.user+"\x00"+t.mail.password) // which is how PLAIN has it
+	b.Add(1, t.mail.password, "\x00"+t.mail.user+"\x00"+t.mail.password) // the form of PLAIN
 	u, err := url.Parse(o.URL)
 	if err != nil {
 		return b
 	}
 	b.AddUser(u.User)
-	if t.service == email { // the rest is addresses, which an error may tell
+	if t.service == email { // the rest is addresses, which errors may show
 		return b
 	}
 	if t.service == others {
-		b.Add(sink.LeastWord, u.Host)
+		b.Add(sink.MinWord, u.Host)
 	}
 	for _, a := range []*url.URL{u, t.post} {
 		if a == nil {
 			continue
 		}
-		b.Add(sink.LeastWord, a.User.Username(), a.RequestURI(), a.RawQuery)
+		b.Add(sink.MinWord, a.User.Username(), a.RequestURI(), a.RawQuery)
 		for _, part := range strings.FieldsFunc(a.Path, func(r rune) bool { return r == '/' }) {
-			b.Add(sink.LeastWord, strings.TrimPrefix(part, "bot"), part)
+			b.Add(sink.MinWord, strings.TrimPrefix(part, "bot"), part)
 		}
 		for _, values := range a.Query() {
-			b.Add(sink.LeastWord, values...)
+			b.Add(sink.MinWord, values...)
 		}
 	}
 	return b

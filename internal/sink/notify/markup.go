@@ -9,26 +9,25 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// text is written in a service's markup already.
+// text is text that already is in a service's markup.
 type text string
 
-// markup is how a service's text is written. What is within names and values means nothing there, and
-// mentions nobody.
+// markup is the markup of a service. It keeps names and values from having an effect as markup or as a mention.
 type markup struct {
 	escape func(s string) string
 	bold   [2]string // before and after
 	code   func(s string) string
 	link   func(label, url string) string
-	// length is how long a text is as the service counts, limit the most.
+	// length counts a text as the service does; limit is the maximum.
 	length func(s string) int
 	limit  int
-	// stories are the most that people read there.
+	// stories is the maximum number of stories that people will read there.
 	stories int
 }
 
 func (m markup) strong(v any) text { return text(m.bold[0] + m.plain(v) + m.bold[1]) }
 
-// plain is a value escaped, unless it is written in the markup.
+// plain escapes a value, unless it is already in the markup.
 func (m markup) plain(v any) string {
 	if t, ok := v.(text); ok {
 		return string(t)
@@ -36,16 +35,15 @@ func (m markup) plain(v any) string {
 	return m.escape(printed(v))
 }
 
-// backtick is what stands for the character that would end a code span.
+// backtick replaces the character that would end a code span.
 var backtick = strings.NewReplacer("`", "ˋ")
 
-// inChat is how many stories a message in a chat has at most; the others are counted.
+// inChat is the maximum number of stories in a chat message; the others are only counted.
 const inChat = 12
 
-const gap = "\u200b" // a space of no width: what is broken by it is no mention
+const gap = "\u200b" // a zero-width space, which breaks a mention
 
-// quiet breaks what services without an escape of their own may take for a mention, of a user or of all,
-// a link, or an element of HTML.
+// quiet breaks what a service without escapes could take for a mention, a link, or an HTML element.
 var quiet = strings.NewReplacer("@", "@"+gap, "<", "<"+gap, "://", ":"+gap+"//", "](", "]"+gap+"(")
 
 func quoted(s string) string { return "`" + backtick.Replace(s) + "`" }
@@ -53,7 +51,7 @@ func quoted(s string) string { return "`" + backtick.Replace(s) + "`" }
 var (
 	slackEscape = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", "`", "ˋ", "*", "∗", "@", "@"+gap, "://", ":"+gap+"//")
 	slackCode   = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;")
-	// markdown is escaped with what CommonMark and Discord have in common.
+	// markdown escapes what CommonMark and Discord have in common.
 	markdown = strings.NewReplacer("\\", "\\\\", "`", "\\`", "*", "\\*", "_", "\\_", "~", "\\~", "|", "\\|",
 		"[", "\\[", "]", "\\]", "<", "\\<", ">", "\\>", "#", "\\#", "@", "@"+gap, "://", ":"+gap+"//")
 	slackURL    = strings.NewReplacer("&", "&amp;", "<", "%3C", ">", "%3E", "|", "%7C")
@@ -66,8 +64,9 @@ func markdownLink(label, url string) string {
 
 func wide(s string) int { return len(utf16.Encode([]rune(s))) }
 
-// markups are those of the services. Discord's and Telegram's limits count UTF-16, as they do; a Teams card
-// may have 28 KB, of which the frame of each line takes some; Slack would take more than anyone reads.
+// markups are the services' markups. Discord and Telegram count UTF-16 code units, and so do their limits here. A
+// Teams card may have 28 KB, which includes the JSON around each line. Slack's limit is higher than anyone would
+// read.
 var markups = map[Service]markup{
 	Slack: {
 		escape: slackEscape.Replace, bold: [2]string{"*", "*"}, length: utf8.RuneCountInString, limit: 11_000, stories: inChat,
@@ -93,7 +92,7 @@ var markups = map[Service]markup{
 	},
 	email: {
 		escape: func(s string) string { return s }, code: func(s string) string { return s },
-		link: func(_, url string) string { return url }, length: func(s string) int { return len(s) }, limit: 200_000, stories: maxStories + maxLoud,
+		link: func(_, url string) string { return url }, length: func(s string) int { return len(s) }, limit: 200_000, stories: maxStories + maxProminent,
 	},
 	others: {
 		escape: quiet.Replace, code: quiet.Replace,
@@ -101,12 +100,12 @@ var markups = map[Service]markup{
 	},
 }
 
-// short are the limits of shoutrrr's services that take less than others, in bytes, with room for a title and a
-// link where these are in the text: Pushover and PagerDuty 1024, Signal and WeCom some 2000. They say 400 of what is
-// longer, and not why.
+// short are lower limits of some shoutrrr services, in bytes, with space for a title and a link if these are part of
+// the text: Pushover and PagerDuty take 1024, Signal and WeCom about 2000. They answer a longer message with 400 and
+// no reason.
 var short = map[string]int{"pushover": 900, "pagerduty": 500, "signal": 1400, "wecom": 1400}
 
-// markup is that of the target's service.
+// markup returns the markup of the target's service.
 func (t target) markup() markup {
 	u := markups[t.service]
 	if scheme, _, _ := strings.Cut(t.raw, ":"); short[scheme] > 0 {
@@ -115,12 +114,12 @@ func (t target) markup() markup {
 	return u
 }
 
-// icons make an operation visible in a list.
+// icons shows an operation in a list.
 var icons = map[string]text{
 	"": "🔵", "created": "🟢", "updated": "🔵", "deleted": "🔴", "gap": "⚠️", "entered": "🟢", "left": "🟠", "snapshot": "⚪", "converted": "⚪",
 }
 
-// icon shows what happened: an operation, or a story and how well it ended.
+// icon returns an icon for an operation, or for a story and its outcome.
 func icon(of any) text {
 	switch of := of.(type) {
 	case string:
@@ -144,10 +143,10 @@ func iconOf(op string, s event.Severity) text {
 	return icons[op]
 }
 
-// icon is the message's own.
+// icon returns the message's icon.
 func (m *Message) icon() string { return string(iconOf(m.Op, m.Severity)) }
 
-// color is that of a message where services show one.
+// color returns the color of a message, for services that show one.
 func color(m *Message) int {
 	switch {
 	case m.Severity == event.Failure:

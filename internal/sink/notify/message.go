@@ -11,75 +11,75 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Message is what a template makes text of: a change, or what has changed within a window.
+// Message is the data of a template: one change, or the changes of a window.
 type Message struct {
-	// Cluster is the name of the cluster, Title one line that says all in short.
+	// Cluster is the name of the cluster. Title sums up everything in one line.
 	Cluster, Title string
-	// Total is how many changes this stands for, From and To when the first and the last of them happened.
+	// Total is the number of changes. From and To are the times of the first and the last.
 	Total    int
 	From, To time.Time
-	// Stories are what happened, deletions and gaps first.
+	// Stories are the changes by object; prominent ones come first.
 	Stories []Story
-	// Counts are the changes by what happened to which kind, the most first, where there are several.
+	// Counts are the changes by operation and kind in descending order, if there are several stories.
 	Counts []Count
-	// More are how many changes no story tells of, only Counts.
+	// More is the number of changes that are in Counts but in no story.
 	More int
-	// Op, Loud and Link are those of the only story; of several, Loud tells that one is.
+	// Op, Loud and Link belong to the only story. If there are several, Loud is set if one of them has it.
 	Op, Link string
 	Loud     bool
-	// Severity is the story's own; of several, the worst, or recovery if all are.
+	// Severity is the story's severity. If there are several, it is the worst, or recovery if all have recovered.
 	Severity event.Severity
 
-	key string // equal for the same changes
+	key string // the same for the same changes
 }
 
-// Several tells whether there are several stories.
+// Several reports whether there are several stories.
 func (m *Message) Several() bool { return len(m.Stories) > 1 || m.More > 0 }
 
-// Story is what happened to an object and to what it owns.
+// Story is what happened to an object and to everything it owns.
 type Story struct {
-	// Title says all in short, Op what happened to the object: snapshot, created, updated, deleted, entered,
-	// left, gap; empty where only what it owns has changed.
+	// Title sums up the story. Op is the operation on the object: snapshot, created, updated, deleted, entered, left,
+	// gap; it is empty if only owned objects have changed.
 	Title, Op string
 	// Kind, Namespace and Name are the object's.
 	Kind, Namespace, Name string
-	// Loud is true for what stands out: failures, gaps, and deletions of what nobody owns.
+	// Loud is set for prominent changes: failures, gaps, and deletions of objects without an owner.
 	Loud bool
-	// Text says in a few words what the changes of the object come to, as `tattler watch` does: a rollout and in how
-	// long, a pod's state and its reason. It is empty where Fields say it better, and part of the title.
+	// Text sums up the changes of the object in a few words, as `tattler watch` does: a rollout and its duration, a
+	// pod's state and its reason. It is part of the title. It is empty if Fields say it better.
 	Text string
-	// Severity is failure, warning, recovery (also of a rollout that is done) or change.
+	// Severity is failure, warning, recovery (including a finished rollout) or change.
 	Severity event.Severity
-	// Changes is how many changes the story stands for.
+	// Changes is the number of changes in the story.
 	Changes int
-	// Fields are those of the object that have changed, MoreFields how many others have; 64 may be more.
+	// Fields are the changed fields of the object. MoreFields counts those that are left out; it stops at 64.
 	Fields     []Field
 	MoreFields int
-	// Owned are the changes of what the object owns, by what happened to which kind.
+	// Owned are the changes of owned objects, by operation and kind.
 	Owned []Count
-	// Note says why, for a gap.
+	// Note is the reason of a gap.
 	Note string
-	// At is when it happened, ID the id of the last change and Link where that is shown.
+	// At is the time of the last change, ID its id, and Link the URL that shows it.
 	At       time.Time
 	ID, Link string
 }
 
-// Field is a changed field: Op is add, remove or replace; values are texts, cut where they are long.
+// Field is a changed field. Op is add, remove or replace; long values are cut.
 type Field struct{ Path, Op, From, To, Manager string }
 
 func (f Field) isStatus() bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") }
 
-// Count is how often something happened to objects of a kind.
+// Count counts an operation on objects of a kind.
 type Count struct {
 	Op, Kind string
 	N        int
 }
 
-// message makes what is told of a summary.
-func (s *summary) message(k kin, link func(id string) string) *Message {
-	m := &Message{Cluster: clean(s.cluster), Total: s.total, From: s.from, To: s.to, More: s.untold, key: s.first + "." + s.last}
+// message makes the message of a summary.
+func (s *summary) message(k owners, link func(id string) string) *Message {
+	m := &Message{Cluster: clean(s.cluster), Total: s.total, From: s.from, To: s.to, More: s.countedOnly, key: s.first + "." + s.last}
 	for _, t := range s.merged(k) {
-		m.Stories = append(m.Stories, t.tell(link))
+		m.Stories = append(m.Stories, t.public(link))
 	}
 	slices.SortStableFunc(m.Stories, func(a, b Story) int {
 		if a.Loud != b.Loud {
@@ -102,7 +102,7 @@ func (s *summary) message(k kin, link func(id string) string) *Message {
 	return m
 }
 
-// byOp sums counts up over the kinds.
+// byOp sums up counts over all kinds.
 func byOp(counts []Count) []Count {
 	sums := map[Count]int{}
 	for _, c := range counts {
@@ -111,7 +111,7 @@ func byOp(counts []Count) []Count {
 	return counted(sums)
 }
 
-// listed is counts on a line: 3 updated, 1 deleted.
+// listed formats counts on one line: 3 updated, 1 deleted.
 func listed(counts []Count) string {
 	var out []string
 	for _, c := range counts {
@@ -127,7 +127,7 @@ func plural(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// value is a field's value on a line: text as it is, else JSON.
+// value formats a field's value on one line: text unchanged, everything else as JSON.
 func value(v any) string {
 	s, ok := v.(string)
 	if !ok || s == "" {
@@ -140,7 +140,7 @@ func value(v any) string {
 	return cut(clean(cut(s, 8*maxValue)), maxValue)
 }
 
-// clean is a text on one line, without what cannot be seen.
+// clean puts a text on one line and replaces unprintable characters.
 func clean(s string) string {
 	return strings.Map(func(r rune) rune {
 		switch {
@@ -155,7 +155,7 @@ func clean(s string) string {
 	}, strings.ToValidUTF8(s, "·"))
 }
 
-// cut is a text of at most so many runes, which says so where it was longer.
+// cut shortens a text to so many runes, and marks the cut.
 func cut(s string, most int) string {
 	n := 0
 	for i := range s {

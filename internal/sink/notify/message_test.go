@@ -16,8 +16,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// told is the message of events.
-func told(k kin, events ...*event.Event) *Message {
+// messageOf returns the message for events.
+func messageOf(k owners, events ...*event.Event) *Message {
 	var s summary
 	for _, e := range events {
 		s.add(&sink.Message{Event: e}, k, nil)
@@ -30,10 +30,10 @@ func TestTitles(t *testing.T) {
 	owned := resource("Pod", "shop", "web-1", &event.Owner{Kind: "ReplicaSet", Name: "web-a", UID: "rs"})
 	other := resource("Pod", "shop", "web-2", &event.Owner{Kind: "ReplicaSet", Name: "web-a", UID: "rs"})
 	for _, tc := range []struct {
-		why  string
-		data []event.Data
-		want string
-		loud bool
+		why       string
+		data      []event.Data
+		want      string
+		prominent bool
 	}{
 		{"an update", []event.Data{updated(web)}, "Deployment shop/web updated · prod", false},
 		{"of the cluster's own", []event.Data{updated(resource("Node", "", "n1", nil))}, "Node n1 updated · prod", false},
@@ -47,31 +47,31 @@ func TestTitles(t *testing.T) {
 		{"an owner that has not changed", []event.Data{updated(owned), {Op: event.Deleted, Resource: other}}, "ReplicaSet shop/web-a: changes of what it owns · prod", false},
 		{"two objects", []event.Data{updated(web), {Op: event.Deleted, Resource: cart}}, "2 changes: 1 deleted, 1 updated · prod", true},
 	} {
-		m := told(kin{}, changes(tc.data...)...)
-		if m.Title != tc.want || m.Loud != tc.loud || m.Total != len(tc.data) {
-			t.Errorf("%s: %q, loud %v, total %d", tc.why, m.Title, m.Loud, m.Total)
+		m := messageOf(owners{}, changes(tc.data...)...)
+		if m.Title != tc.want || m.Loud != tc.prominent || m.Total != len(tc.data) {
+			t.Errorf("%s: %q, prominent %v, total %d", tc.why, m.Title, m.Loud, m.Total)
 		}
 	}
 }
 
-// TestFilterErrorIsSaid: also where a later change of the object matched.
+// TestFilterErrorIsSaid: also if a later change of the object matched.
 func TestFilterErrorIsSaid(t *testing.T) {
 	web := resource("Deployment", "shop", "web", nil)
 	failed := updated(web)
 	failed.FilterError = "no such key: spec"
-	m := told(kin{}, changes(failed, updated(web))...)
+	m := messageOf(owners{}, changes(failed, updated(web))...)
 	if want := "The sink's filter failed, so this may not match: no such key: spec"; len(m.Stories) != 1 || m.Stories[0].Note != want {
 		t.Errorf("%+v", m.Stories)
 	}
 }
 
-// TestFieldsAreNet: of a field that changes often, the first value and the last are told.
+// TestFieldsAreNet checks that a field that changes often shows its first and its last value.
 func TestFieldsAreNet(t *testing.T) {
 	web := resource("Deployment", "shop", "web", nil)
 	c := func(path, op string, from, to any) event.Change {
 		return event.Change{Path: path, Op: op, From: from, To: to, Manager: "m"}
 	}
-	m := told(kin{}, changes(
+	m := messageOf(owners{}, changes(
 		updated(web, c("status.replicas", "replace", 1, 2), c("a", "replace", "1", "2"), c("b", "add", nil, "1"), c("c", "remove", "1", nil)),
 		updated(web, c("a", "replace", "2", "3"), c("b", "replace", "1", "2"), c("c", "add", nil, "2"), c("d", "replace", nil, "")),
 	)...)
@@ -84,13 +84,14 @@ func TestFieldsAreNet(t *testing.T) {
 	}
 }
 
-// TestFieldsAreTheirOwn: a path of which a message has the beginning is not another with the same one; what came and
-// went is no field; and a field counts once among the others.
+// TestFieldsAreTheirOwn checks that paths with the same beginning are distinct when they are cut, that a field that
+// came
+// and went is not listed, and that a field counts once among the others.
 func TestFieldsAreTheirOwn(t *testing.T) {
 	web := resource("Deployment", "shop", "web", nil)
 	long := strings.Repeat("p", 3*maxPath)
 	set := func(path, op string) event.Change { return event.Change{Path: path, Op: op, From: "1", To: "2"} }
-	s := told(kin{}, changes(updated(web, set(long+"a", "replace"), set(long+"b", "replace"), set("gone", "add")), updated(web, set("gone", "remove")))...).Stories[0]
+	s := messageOf(owners{}, changes(updated(web, set(long+"a", "replace"), set(long+"b", "replace"), set("gone", "add")), updated(web, set("gone", "remove")))...).Stories[0]
 	if len(s.Fields) != 2 || s.MoreFields != 0 || s.Fields[0].Path != cut(long, maxPath) {
 		t.Errorf("%d fields and %d more: %v", len(s.Fields), s.MoreFields, s.Fields)
 	}
@@ -102,7 +103,7 @@ func TestFieldsAreTheirOwn(t *testing.T) {
 		}
 		many = append(many, updated(web, all...))
 	}
-	if s = told(kin{}, changes(many...)...).Stories[0]; len(s.Fields) != maxFields || s.MoreFields != 2 {
+	if s = messageOf(owners{}, changes(many...)...).Stories[0]; len(s.Fields) != maxFields || s.MoreFields != 2 {
 		t.Errorf("%d fields and %d more, want %d and 2", len(s.Fields), s.MoreFields, maxFields)
 	}
 }
@@ -113,7 +114,7 @@ func TestManyFields(t *testing.T) {
 		all = append(all, event.Change{Path: fmt.Sprint("status.f", i), Op: "add", To: strings.Repeat("x", 500)})
 	}
 	all = append(all, event.Change{Path: "spec.replicas", Op: "add", To: 1})
-	s := told(kin{}, changes(updated(resource("Deployment", "shop", "web", nil), all...))...).Stories[0]
+	s := messageOf(owners{}, changes(updated(resource("Deployment", "shop", "web", nil), all...))...).Stories[0]
 	if len(s.Fields) != maxFields || s.MoreFields != 21-maxFields || s.Fields[0].Path != "spec.replicas" {
 		t.Errorf("%d fields and %d more; first %s", len(s.Fields), s.MoreFields, s.Fields[0].Path)
 	}
@@ -122,34 +123,34 @@ func TestManyFields(t *testing.T) {
 	}
 }
 
-// TestKinLastsLonger: a rollout that takes longer than a window is still of one owner.
-func TestKinLastsLonger(t *testing.T) {
-	k := kin{}
+// TestOwnersOutliveWindows: a rollout that takes longer than a window still belongs to one owner.
+func TestOwnersOutliveWindows(t *testing.T) {
+	k := owners{}
 	set := resource("ReplicaSet", "shop", "web-a", &event.Owner{Kind: "Deployment", Name: "web", UID: "d"})
 	pod := func(n string) event.Data {
 		return updated(resource("Pod", "shop", n, &event.Owner{Kind: "ReplicaSet", Name: "web-a", UID: set.UID}))
 	}
-	told(k, changes(updated(set))...)
-	m := told(k, changes(pod("1"), pod("2"))...)
+	messageOf(k, changes(updated(set))...)
+	m := messageOf(k, changes(pod("1"), pod("2"))...)
 	if len(m.Stories) != 1 || m.Stories[0].Kind != "Deployment" || m.Stories[0].Name != "web" {
 		t.Errorf("%+v", m.Stories)
 	}
-	for i := range 3 * maxKin {
+	for i := range 3 * maxOwners {
 		r := event.Resource{UID: fmt.Sprint(i), Owner: &event.Owner{UID: fmt.Sprint(i + 1)}}
 		k.learn(&r)
 	}
-	if len(k) > maxKin {
+	if len(k) > maxOwners {
 		t.Errorf("%d owners are known", len(k))
 	}
-	ring := kin{"a": {UID: "b"}, "b": {UID: "a"}}
-	ring.root(event.Owner{UID: "a"}) // ends
+	ring := owners{"a": {UID: "b"}, "b": {UID: "a"}}
+	ring.root(event.Owner{UID: "a"}) // must return
 }
 
-// TestSummaryIsBounded: however much happens, a summary stays small, counts all, and keeps what is loud.
+// TestSummaryIsBounded checks that a summary stays small, counts everything, and keeps prominent changes.
 func TestSummaryIsBounded(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var s summary
-	k := kin{}
+	k := owners{}
 	long := strings.Repeat("ü", 100_000)
 	for i := range 20_000 {
 		d := event.Data{Op: event.Updated, Resource: resource(fmt.Sprint("Kind", r.IntN(200)), "shop", fmt.Sprint("o", r.IntN(5000)), nil)}
@@ -172,13 +173,13 @@ func TestSummaryIsBounded(t *testing.T) {
 	if m.Total != 20_001 || sum != m.Total {
 		t.Errorf("%d changes, of which %d are accounted for", m.Total, sum)
 	}
-	if len(s.stories) > maxStories+maxLoud || len(s.counts) > maxCounts+8 || m.Stories[0].Name != "the-one" {
+	if len(s.stories) > maxStories+maxProminent || len(s.counts) > maxCounts+8 || m.Stories[0].Name != "the-one" {
 		t.Errorf("%d stories, %d counts, first %s", len(s.stories), len(s.counts), m.Stories[0].Title)
 	}
 	bytes := 0
 	for _, st := range s.stories {
-		if len(st.members) > maxMembers || len(st.kin) > maxCounts+8 {
-			t.Errorf("a story of %d members, %d counts", len(st.members), len(st.kin))
+		if len(st.members) > maxMembers || len(st.owned) > maxCounts+8 {
+			t.Errorf("a story of %d members, %d counts", len(st.members), len(st.owned))
 		}
 		for _, mem := range st.members {
 			for _, f := range mem.fields {
@@ -189,14 +190,15 @@ func TestSummaryIsBounded(t *testing.T) {
 	if bytes > 500<<10 {
 		t.Errorf("texts of %d bytes", bytes)
 	}
-	// It may have to be told again.
+	// It may have to be sent again.
 	if d := cmp.Diff(m, s.message(k, sample), cmp.AllowUnexported(Message{})); d != "" {
 		t.Errorf("the second time it says something else:\n%s", d)
 	}
 }
 
-// TestFits: however long the names and values, what is sent is within the service's limits, and says what is
-// left out.
+// TestFits checks that a message stays within the service's limits, however long names and values are, and that it
+// says
+// what it leaves out.
 func TestFits(t *testing.T) {
 	evil := strings.Repeat("&<@`*_[", 60)
 	var data []event.Data
@@ -211,7 +213,7 @@ func TestFits(t *testing.T) {
 	one := changes(data[:1]...)
 	for service, u := range markups {
 		for name, events := range map[string][]*event.Event{"one": one, "many": changes(data...)} {
-			m := told(kin{}, events...)
+			m := messageOf(owners{}, events...)
 			s, err := fit(must(parseTemplate("", u))(t), m, u)
 			if err != nil {
 				t.Errorf("%s, %s: %v", service, name, err)
@@ -234,7 +236,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestOwnTemplate: a template's text is as it stands; what it prints is escaped.
+// TestOwnTemplate checks that a template's literal text is unchanged, and that its output is escaped.
 func TestOwnTemplate(t *testing.T) {
 	e := changes(updated(resource("Deployment", "shop", "a*b<@U1>", nil), event.Change{Path: "p", Op: "add", To: "`"}))
 	for service, want := range map[Service]string{
@@ -248,17 +250,17 @@ func TestOwnTemplate(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := fit(tmpl, told(kin{}, e...), u); err != nil || got != want {
+		if got, err := fit(tmpl, messageOf(owners{}, e...), u); err != nil || got != want {
 			t.Errorf("%s: %q, %v; want %q", service, got, err, want)
 		}
 	}
 	tmpl := must(parseTemplate(`{{range .Stories}}{{printf "%0100000d" 1}}{{end}}`, markups[Telegram]))(t)
-	if _, err := fit(tmpl, told(kin{}, e...), markups[Telegram]); err == nil {
+	if _, err := fit(tmpl, messageOf(owners{}, e...), markups[Telegram]); err == nil {
 		t.Error("a text that cannot be cut is sent")
 	}
 }
 
-// TestLinkWithoutADomain: Discord refuses a message whose url has none, and would so of every message.
+// TestLinkWithoutADomain: Discord refuses messages whose url has no domain, so every message would fail.
 func TestLinkWithoutADomain(t *testing.T) {
 	for base, want := range map[string]string{
 		"http://tattler:8080": `{"embeds":[{"color":1,"description":"[show](http://tattler:8080/changes/x)\nbody","title":"title"}],"allowed_mentions":{"parse":[]}}`,
@@ -293,20 +295,20 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestShort: services of shoutrrr that take less than others get less.
+// TestShort checks the lower limits of some shoutrrr services.
 func TestShort(t *testing.T) {
 	var held summary
 	for i, m := range sinktest.Messages(0, 200) {
 		e := *m.Event
 		e.Data.Resource.UID = fmt.Sprint("uid-", i) // each is a story
 		e.Data.Resource.Kind = fmt.Sprint("AKindWithALongName", i%60)
-		held.add(&sink.Message{Event: &e}, kin{}, nil)
+		held.add(&sink.Message{Event: &e}, owners{}, nil)
 	}
 	for address, most := range map[string]int{
 		"pushover://shoutrrr:token@user/": 1024, "pagerduty://events.pagerduty.com/eeeeeeeeeeeeeeeeeeeeeeeeeeeeeeee": 1024 - 300, "ntfy://host/topic": 3500,
 	} {
 		s := must(New("tattler/test", Options{URL: address}))(t)
-		text := must(fit(s.template, held.message(kin{}, s.o.link), s.target.markup()))(t)
+		text := must(fit(s.template, held.message(owners{}, s.o.link), s.target.markup()))(t)
 		if len(text) > most || len(text) == 0 {
 			t.Errorf("%s: %d bytes", address, len(text))
 		}

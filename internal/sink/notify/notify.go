@@ -1,15 +1,16 @@
-// Package notify is the sink that tells people of changes: in a chat, by mail, or by any other service that
-// shoutrrr speaks to.
+// Package notify is the sink that notifies people of changes: in a chat, by mail, or through any other service that
+// shoutrrr supports.
 //
-// Several changes are one message: those of a window, a day's digest, or what happened in quiet hours; then it
-// is a sink.Holder. A service's answer of 2xx acknowledges. A message that the service cannot read (413, 422,
-// and where its text says so, 400) is permanent; that the receiver or the way to it is wrong passes, and so does what would be wrong with
-// every message: 401, 403, 404, 410, a chat that is not there, an archived channel, a sender that may not send. A
-// recipient of a mail to several whom the server does not know is left out, and the mail says so. Waits that a
-// service asks for (Retry-After, Telegram's retry_after) are kept. Chat services know no ids: what is
-// sent again after a crash is there twice. A mail has the same Message-ID then.
+// A message may combine several changes: those of a window, a day's digest, or those of quiet hours. For that, the
+// sink is a sink.Holder. A 2xx response acknowledges. A message that the service cannot process (413, 422, and 400
+// if its text says so) is a permanent error. Errors of the receiver or the network are temporary, and so are errors
+// that every message would get: 401, 403, 404, 410, a missing chat, an archived channel, a sender that may not send.
+// If a mail has several recipients and the server does not know one of them, the sink leaves it out, and the mail
+// says so. The sink honours the waits that a service asks for (Retry-After, Telegram's retry_after). Chat services
+// do not drop repeats: a message that is sent again after a crash appears twice. A mail then has the same
+// Message-ID.
 //
-// Names and values mean nothing in the markup of a message, and mention nobody. No error shows a credential.
+// Names and values have no effect as markup, and mention no one. No error shows a credential.
 package notify
 
 import (
@@ -31,23 +32,23 @@ type Sink struct {
 	o        Options
 	target   target
 	agent    string
-	blot     *sink.Blot
+	mask     *sink.Mask
 	template *template.Template
 	schedule schedule
 	client   *http.Client
 	mailer   *mailer
 	shout    *shout
 
-	kin   kin
-	known stories
-	held  summary
-	due   time.Time
+	owners owners
+	known  stories
+	held   summary
+	due    time.Time
 
-	mu     sync.Mutex // Close may come from another goroutine than Send
+	mu     sync.Mutex // Close may run concurrently with Send
 	closed bool
 }
 
-// FromURL makes options of an address of --to.
+// FromURL returns the options of an address for --to.
 func FromURL(address string) (*Options, error) {
 	if _, err := parseTarget(address, ""); err != nil {
 		return nil, err
@@ -55,14 +56,14 @@ func FromURL(address string) (*Options, error) {
 	return &Options{URL: address, Window: DefaultWindow}, nil
 }
 
-// New makes a sink; it reads the files of TLS, and connects with the first message. The agent is the
-// User-Agent, such as tattler/v1.2.3.
+// New returns a sink. It reads the TLS files, and connects with the first message. The agent is the User-Agent, such
+// as tattler/v1.2.3.
 func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("notify sink: %w", err)
 	}
 	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
-	s := &Sink{o: o, agent: agent, blot: blotter(o), kin: kin{}, known: stories{}}
+	s := &Sink{o: o, agent: agent, mask: newMask(o), owners: owners{}, known: stories{}}
 	s.target, _ = parseTarget(o.URL, o.Service)
 	s.template, _ = parseTemplate(o.Template, markups[s.target.service])
 	zone, _ := o.location()
@@ -84,8 +85,7 @@ func New(agent string, o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "notify " + s.target.place }
 
-// Close closes idle connections, and forgets what is held. It waits for nothing: a call of shoutrrr's that
-// hangs is left to its own end.
+// Close closes idle connections and discards what is held. It does not wait for a call of shoutrrr that hangs.
 func (s *Sink) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -96,7 +96,7 @@ func (s *Sink) Close(context.Context) error {
 	return nil
 }
 
-// ready is why nothing can be sent.
+// ready returns an error if the sink is closed or ctx has ended.
 func (s *Sink) ready(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,7 +109,7 @@ func (s *Sink) ready(ctx context.Context) error {
 	return nil
 }
 
-// Send takes messages in, or, where nothing is to be waited for, sends each by itself.
+// Send holds messages, or sends each one if it is not to wait.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	for i, m := range ms {
 		if err := s.ready(ctx); err != nil {
@@ -117,19 +117,19 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 		}
 		now := time.Now()
 		if s.held.total > 0 || s.schedule.holds(now) {
-			s.take(&m, now)
+			s.hold(&m, now)
 			continue
 		}
 		var one summary
-		one.add(&m, s.kin, s.known)
-		if err := s.tell(ctx, &one); err != nil {
+		one.add(&m, s.owners, s.known)
+		if err := s.send(ctx, &one); err != nil {
 			return i, err
 		}
 	}
 	return len(ms), s.readyFor(ctx, ms)
 }
 
-// readyFor has a closed sink fail with nothing to send as well.
+// readyFor makes Send fail on a closed sink even without messages.
 func (s *Sink) readyFor(ctx context.Context, ms []sink.Message) error {
 	if len(ms) > 0 {
 		return nil
@@ -137,9 +137,10 @@ func (s *Sink) readyFor(ctx context.Context, ms []sink.Message) error {
 	return s.ready(ctx)
 }
 
-func (s *Sink) take(m *sink.Message, now time.Time) {
+// hold adds a message to the summary.
+func (s *Sink) hold(m *sink.Message, now time.Time) {
 	first := s.held.total == 0
-	s.held.add(m, s.kin, s.known)
+	s.held.add(m, s.owners, s.known)
 	if first {
 		seen := m.Event.Data.Observed.At
 		if seen.IsZero() {
@@ -149,13 +150,13 @@ func (s *Sink) take(m *sink.Message, now time.Time) {
 	}
 }
 
-// Due implements sink.Holder: it is the end of the window, or that of the quiet hours which it ends in, or
-// the time of the digest.
+// Due implements sink.Holder. It returns the end of the window, the end of the quiet hours in which the window ends,
+// or the time of the digest.
 func (s *Sink) Due() time.Time {
 	if s.held.total == 0 {
 		return time.Time{}
 	}
-	if now := time.Now(); !now.Before(s.due) { // it could not be sent then
+	if now := time.Now(); !now.Before(s.due) { // sending failed at that time
 		if end, quiet := s.schedule.quietUntil(now); quiet {
 			return end
 		}
@@ -163,11 +164,11 @@ func (s *Sink) Due() time.Time {
 	return s.due
 }
 
-// Narrates implements sink.Narrator.
-func (s *Sink) Narrates() bool { return true }
+// UsesStory implements sink.StorySink.
+func (s *Sink) UsesStory() bool { return true }
 
-// Patience implements sink.Patient.
-func (s *Sink) Patience() time.Duration { return s.o.Timeout }
+// MinSendTimeout implements sink.SlowSink.
+func (s *Sink) MinSendTimeout() time.Duration { return s.o.Timeout }
 
 // Flush implements sink.Holder.
 func (s *Sink) Flush(ctx context.Context) error {
@@ -177,7 +178,7 @@ func (s *Sink) Flush(ctx context.Context) error {
 	if err := s.ready(ctx); err != nil {
 		return err
 	}
-	if err := s.tell(ctx, &s.held); err != nil {
+	if err := s.send(ctx, &s.held); err != nil {
 		return err
 	}
 	s.Drop()
@@ -187,12 +188,12 @@ func (s *Sink) Flush(ctx context.Context) error {
 // Drop implements sink.Holder.
 func (s *Sink) Drop() { s.held, s.due = summary{}, time.Time{} }
 
-// tell sends one message.
-func (s *Sink) tell(ctx context.Context, what *summary) error {
-	m := what.message(s.kin, s.o.link)
+// send sends a summary as one message.
+func (s *Sink) send(ctx context.Context, what *summary) error {
+	m := what.message(s.owners, s.o.link)
 	body, err := fit(s.template, m, s.target.markup())
 	if err != nil {
-		return &sink.PermanentError{Err: fmt.Errorf("make the text: %w", err)}
+		return &sink.PermanentError{Err: fmt.Errorf("render the text: %w", err)}
 	}
 	sending, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
@@ -213,12 +214,12 @@ func (s *Sink) tell(ctx context.Context, what *summary) error {
 	return s.failed(err)
 }
 
-// failed names the place in an error, and blots it. What it says the pump is to do stays.
+// failed adds the destination to an error and masks credentials. The typed errors of package sink stay outermost.
 func (s *Sink) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := fmt.Errorf("send to %s: %w", s.target.place, s.blot.Error(err))
+	text := fmt.Errorf("send to %s: %w", s.target.place, s.mask.Error(err))
 	var permanent *sink.PermanentError
 	var wish *sink.RetryAfterError
 	switch {
@@ -231,7 +232,7 @@ func (s *Sink) failed(err error) error {
 }
 
 var (
-	_ sink.Holder   = (*Sink)(nil)
-	_ sink.Patient  = (*Sink)(nil)
-	_ sink.Narrator = (*Sink)(nil)
+	_ sink.Holder    = (*Sink)(nil)
+	_ sink.SlowSink  = (*Sink)(nil)
+	_ sink.StorySink = (*Sink)(nil)
 )

@@ -19,7 +19,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// TestAnswers: what a service says decides what becomes of a message.
+// TestAnswers checks the outcome of each answer of a service.
 func TestAnswers(t *testing.T) {
 	for _, tc := range []struct {
 		why       string
@@ -34,9 +34,9 @@ func TestAnswers(t *testing.T) {
 		{"all is well", Slack, 200, "", "ok", false, 0, ""},
 		{"Teams takes it later", Teams, 202, "", "", false, 0, ""},
 		{"a payload that Slack cannot read", Slack, 400, "", "invalid_payload", true, 0, "invalid_payload"},
-		{"a channel that is not there passes", Slack, 404, "", "channel_not_found", false, 0, "make a new one"},
+		{"a channel that is not there passes", Slack, 404, "", "channel_not_found", false, 0, "create a new one"},
 		{"an archived one, too", Slack, 410, "", "channel_is_archived", false, 0, "channel_is_archived"},
-		{"a webhook that was revoked", Slack, 403, "", "invalid_token", false, 0, "check it, or make a new one"},
+		{"a webhook that was revoked", Slack, 403, "", "invalid_token", false, 0, "check it, or create a new one"},
 		{"and said with 400", Slack, 400, "", "no_team", false, 0, "no_team"},
 		{"busy, in whole seconds", Slack, 429, "30", "rate_limited", false, 30 * time.Second, "429"},
 		{"busy, in parts of one", Discord, 429, "", `{"message": "You are being rate limited.", "retry_after": 0.5}`, false, 500 * time.Millisecond, "429"},
@@ -50,8 +50,8 @@ func TestAnswers(t *testing.T) {
 		{"an unknown webhook", Discord, 404, "", `{"code": 10015}`, false, 0, "10015"},
 		{"a text that Mattermost cannot read", Mattermost, 400, "", `{"id":"web.incoming_webhook.split_props_length.app_error"}`, true, 0, "split_props_length"},
 		{"a server that wants TLS", Mattermost, 400, "", "Client sent an HTTP request to an HTTPS server.", false, 0, "HTTPS server"},
-		{"a workflow that is off passes", Teams, 400, "", `{"error":{"code":"WorkflowTriggerIsNotEnabled"}}`, false, 0, "is the workflow on"},
-		{"one that expects something else passes", Teams, 400, "", `{"error":{"code":"TriggerInputSchemaMismatch"}}`, false, 0, "is the workflow on"},
+		{"a workflow that is off passes", Teams, 400, "", `{"error":{"code":"WorkflowTriggerIsNotEnabled"}}`, false, 0, "is the workflow enabled"},
+		{"one that expects something else passes", Teams, 400, "", `{"error":{"code":"TriggerInputSchemaMismatch"}}`, false, 0, "is the workflow enabled"},
 		{"a card that Teams cannot read", Teams, 400, "", "Bad payload received by generic incoming webhook.", true, 0, "Bad payload"},
 		{"a workflow of Slack's that expects something else passes", Slack, 400, "", `{"ok":false,"error":"parameter_validation_failed"}`, false, 0, "validation"},
 		{"another thing's server passes", Slack, 415, "", "", false, 0, "415"},
@@ -95,7 +95,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// TestNobodyThere: an error without an answer shows no credential either.
+// TestNobodyThere checks that connection errors show no credential.
 func TestNobodyThere(t *testing.T) {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	l.Close()
@@ -117,7 +117,7 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// TestShoutrrr: its services' refusals and hanging calls.
+// TestShoutrrr checks refusals and hanging calls of shoutrrr's services.
 func TestShoutrrr(t *testing.T) {
 	hang := make(chan struct{})
 	var code, calls atomic.Int64
@@ -147,9 +147,9 @@ func TestShoutrrr(t *testing.T) {
 	if err := send(t.Context()); !errors.As(err, &permanent) {
 		t.Errorf("refused: %v", err)
 	}
-	code.Store(http.StatusBadRequest) // as Pushover says of a wrong token
+	code.Store(http.StatusBadRequest) // Pushover's answer to a wrong token
 	if err := send(t.Context()); err == nil || errors.As(err, &permanent) {
-		t.Errorf("refused, and nobody knows why: %v", err)
+		t.Errorf("refused without a known reason: %v", err)
 	}
 	code.Store(http.StatusUnauthorized)
 	if err := send(t.Context()); err == nil || errors.As(err, &permanent) {
@@ -163,7 +163,7 @@ func TestShoutrrr(t *testing.T) {
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), 10*time.Millisecond)
 	defer cancel()
-	if err := send(ctx); err == nil || !strings.Contains(err.Error(), "still on its way") {
+	if err := send(ctx); err == nil || !strings.Contains(err.Error(), "still being sent") {
 		t.Errorf("after it: %v", err)
 	}
 	close(hang)
@@ -176,7 +176,7 @@ func TestShoutrrr(t *testing.T) {
 	}
 }
 
-// nobody is a sink whose messages go nowhere, so that no network is needed; what it tells is counted.
+// nobody is a sink whose messages go nowhere, so that no network is needed; it counts them.
 func nobody(t *testing.T, o Options) (s *Sink, titles *[]string) {
 	t.Helper()
 	titles = &[]string{}
@@ -196,7 +196,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestPumped: a pump has windows, quiet hours and digests told when they are due. A bubble begins at
+// TestPumped checks that a pump flushes windows, quiet hours and digests when they are due. A synctest bubble
+// starts at
 // midnight, 2000-01-01.
 func TestPumped(t *testing.T) {
 	for _, tc := range []struct {
@@ -250,7 +251,7 @@ func TestPumped(t *testing.T) {
 	}
 }
 
-// TestClosed: a closed sink holds and tells nothing.
+// TestClosed checks that a closed sink neither holds nor sends.
 func TestClosed(t *testing.T) {
 	s, titles := nobody(t, Options{Window: time.Hour})
 	if n, err := s.Send(t.Context(), sinktest.Messages(0, 2)); n != 2 || err != nil || s.Due().IsZero() {

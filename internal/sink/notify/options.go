@@ -12,43 +12,44 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// DefaultWindow is how long messages are collected where nobody says how long.
+// DefaultWindow is the window of an address for --to, and of a configuration that sets none.
 const DefaultWindow = 10 * time.Second
 
-// Options are the keys of a notify sink. A Window of 0 is no default: each change is a message by itself.
+// Options are the options of a notify sink. A Window of 0 is not replaced by a default: it sends each change by
+// itself.
 type Options struct {
-	// URL is where messages go: the webhook's URL as Slack, Teams or Discord hand it out, or one of the forms
-	// of docs/sinks/notify.md, such as mattermost://host/TOKEN, telegram://BOT:TOKEN@CHAT or
+	// URL is the destination: the webhook URL from Slack, Teams or Discord, or one of the forms in
+	// docs/sinks/notify.md, such as mattermost://host/TOKEN, telegram://BOT:TOKEN@CHAT or
 	// smtp://user:password@host:587/ops@example.com. It is a credential.
 	URL string `yaml:"url"`
-	// Service names the chat service: slack, teams, discord, mattermost or telegram, where URL begins with https:// or http://
-	// and is not of the service's own host (what the URL says).
+	// Service names the chat service: slack, teams, discord, mattermost or telegram. Set it if URL begins with
+	// https:// or http:// and its host is not the service's own (derived from the URL).
 	Service Service `yaml:"service"`
-	// BaseURL is where a page shows changes; messages then link to BASEURL/changes/ID (none: no links). Tattler's
-	// own page is still to come.
+	// BaseURL is the URL of a page that shows changes; messages then link to BASEURL/changes/ID (none: no links).
+	// Tattler does not have such a page yet.
 	BaseURL string `yaml:"baseURL"`
-	// Template makes the text below the title: a text/template over a Message, in the service's markup by the
-	// functions bold, code, link and icon; what else it prints is escaped (a list of the changes).
+	// Template makes the text below the title: a text/template over a Message, which formats with the functions bold,
+	// code, link and icon in the service's markup; other output is escaped (a list of the changes).
 	Template string `yaml:"template"`
-	// Window is how long changes are collected for one message, from the first on (10 seconds); 0s makes
-	// each change a message.
+	// Window is how long changes are collected for one message, starting with the first (10 seconds); 0s sends each
+	// change by itself.
 	Window time.Duration `yaml:"window"`
-	// Digest is a time of day, such as 08:00, at which one message tells of the day before (none).
+	// Digest is a time of day, such as 08:00, at which one message sums up the day before (none).
 	Digest Clock `yaml:"digest"`
-	// QuietHours are hours of each day in which nothing is sent; what happens is told at their end (none).
+	// QuietHours are hours of each day in which nothing is sent; one message at their end sums them up (none).
 	QuietHours QuietHours `yaml:"quietHours"`
-	// Timezone is where Digest and QuietHours are meant, such as Europe/Berlin (the process's own).
+	// Timezone is the time zone of Digest and QuietHours, such as Europe/Berlin (the process's own).
 	Timezone string `yaml:"timezone"`
 	// Timeout bounds one request, or one mail (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
-	// Insecure allows a password to be sent to a mail server, and a webhook's URL to a chat service, without TLS to
-	// another machine (false).
+	// Insecure allows a mail server's password, or a chat service's webhook URL, to be sent without TLS to another
+	// machine (false).
 	Insecure bool `yaml:"insecure"`
-	// TLS is for all services but those that shoutrrr sends to.
+	// TLS applies to all services except those that shoutrrr sends to.
 	TLS sink.TLS `yaml:"tls"`
 }
 
-// QuietHours are hours of each day. They may pass midnight.
+// QuietHours are hours of each day. They may span midnight.
 type QuietHours struct {
 	// From is when they begin, such as 22:00.
 	From Clock `yaml:"from"`
@@ -56,10 +57,10 @@ type QuietHours struct {
 	To Clock `yaml:"to"`
 }
 
-// Service is a chat service that is told from others by the form of its messages.
+// Service is a chat service with its own form of messages.
 type Service string
 
-// The services whose webhooks Tattler speaks to itself. Others are shoutrrr's.
+// The services whose webhooks the sink supports directly. shoutrrr supports others.
 const (
 	Slack      Service = "slack"
 	Teams      Service = "teams"
@@ -68,7 +69,7 @@ const (
 	Telegram   Service = "telegram"
 )
 
-// What is no option.
+// Services that the option cannot name.
 var (
 	email  = Service("smtp")
 	others = Service("shoutrrr")
@@ -76,10 +77,10 @@ var (
 
 var webServices = []Service{Slack, Teams, Discord, Mattermost, Telegram}
 
-// Validate says what is wrong with the options, naming the key, and showing no credential.
+// Validate returns an error that names the wrong key and shows no credential.
 func (o Options) Validate() error {
 	if o.Service != "" && !slices.Contains(webServices, o.Service) {
-		return fmt.Errorf("service: %q is none of slack, teams, discord, mattermost, telegram", o.Service)
+		return fmt.Errorf("service: %q is not one of slack, teams, discord, mattermost, telegram", o.Service)
 	}
 	t, err := parseTarget(o.URL, o.Service)
 	if err != nil {
@@ -88,7 +89,7 @@ func (o Options) Validate() error {
 	if o.BaseURL != "" {
 		u, err := url.Parse(o.BaseURL)
 		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-			return errors.New("baseURL: must begin with https:// or http:// and a host, and have neither user nor query")
+			return errors.New("baseURL: must begin with https:// or http:// and a host, without a user or a query")
 		}
 	}
 	if _, err := parseTemplate(o.Template, markups[t.service]); err != nil {
@@ -96,9 +97,9 @@ func (o Options) Validate() error {
 	}
 	switch {
 	case o.Window < 0:
-		return errors.New("window: not negative")
+		return errors.New("window: must not be negative")
 	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	case (o.QuietHours.From == "") != (o.QuietHours.To == ""):
 		return errors.New("quietHours: from and to belong together")
 	case o.QuietHours.From != "" && o.QuietHours.From == o.QuietHours.To:
@@ -114,7 +115,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("timezone: %w", err)
 	}
 	if o.TLS != (sink.TLS{}) && !t.tls() {
-		return errors.New("tls: this url does not use it, or shoutrrr does, which has keys of its own for that")
+		return errors.New("tls: this url does not use it, or shoutrrr does, which has its own keys for it")
 	}
 	if err := o.TLS.Validate(); err != nil {
 		return fmt.Errorf("tls: %w", err)
@@ -136,7 +137,7 @@ func (o Options) location() (*time.Location, error) {
 	return l, nil
 }
 
-// link is where a change is shown; empty where there is no page.
+// link returns the URL that shows a change, or an empty text without a base URL.
 func (o Options) link(id string) string {
 	if o.BaseURL == "" || id == "" {
 		return ""

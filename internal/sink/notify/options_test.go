@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// w0rd is in every address below where a credential is.
+// w0rd stands for the credential in every address below.
 const w0rd = "w0rdw0rdw0rd"
 
 func TestAddresses(t *testing.T) {
@@ -74,31 +74,31 @@ func TestAddresses(t *testing.T) {
 
 func TestWrongAddresses(t *testing.T) {
 	for _, tc := range []struct{ why, address, want string }{
-		{"nothing", "", "url: a notify sink needs one"},
+		{"nothing", "", "url: missing"},
 		{"no URL", "w0rdw0rdw0rd", "url: not a URL"},
 		{"not even that", "https://w0rdw0rdw0rd\x7f/", "url: not a URL"},
-		{"a web server's", "https://example.com/w0rdw0rdw0rd", "url: it does not say which service this is: set service"},
+		{"a web server's", "https://example.com/w0rdw0rdw0rd", "url: it does not show which service this is: set service"},
 		{"Telegram without a chat", "https://api.telegram.org/bot1:w0rdw0rdw0rd", "chat_id="},
-		{"several chats", "telegram://1:w0rdw0rdw0rd@telegram?chats=@a,@b", "write one sink for each"},
-		{"a thread without a number", "telegram://1:w0rdw0rdw0rd@a?thread=general", "the thread of a chat is a number"},
-		{"nor as JSON has one", "telegram://1:w0rdw0rdw0rd@a?thread=007", "the thread of a chat is a number"},
-		{"and of the other form", "https://api.telegram.org/bot1:w0rdw0rdw0rd/sendMessage?chat_id=1&message_thread_id=x", "the thread of a chat is a number"},
+		{"several chats", "telegram://1:w0rdw0rdw0rd@telegram?chats=@a,@b", "configure one sink for each"},
+		{"a thread without a number", "telegram://1:w0rdw0rdw0rd@a?thread=general", "the thread of a chat must be a number"},
+		{"nor as JSON has one", "telegram://1:w0rdw0rdw0rd@a?thread=007", "the thread of a chat must be a number"},
+		{"and of the other form", "https://api.telegram.org/bot1:w0rdw0rdw0rd/sendMessage?chat_id=1&message_thread_id=x", "the thread of a chat must be a number"},
 		{"a channel of Slack as people write it", "slack://xoxb:123456789012-123456789012-w0rdw0rdw0rdw0rdw0rdw0rd@#ops", "without # before the channel"},
 		{"a plus", "smtp://u:w0rdw0rdw0rd@host/a@b?from=a+b@b", "%2B"},
 		{"no token", "telegram://w0rdw0rdw0rd@a", "want telegram://BOT:TOKEN@CHAT"},
-		{"an unknown key", "discord://w0rdw0rdw0rd@1?color=red", `discord: has no key "color"; known are thread_id`},
+		{"an unknown key", "discord://w0rdw0rdw0rd@1?color=red", `discord: unknown key "color"; known are thread_id`},
 		{"no id", "discord://w0rdw0rdw0rd", "want discord://TOKEN@ID"},
 		{"too few parts", "slack://hook:w0rdw0rdw0rd@webhook", "want slack://hook:"},
 		{"Slack without a path", "slack://w0rdw0rdw0rd", "want slack:// and what follows https://"},
 		{"Teams with a user", "teams://w0rdw0rdw0rd@x/y", "want teams:// and what follows https://"},
 		{"Mattermost without a token", "mattermost://w0rdw0rdw0rd", "want mattermost://HOST/TOKEN"},
-		{"nobody to write", "smtp://u:w0rdw0rdw0rd@host?from=a@b", "whom to write"},
+		{"nobody to write", "smtp://u:w0rdw0rdw0rd@host?from=a@b", "the recipients"},
 		{"nobody who writes", "smtp://u:w0rdw0rdw0rd@host/a@b", "?from="},
 		{"an unknown way", "smtp://u:w0rdw0rdw0rd@host/a@b?from=a@b&tls=perhaps", "tls: want auto, always or none"},
-		{"two ways", "smtps://u:w0rdw0rdw0rd@host/a@b?from=a@b&tls=none", "tls: smtps has it"},
-		{"an unknown scheme", "fax://w0rdw0rdw0rd", "the scheme fax is none of bark, discord,"},
-		{"the logger of shoutrrr tells nobody", "logger://", "the scheme logger is none of"},
-		{"what shoutrrr does not take", "pushover://w0rdw0rdw0rd", "shoutrrr does not take it as one of pushover"},
+		{"two ways", "smtps://u:w0rdw0rdw0rd@host/a@b?from=a@b&tls=none", "tls: smtps uses TLS"},
+		{"an unknown scheme", "fax://w0rdw0rdw0rd", "the scheme fax is not one of bark, discord,"},
+		{"the logger of shoutrrr notifies no one", "logger://", "the scheme logger is not one of"},
+		{"what shoutrrr does not take", "pushover://w0rdw0rdw0rd", "shoutrrr rejects it as a pushover address"},
 	} {
 		_, err := FromURL(tc.address)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), w0rd) {
@@ -107,7 +107,7 @@ func TestWrongAddresses(t *testing.T) {
 	}
 }
 
-// TestIdentity: another place is another sink of --to, another password of the same is not.
+// TestIdentity: another destination is another sink for --to; another password is not.
 func TestIdentity(t *testing.T) {
 	same := func(a, b string) bool { return Identity(a) == Identity(b) }
 	for _, pair := range [][2]string{
@@ -162,19 +162,19 @@ func TestValidate(t *testing.T) {
 		want  string
 	}{
 		{"a URL is enough", func(*Options) {}, ""},
-		{"an unknown service", func(o *Options) { o.Service = "irc" }, `service: "irc" is none of slack,`},
+		{"an unknown service", func(o *Options) { o.Service = "irc" }, `service: "irc" is not one of slack,`},
 		{"a service that the URL says itself", func(o *Options) { o.Service, o.URL = Slack, "discord://w0rdw0rdw0rd@1" }, "service: only for a url"},
-		{"a page that is none", func(o *Options) { o.BaseURL = "example.com" }, "baseURL: must begin with https://"},
+		{"a page that is invalid", func(o *Options) { o.BaseURL = "example.com" }, "baseURL: must begin with https://"},
 		{"no template", func(o *Options) { o.Template = "{{" }, "template: template: template:1: unclosed action"},
 		{"a field that is not there", func(o *Options) { o.Template = "{{.Name}}" }, "template: for an event with op snapshot:"},
 		{"only with several", func(o *Options) { o.Template = "{{if .Several}}{{.None}}{{end}}" }, "template: for several events:"},
-		{"a negative window", func(o *Options) { o.Window = -1 }, "window: not negative"},
-		{"a negative timeout", func(o *Options) { o.Timeout = -1 }, "timeout: not negative"},
+		{"a negative window", func(o *Options) { o.Window = -1 }, "window: must not be negative"},
+		{"a negative timeout", func(o *Options) { o.Timeout = -1 }, "timeout: must not be negative"},
 		{"quiet hours without an end", func(o *Options) { o.QuietHours.From = clock("22:00") }, "quietHours: from and to belong together"},
 		{"quiet hours without length", func(o *Options) { o.QuietHours.From, o.QuietHours.To = clock("22:00"), clock("22:00") }, "quietHours: from and to are the same time"},
-		{"a time that is none", func(o *Options) { o.Digest = "noon" }, `digest: "noon" is no time of day`},
+		{"a time that is invalid", func(o *Options) { o.Digest = "noon" }, `digest: "noon" is not a time of day`},
 		{"midnight is a time", func(o *Options) { o.QuietHours.From, o.QuietHours.To = clock("22:00"), clock("00:00") }, ""},
-		{"a zone that is none", func(o *Options) { o.Timezone = "Moon/Base" }, `timezone: "Moon/Base" is not a zone`},
+		{"a zone that is invalid", func(o *Options) { o.Timezone = "Moon/Base" }, `timezone: "Moon/Base" is not a zone`},
 		{"TLS that is not used", func(o *Options) { o.URL, o.TLS.Insecure = "ntfy://ntfy.sh/topic", true }, "tls: this url does not use it"},
 		{"half of a certificate", func(o *Options) { o.TLS.Cert = "a.pem" }, "tls: cert and key belong together"},
 	} {
@@ -242,7 +242,7 @@ sinks:
 	if err := os.WriteFile(file, []byte(strings.Replace(text, `"08:00"`, `"8 o'clock"`, 1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loader.Load(file); err == nil || !strings.Contains(err.Error(), `"8 o'clock" is no time of day such as 08:00`) {
-		t.Errorf("a time that is none: %v", err)
+	if _, err := loader.Load(file); err == nil || !strings.Contains(err.Error(), `"8 o'clock" is not a time of day, such as 08:00`) {
+		t.Errorf("a time that is invalid: %v", err)
 	}
 }

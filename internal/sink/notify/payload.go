@@ -14,7 +14,7 @@ import (
 // jsonObject is a JSON object.
 type jsonObject = map[string]any
 
-// payload is the body that a web service gets for a message, of which this is the text in its markup.
+// payload returns the request body for a message. The text is in the service's markup.
 func (t target) payload(m *Message, body string) ([]byte, error) {
 	u := markups[t.service]
 	title := cut(m.Title, maxTitle)
@@ -29,16 +29,16 @@ func (t target) payload(m *Message, body string) ([]byte, error) {
 		v = jsonObject{"text": head, "unfurl_links": false, "unfurl_media": false}
 		if body != "" {
 			var blocks []jsonObject
-			for _, part := range parts(body, 2900) { // a section has 3000
+			for _, part := range parts(body, 2900) { // a section takes 3000
 				blocks = append(blocks, jsonObject{"type": "section", "text": jsonObject{"type": "mrkdwn", "text": part, "verbatim": true}})
 			}
 			v["attachments"] = []jsonObject{{"color": shade, "fallback": u.escape(title), "blocks": blocks}}
 		}
 	case Discord:
-		embed := jsonObject{"title": u.escape(cut(title, 120)), "color": color(m)} // a title has 256, escapes included
+		embed := jsonObject{"title": u.escape(cut(title, 120)), "color": color(m)} // a title takes 256, including escapes
 		if link, err := url.Parse(m.Link); err == nil && strings.Contains(link.Hostname(), ".") {
 			embed["url"] = m.Link
-		} else if m.Link != "" { // Discord refuses all of a message whose url has a host without a domain
+		} else if m.Link != "" { // Discord refuses a message if the host of its url has no domain
 			body = strings.TrimSpace(u.link("show", m.Link) + "\n" + body)
 		}
 		if body != "" {
@@ -68,8 +68,8 @@ func (t target) payload(m *Message, body string) ([]byte, error) {
 // maxTitle bounds a title, in runes.
 const maxTitle = 250
 
-// card is what a workflow of Teams takes: an adaptive card, each line a block, as a line's end means nothing
-// within one.
+// card returns an adaptive card for a Teams workflow. Each line is a block, because line ends have no effect within
+// one.
 func card(m *Message, title, body string) jsonObject {
 	shade := "accent"
 	switch {
@@ -98,7 +98,7 @@ func card(m *Message, title, body string) jsonObject {
 	}}
 }
 
-// parts are a text in pieces of at most so many runes, split at the ends of lines where there are any.
+// parts splits a text into pieces of at most so many runes, at line ends if possible.
 func parts(s string, most int) []string {
 	var all []string
 	part := ""
@@ -121,7 +121,7 @@ func parts(s string, most int) []string {
 	return all
 }
 
-// marshal writes JSON without escaping for HTML.
+// marshal encodes JSON without HTML escapes.
 func marshal(v any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -15,11 +15,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Schemes are those of the addresses that a notify sink takes besides the URLs that Takes claims.
+// Schemes returns the schemes of addresses that a notify sink takes besides the URLs that Takes claims.
 func Schemes() []string {
 	all := []string{"slack", "teams", "discord", "mattermost", "telegram", "smtp", "smtps", "generic+http", "generic+https"}
 	for _, scheme := range (&router.ServiceRouter{}).ListServices() {
-		if scheme != "logger" && !slices.Contains(all, scheme) { // the logger tells nobody
+		if scheme != "logger" && !slices.Contains(all, scheme) { // the logger notifies no one
 			all = append(all, scheme)
 		}
 	}
@@ -27,10 +27,10 @@ func Schemes() []string {
 	return all
 }
 
-// shoutrrr is for a service that only shoutrrr knows.
+// shoutrrr parses the address of a service that only shoutrrr supports.
 func (t *target) shoutrrr(u *url.URL, address string) error {
 	if !slices.Contains(Schemes(), u.Scheme) {
-		return fmt.Errorf("the scheme %s is none of %s", u.Scheme, strings.Join(Schemes(), ", "))
+		return fmt.Errorf("the scheme %s is not one of %s", u.Scheme, strings.Join(Schemes(), ", "))
 	}
 	scheme, _, _ := strings.Cut(u.Scheme, "+")
 	t.service, t.raw = others, address
@@ -41,11 +41,11 @@ func (t *target) shoutrrr(u *url.URL, address string) error {
 	if slices.Contains(hosted, scheme) && u.User == nil && strings.Trim(u.Path, "/") != "" {
 		t.place += " " + u.Hostname()
 	}
-	if scheme == "matrix" { // its service logs in when it is made
+	if scheme == "matrix" { // Locate would log in
 		return nil
 	}
 	if _, err := (&router.ServiceRouter{}).Locate(address); err != nil {
-		return fmt.Errorf("shoutrrr does not take it as one of %s: see its documentation for the form", scheme) // its error may quote it
+		return fmt.Errorf("shoutrrr rejects it as a %s address: see its documentation for the form", scheme) // its error may quote the address
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func withoutTLS(u *url.URL) bool {
 		value := strings.ToLower(strings.Join(values, ","))
 		switch strings.ToLower(key) {
 		case "disabletls":
-			if slices.Contains([]string{"true", "1", "yes", "y"}, value) { // as its format.ParseBool
+			if slices.Contains([]string{"true", "1", "yes", "y"}, value) { // like shoutrrr's format.ParseBool
 				return true
 			}
 		case "scheme":
@@ -71,21 +71,21 @@ func withoutTLS(u *url.URL) bool {
 	return false
 }
 
-// hosted are the services whose addresses have a host where others have a token. Without a path it may be one
+// hosted lists services whose addresses have a host where others have a token. Without a path, it may be a token
 // here, too.
 var hosted = []string{"bark", "generic", "googlechat", "gotify", "lark", "matrix", "ntfy", "opsgenie", "pagerduty", "rocketchat", "signal"}
 
-// shout sends by shoutrrr, which knows no contexts: what hangs there is left to its end, and nothing more is
-// sent before.
+// shout sends through shoutrrr, which does not support contexts. A call that hangs is left running, and nothing else
+// is sent until it ends.
 type shout struct {
 	address string
 	service types.Service
-	pending chan error // of the call that was not waited for
-	said    string     // what it says
+	pending chan error // of a call that was left running
+	said    string     // its text
 	titled  bool
 }
 
-// titled are the services that take a title apart from the text.
+// titled lists the services with a separate title.
 var titled = []string{"ntfy", "gotify", "pushover", "pushbullet", "bark", "join"}
 
 func newShout(t target) *shout {
@@ -93,8 +93,8 @@ func newShout(t target) *shout {
 	return &shout{address: t.raw, titled: slices.Contains(titled, scheme)}
 }
 
-// refusal is what shoutrrr's errors say where a service will not take a message. Of 400 and 422 alone that is
-// not known: services say that of a wrong token, too, and what is said of every message must not bury them all.
+// refusal matches shoutrrr's errors for a message that a service will never take. The status 400 or 422 alone does
+// not count: services also answer so to a wrong token, and an error of every message must not set all of them aside.
 var refusal = regexp.MustCompile(`(?i)\b413\b|\b(400|422)\b.*(too long|too large|too big|length|longer|exceed|maximum|characters)`)
 
 func (s *shout) send(ctx context.Context, title, text string) error {
@@ -102,11 +102,11 @@ func (s *shout) send(ctx context.Context, title, text string) error {
 		select {
 		case err := <-s.pending:
 			s.pending = nil
-			if err == nil && s.said == title+"\n"+text { // it has arrived after all
+			if err == nil && s.said == title+"\n"+text { // it arrived after all
 				return nil
 			}
 		case <-ctx.Done():
-			return fmt.Errorf("the message before is still on its way: %w", ctx.Err())
+			return fmt.Errorf("the previous message is still being sent: %w", ctx.Err())
 		}
 	}
 	if err := ctx.Err(); err != nil {
@@ -128,7 +128,7 @@ func (s *shout) send(ctx context.Context, title, text string) error {
 
 func (s *shout) call(title, text string) (err error) {
 	defer func() {
-		if r := recover(); r != nil { // of a service that nobody here has tried
+		if r := recover(); r != nil { // in a service that we have not tested
 			err = errors.New("shoutrrr cannot send it")
 		}
 	}()

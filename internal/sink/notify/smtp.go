@@ -22,11 +22,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// mailer sends mails, each by a connection of its own: servers close those that wait for the next one.
+// mailer sends mails, each over a new connection: servers close idle ones.
 type mailer struct {
 	mailTarget
 	tls      *tls.Config
-	insecure bool // the password may go without TLS
+	insecure bool // the password may be sent without TLS
 }
 
 func (m *mailer) send(ctx context.Context, what *Message, text, agent string) error {
@@ -34,7 +34,7 @@ func (m *mailer) send(ctx context.Context, what *Message, text, agent string) er
 	compose := func(missed []string) ([]byte, error) {
 		body, err := m.compose(what, text, agent, missed, now)
 		if err != nil {
-			return nil, &sink.PermanentError{Err: fmt.Errorf("make the mail: %w", err)}
+			return nil, &sink.PermanentError{Err: fmt.Errorf("compose the mail: %w", err)}
 		}
 		return body, nil
 	}
@@ -44,7 +44,7 @@ func (m *mailer) send(ctx context.Context, what *Message, text, agent string) er
 	}
 	defer conn.Close()
 	raw := conn
-	defer context.AfterFunc(ctx, func() { raw.Close() })() // what is being read or written ends with ctx
+	defer context.AfterFunc(ctx, func() { raw.Close() })() // the end of ctx interrupts reads and writes
 	if m.mailTarget.tls == "implicit" {
 		conn = tls.Client(conn, m.config())
 	}
@@ -65,9 +65,9 @@ func (m *mailer) config() *tls.Config {
 	return c
 }
 
-// talk hands a mail over. What the server says of the sender, the recipients and the login passes: it would
-// say so of every mail. A recipient of several whom it does not know keeps the mail from nobody else: it says
-// whom it missed.
+// talk delivers a mail. Errors about the sender, the recipients and the login are temporary: every mail would get
+// them. If the server does not know some of several recipients, the others get the mail, which lists the missing
+// ones.
 func (m *mailer) talk(conn net.Conn, compose func(missed []string) ([]byte, error)) error {
 	c, err := smtp.NewClient(conn, m.host)
 	if err != nil {
@@ -78,7 +78,7 @@ func (m *mailer) talk(conn net.Conn, compose func(missed []string) ([]byte, erro
 			return fmt.Errorf("hello: %w", err)
 		}
 	}
-	if err := m.secure(c); err != nil {
+	if err := m.startTLS(c); err != nil {
 		return err
 	}
 	if m.user != "" {
@@ -98,7 +98,7 @@ func (m *mailer) talk(conn net.Conn, compose func(missed []string) ([]byte, erro
 		return err
 	}
 	if size, err := strconv.Atoi(extension(c, "SIZE")); err == nil && size > 0 && len(body) > size {
-		return &sink.PermanentError{Err: fmt.Errorf("the mail has %d bytes, the server takes %d", len(body), size)}
+		return &sink.PermanentError{Err: fmt.Errorf("the mail has %d bytes, which exceeds the server's limit of %d", len(body), size)}
 	}
 	w, err := c.Data()
 	if err != nil {
@@ -109,17 +109,17 @@ func (m *mailer) talk(conn net.Conn, compose func(missed []string) ([]byte, erro
 	}
 	if err := w.Close(); err != nil {
 		var said *textproto.Error
-		if errors.As(err, &said) && blames(said) {
-			return &sink.PermanentError{Err: fmt.Errorf("the server does not take the mail: %w", err)}
+		if errors.As(err, &said) && blamesMail(said) {
+			return &sink.PermanentError{Err: fmt.Errorf("the server refuses the mail: %w", err)}
 		}
 		return fmt.Errorf("data: %w", err)
 	}
-	_ = c.Quit() // it has the mail
+	_ = c.Quit() // the server has the mail
 	return nil
 }
 
-// recipients tells the server whom to write, and returns those that it refuses for good. That it takes nobody
-// is an error.
+// recipients names the recipients to the server, and returns those that it refuses for good. It returns an error if
+// the server refuses all of them.
 func (m *mailer) recipients(c *smtp.Client) (missed []string, err error) {
 	var first error
 	for _, to := range m.to {
@@ -143,14 +143,14 @@ func (m *mailer) recipients(c *smtp.Client) (missed []string, err error) {
 	return missed, nil
 }
 
-// account is what servers say after a mail's data of who sends it: they would say so of every mail.
+// account matches answers to a mail's data that are about the sender's account: every mail would get them.
 var account = regexp.MustCompile(`(?i)^5\.[1347]\.|not verified|verify your|send ?as|not authorized|not allowed|denied|authenticat|permission|relay|quota|limit|dmarc|\bspf\b|dkim|suspend|disabled|paused|blocked`)
 
-// content is what they say of a mail.
+// content matches answers that are about the mail.
 var content = regexp.MustCompile(`(?i)^5\.(2\.3|3\.4|6\.)|spam|unsolicited|virus|malware|phish|content|too (large|long|big)|size`)
 
-// blames tells whether an answer to a mail's data is about the mail.
-func blames(said *textproto.Error) bool {
+// blamesMail reports whether an answer to a mail's data is about the mail.
+func blamesMail(said *textproto.Error) bool {
 	switch {
 	case said.Code/100 != 5:
 		return false
@@ -165,29 +165,29 @@ func extension(c *smtp.Client, name string) string {
 	return parameter
 }
 
-// secure begins TLS as the options have it. A password is not sent without TLS to another machine, unless the
-// options allow it.
-func (m *mailer) secure(c *smtp.Client) error {
+// startTLS starts TLS according to the options. It returns an error if a password would be sent without TLS to
+// another machine, unless the options allow that.
+func (m *mailer) startTLS(c *smtp.Client) error {
 	offered, _ := c.Extension("STARTTLS")
 	switch {
 	case m.mailTarget.tls == "implicit":
 		return nil
 	case m.mailTarget.tls != "none" && offered:
 		if err := c.StartTLS(m.config()); err != nil {
-			return fmt.Errorf("begin TLS: %w", err)
+			return fmt.Errorf("start TLS: %w", err)
 		}
 		return nil
 	case m.mailTarget.tls == "always":
-		return errors.New("the server offers no STARTTLS, and tls=always asks for it")
+		return errors.New("the server does not offer STARTTLS, which tls=always requires")
 	case m.user != "":
-		if err := sink.ClearText(m.insecure, "the password", "smtps, or a server that has STARTTLS", m.host); err != nil {
-			return fmt.Errorf("the server offers no TLS: %w", err)
+		if err := sink.ClearText(m.insecure, "the password", "smtps, or a server with STARTTLS", m.host); err != nil {
+			return fmt.Errorf("the server does not offer TLS: %w", err)
 		}
 	}
 	return nil
 }
 
-// auth is the way to log in that the server offers: PLAIN, or else LOGIN.
+// auth returns PLAIN, or LOGIN if the server offers only that.
 func (m *mailer) auth(c *smtp.Client) smtp.Auth {
 	if ways := strings.Fields(extension(c, "AUTH")); len(ways) > 0 && !contains(ways, "PLAIN") && contains(ways, "LOGIN") {
 		return login{m.user, m.password}
@@ -204,7 +204,7 @@ func contains(words []string, word string) bool {
 	return false
 }
 
-// plain is RFC 4616. That the connection is safe was seen to before.
+// plain is RFC 4616. The caller has checked that the connection is safe.
 type plain struct{ user, password string }
 
 func (a plain) Start(*smtp.ServerInfo) (string, []byte, error) {
@@ -213,12 +213,12 @@ func (a plain) Start(*smtp.ServerInfo) (string, []byte, error) {
 
 func (a plain) Next(_ []byte, more bool) ([]byte, error) {
 	if more {
-		return nil, errors.New("the server asks for more than PLAIN has")
+		return nil, errors.New("the server asks for more than PLAIN provides")
 	}
 	return nil, nil
 }
 
-// login is what servers of Microsoft ask for.
+// login is LOGIN, which Microsoft's servers use.
 type login struct{ user, password string }
 
 func (a login) Start(*smtp.ServerInfo) (string, []byte, error) { return "LOGIN", nil, nil }
@@ -232,11 +232,10 @@ func (a login) Next(said []byte, more bool) ([]byte, error) {
 	case strings.HasPrefix(question, "pass"):
 		return []byte(a.password), nil
 	}
-	return nil, errors.New("the server asks what LOGIN does not know")
+	return nil, errors.New("the server asks for something unknown to LOGIN")
 }
 
-// compose writes the mail. The same changes have the same Message-ID, so that a mail that comes again can be
-// told.
+// compose writes the mail. The same changes get the same Message-ID, so that a repeat can be recognized.
 func (m *mailer) compose(what *Message, text, agent string, missed []string, now time.Time) ([]byte, error) {
 	var b bytes.Buffer
 	header := func(name, value string) { fmt.Fprintf(&b, "%s: %s\r\n", name, value) }
@@ -254,7 +253,7 @@ func (m *mailer) compose(what *Message, text, agent string, missed []string, now
 	header("MIME-Version", "1.0")
 	header("Content-Type", "text/plain; charset=utf-8")
 	header("Content-Transfer-Encoding", "quoted-printable")
-	header("Auto-Submitted", "auto-generated") // so that nobody's absence note answers
+	header("Auto-Submitted", "auto-generated") // so that no absence note is sent back
 	header("User-Agent", agent)
 	b.WriteString("\r\n")
 	full := what.icon() + " " + what.Title + "\n"
@@ -263,7 +262,7 @@ func (m *mailer) compose(what *Message, text, agent string, missed []string, now
 	}
 	full += "\n" + text + "\n"
 	if len(missed) > 0 {
-		full += "\nThe server does not take this for:\n" + strings.Join(missed, "\n") + "\n"
+		full += "\nThe server refuses this mail for:\n" + strings.Join(missed, "\n") + "\n"
 	}
 	w := quotedprintable.NewWriter(&b)
 	if _, err := w.Write([]byte(strings.ReplaceAll(full, "\n", "\r\n"))); err != nil {

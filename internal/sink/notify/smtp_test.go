@@ -34,18 +34,18 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// post is a small mail server. It says what a test has it say in place of its own answers.
+// post is a small mail server, whose answers a test can replace.
 type post struct {
 	t        *testing.T
 	listener net.Listener
 	tls      *tls.Config // nil: no STARTTLS
 	implicit bool
-	auth     string            // the ways to log in that it offers
-	says     map[string]string // by the verb or the whole line, and DATA. for the end of a mail
+	auth     string            // the login mechanisms that it offers
+	says     map[string]string // answers by verb or whole line; DATA. is the end of a mail
 
 	mu     sync.Mutex
 	mails  []string
-	lines  []string // what it was told, but for mails
+	lines  []string // what it received, except mails
 	logins []string
 	wg     sync.WaitGroup
 }
@@ -75,7 +75,7 @@ func newPost(t *testing.T, configure func(*post)) *post {
 	return p
 }
 
-// url is the address of the sink, for a user where one is given.
+// url returns the address of the sink, with a user if one is given.
 func (p *post) url(scheme, user string) string {
 	if user != "" {
 		user += "@"
@@ -211,7 +211,7 @@ func TestMails(t *testing.T) {
 	golden(t, "smtp", got.String())
 	want := []string{"MAIL FROM:<tattler@example.com> BODY=8BITMIME", "RCPT TO:<ops@example.com>", "RCPT TO:<dev@example.com>", "DATA", "QUIT"}
 	if got := strings.Join(p.lines[1:6], "\n"); got != strings.Join(want, "\n") {
-		t.Errorf("the server was told %s", got)
+		t.Errorf("the server received %s", got)
 	}
 }
 
@@ -256,7 +256,7 @@ func TestMailLogsIn(t *testing.T) {
 	}
 }
 
-// TestNoSTARTTLS: a server that offers no TLS gets a password only on this machine, or where that is allowed.
+// TestNoSTARTTLS: a server without TLS gets a password only on this machine, or if the options allow it.
 func TestNoSTARTTLS(t *testing.T) {
 	p := newPost(t, nil)
 	at, err := url.Parse(p.url("smtp", ""))
@@ -274,7 +274,7 @@ func TestNoSTARTTLS(t *testing.T) {
 		refused  bool
 	}{{"mail.example.com", false, true}, {"mail.example.com", true, false}, {"127.0.0.1", false, false}} {
 		m := &mailer{mailTarget: mailTarget{host: tc.host, user: "u", password: "w0rdw0rdw0rd", tls: "auto"}, insecure: tc.insecure}
-		if err := m.secure(c); (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "mail.example.com in clear text") {
+		if err := m.startTLS(c); (err != nil) != tc.refused || err != nil && !strings.Contains(err.Error(), "mail.example.com in clear text") {
 			t.Errorf("%s, insecure %v: %v", tc.host, tc.insecure, err)
 		}
 	}
@@ -310,7 +310,7 @@ func TestMailErrors(t *testing.T) {
 			t.Errorf("%s: %v, want %q, permanent %v", tc.why, err, tc.want, tc.permanent)
 		}
 		if strings.Contains(fmt.Sprint(err), "us3r-word") {
-			t.Errorf("%s: the password is told: %v", tc.why, err)
+			t.Errorf("%s: the password is shown: %v", tc.why, err)
 		}
 	}
 	p := newPost(t, func(p *post) { p.says["EHLO"] = "250-post\n250 SIZE 10" })
@@ -320,19 +320,19 @@ func TestMailErrors(t *testing.T) {
 	}
 }
 
-// TestMailMisses: a recipient that is not there any more keeps the mail from nobody else, and the others read of
+// TestMailMisses checks that a missing recipient keeps the mail from no other recipient, and that the mail mentions
 // it.
 func TestMailMisses(t *testing.T) {
 	p := newPost(t, func(p *post) { p.says["RCPT TO:<dev@example.com>"] = "550 no such mailbox" })
 	if err := oneMail(t, Options{URL: p.url("smtp", "")}); err != nil || len(p.mails) != 1 {
 		t.Fatalf("%d mails, %v", len(p.mails), err)
 	}
-	if _, text := letter(t, p.mails[0]); !strings.Contains(text, "The server does not take this for:\ndev@example.com: 550 no such mailbox\n") {
+	if _, text := letter(t, p.mails[0]); !strings.Contains(text, "The server refuses this mail for:\ndev@example.com: 550 no such mailbox\n") {
 		t.Errorf("the mail does not say whom it missed: %s", text)
 	}
 }
 
-// TestMailHeadLines: no line of a head is longer than servers take, however many there are to read it.
+// TestMailHeadLines checks that no header line exceeds a server's limit, however many recipients there are.
 func TestMailHeadLines(t *testing.T) {
 	var to []string
 	for i := range 60 {
@@ -358,7 +358,7 @@ func TestMailHeadLines(t *testing.T) {
 	}
 }
 
-// TestMailIsTheSame: what is sent again has the same Message-ID, another message another.
+// TestMailIsTheSame checks that a repeat has the same Message-ID, and another message a different one.
 func TestMailIsTheSame(t *testing.T) {
 	p := newPost(t, nil)
 	s := must(New("tattler/test", Options{URL: p.url("smtp", "")}))(t)
@@ -379,7 +379,7 @@ func TestMailIsTheSame(t *testing.T) {
 	}
 }
 
-// TestMailHangs: a server that says nothing does not keep the sink.
+// TestMailHangs checks that a server that does not answer does not block the sink.
 func TestMailHangs(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -393,7 +393,7 @@ func TestMailHangs(t *testing.T) {
 	}
 }
 
-// certificate is one for 127.0.0.1, and the file of who signed it.
+// certificate returns a certificate for 127.0.0.1, and the file of its issuer.
 func certificate(t *testing.T) (pair tls.Certificate, ca string) {
 	t.Helper()
 	key := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)

@@ -20,7 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// play makes messages of the versions of objects, with the words of watch, as the daemon does.
+// play makes messages of versions of objects, with the texts of `tattler watch`, like the daemon.
 type play struct {
 	t       *testing.T
 	builder change.Builder
@@ -36,13 +36,14 @@ func newPlay(t *testing.T) *play {
 	return &play{t: t, builder: change.Builder{Quiet: rules}, last: map[string]map[string]any{}}
 }
 
-// noon is when the plays begin.
+// noon is the start of the plays.
 var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
-// groups are the groups of kinds that are not of the core group.
+// groups maps kinds outside the core group to their group.
 var groups = map[string]string{"Deployment": "apps", "ReplicaSet": "apps", "StatefulSet": "apps", "DaemonSet": "apps", "Job": "batch"}
 
-// is is the next version of an object, so many seconds after noon: its kind, name and YAML. Empty YAML deletes it.
+// is returns the next version of an object, so many seconds after noon: its kind, name and YAML. Empty YAML deletes
+// it.
 func (p *play) is(seconds float64, kind, name, text string) sink.Message {
 	p.t.Helper()
 	at := noon.Add(time.Duration(seconds * float64(time.Second)))
@@ -83,19 +84,19 @@ func (p *play) is(seconds float64, kind, name, text string) sink.Message {
 	p.last[key] = now
 	p.builder.Build(&c, maps.Clone(before), now, nil)
 	e := change.Event("prod", &c)
-	return sink.Message{ID: e.ID, Key: e.PartitionKey, Event: &e, Story: func(so sink.Story, told bool) sink.Story {
+	return sink.Message{ID: e.ID, Key: e.PartitionKey, Event: &e, Story: func(so sink.Story, sent bool) sink.Story {
 		s, _ := so.(*render.Story)
-		if s = s.Follow(c, told); s == nil {
+		if s = s.Follow(c, sent); s == nil {
 			return nil
 		}
 		return s
 	}}
 }
 
-// known lets objects exist from before the play.
+// known lets objects exist before the play.
 func (p *play) known(kind, name, text string) { _ = p.is(-3600, kind, name, text) }
 
-// deployment is one of 3 pods, with its image, generation and counts.
+// deployment returns a Deployment of 3 pods, with an image, generation and counts.
 func deployment(image string, generation, observed, updated, ready int, progressing string) string {
 	return fmt.Sprintf(`
 metadata: {generation: %d, creationTimestamp: "2026-11-01T12:00:00Z"}
@@ -110,10 +111,10 @@ const (
 	exceeded = `status: "False", reason: ProgressDeadlineExceeded`
 )
 
-// replicaSet belongs to the Deployment web.
+// replicaSet returns a ReplicaSet of the Deployment web.
 const replicaSet = `{metadata: {generation: 1, ownerReferences: [{kind: Deployment, name: web, uid: uid-web, controller: true}]}, spec: {replicas: 3}, status: {observedGeneration: 1, replicas: 3}}`
 
-// pod belongs to the ReplicaSet web-2.
+// pod returns a pod of the ReplicaSet web-2.
 func pod(status string) string {
 	return `{metadata: {ownerReferences: [{kind: ReplicaSet, name: web-2, uid: uid-web-2, controller: true}]}, spec: {nodeName: n1}, status: ` + status + `}`
 }
@@ -128,7 +129,7 @@ const (
 	running  = `{phase: Running, conditions: [{type: Ready, status: "True", lastTransitionTime: "2026-11-21T12:00:06Z"}], containerStatuses: [{name: app, ready: true, restartCount: 0, state: {running: {startedAt: "2026-11-21T12:00:03Z"}}}]}`
 )
 
-// storyPlays are what people are told of, message by message.
+// storyPlays are the changes to report, message by message.
 func storyPlays(t *testing.T) (names []string, plays map[string][][]sink.Message) {
 	plays = map[string][][]sink.Message{}
 	add := func(name string, messages ...[]sink.Message) { names, plays[name] = append(names, name), messages }
@@ -216,7 +217,8 @@ func tellStories(t *testing.T, o Options, got *bytes.Buffer) {
 
 var rawStatus = regexp.MustCompile(`status\.[a-z]`)
 
-// TestStories holds what people read of rollouts, crash loops, Jobs and nodes: the words and durations of watch.
+// TestStories checks the messages about rollouts, crash loops, Jobs and nodes: the texts and durations of `tattler
+// watch`.
 func TestStories(t *testing.T) {
 	for _, tc := range []struct {
 		name, path string
@@ -251,14 +253,14 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// TestStoryIsSentAgain: a message that did not arrive is made again, the same, and what follows continues it.
+// TestStoryIsSentAgain: a message that did not arrive is rendered again, identically, and later changes continue it.
 func TestStoryIsSentAgain(t *testing.T) {
 	p := newPlay(t)
 	p.known("Deployment", "web", deployment("app:1.4", 1, 1, 3, 3, complete))
 	first := p.is(0, "Deployment", "web", deployment("app:1.5", 2, 1, 3, 3, complete))
 	second := p.is(1, "Deployment", "web", deployment("app:1.5", 2, 2, 1, 2, updating))
 	third := p.is(52, "Deployment", "web", deployment("app:1.5", 2, 2, 3, 3, complete))
-	k, known := kin{}, stories{}
+	k, known := owners{}, stories{}
 	title := func(arrives bool, ms ...sink.Message) string {
 		var s summary
 		for _, m := range ms {

@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// single has each change as a message, with its id in the link.
+// single makes each change a message, with its id in the link.
 func single(target string) Options {
 	return Options{URL: target, Service: Mattermost, BaseURL: "https://tattler.example.com"}
 }
@@ -25,8 +25,7 @@ func TestMain(m *testing.M) {
 	sinktest.Main(m, func(target string) (sink.Sink, error) { return New("tattler/test", single(target)) })
 }
 
-// TestSuiteOnFakeMattermost: what keeps the contract is tried on a server that is no Mattermost, and answers
-// as one.
+// TestSuiteOnFakeMattermost runs the conformance suite against a server that is not Mattermost, but answers like it.
 func TestSuiteOnFakeMattermost(t *testing.T) {
 	sinktest.Run(t, sinktest.Suite{
 		Type: "*notify.Sink", Name: "notify",
@@ -37,7 +36,7 @@ func TestSuiteOnFakeMattermost(t *testing.T) {
 	})
 }
 
-// fake is a server that remembers the ids of the changes that it was told of.
+// fake is a server that remembers the ids of the reported changes.
 type fake struct {
 	t      *testing.T
 	server *httptest.Server
@@ -46,7 +45,7 @@ type fake struct {
 	ids     []string
 	b       sinktest.Behaviour
 	id      string
-	changed chan struct{} // closed at the next change of behaviour
+	changed chan struct{} // closed when the behaviour changes
 	downs   int
 }
 
@@ -78,7 +77,7 @@ var linked = regexp.MustCompile(`/changes/([a-z2-7]{26})\)`)
 func (f *fake) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // the sender has gone
+		return // the client has gone
 	}
 	var post struct{ Attachments []struct{ Text string } }
 	if err := json.Unmarshal(body, &post); err != nil || len(post.Attachments) != 1 {
@@ -124,7 +123,7 @@ func (f *fake) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// reset ends a connection as a process does that dies.
+// reset ends a connection like a process that dies.
 func reset(t *testing.T, w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {

@@ -13,49 +13,49 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// What a summary keeps: stories of so many owners, and of so many more that are loud; of a story the object
-// that owns the rest and two others, with so many fields. All else is counted. That is some 10 KiB a story,
-// some 700 KiB in all where every name and value is as long as it may be, and a tenth of that as a rule. Who
-// owns whom takes as much again.
+// Limits of a summary. It keeps the stories of so many owners, and of more if they are prominent; for each story the
+// owner and two other objects, with so many fields. Everything else is counted. A story takes about 10 KiB, and a
+// summary about 700 KiB, if every name and value has its maximum length; typically a tenth of that. The owners take
+// as much again.
 const (
-	maxStories  = 40
-	maxLoud     = 20
-	maxMembers  = 3
-	maxFields   = 8
-	minorFields = 3
-	maxCounts   = 64
-	maxKin      = 4096
-	maxOthers   = 64
-	maxPath     = 200 // runes
-	maxValue    = 120
+	maxStories   = 40
+	maxProminent = 20
+	maxMembers   = 3
+	maxFields    = 8
+	minorFields  = 3
+	maxCounts    = 64
+	maxOwners    = 4096
+	maxOthers    = 64
+	maxPath      = 200 // runes
+	maxValue     = 120
 )
 
-// summary is what is held of many changes, so that one message can tell of them.
+// summary holds many changes in a bounded form, for one message.
 type summary struct {
 	cluster     string
 	total       int
 	first, last string // ids of events
 	from, to    time.Time
-	stories     map[string]*story // by the UID of who owns all
-	ordinary    int               // of them
-	loud        int
+	stories     map[string]*story // by the UID of the topmost owner
+	ordinary    int               // how many of the stories began as ordinary ones
+	prominent   int               // and how many beyond maxStories, because they are prominent
 	counts      map[Count]int
-	untold      int // changes of which only counts tells
+	countedOnly int // changes without a story
 }
 
-// story is what happened to an object and to what it owns.
+// story is what happened to an object and to everything it owns.
 type story struct {
-	uid     string
-	root    *event.Owner // who owns all, where that is known by its name only
-	space   string
-	loud    bool
-	failure failure
-	changes int
-	members []*member // the root first, where it has changed
-	kin     map[Count]int
+	uid       string
+	root      *event.Owner // the topmost owner, if only its name is known
+	space     string
+	prominent bool
+	failure   failure
+	changes   int
+	members   []*member // the root first, if it has changed
+	owned     map[Count]int
 }
 
-// member is an object, and what became of it.
+// member is an object of a story, and its changes.
 type member struct {
 	uid      string
 	resource event.Resource
@@ -64,34 +64,34 @@ type member struct {
 	at       time.Time
 	changes  int
 	fields   []noted
-	others   map[uint64]bool // the hashes of so many fields that are not kept; true for those of the status
+	others   map[uint64]bool // hashes of fields that are not kept; true for fields of the status
 	note     string
-	story    sink.Story // nil where there is none
+	story    sink.Story // may be nil
 }
 
-// noted is a field with a hash of its whole path, of which the field has the beginning.
+// noted is a field with a hash of its full path; the path itself may be cut.
 type noted struct {
 	Field
 	hash uint64
 }
 
-// kin knows who owns whom, longer than a window lasts: a rollout may. It is bounded.
-type kin map[string]event.Owner
+// owners maps the UID of an object to its owner. It outlives a window, as a rollout may. It is bounded.
+type owners map[string]event.Owner
 
 // learn remembers an object's owner.
-func (k kin) learn(r *event.Resource) {
+func (k owners) learn(r *event.Resource) {
 	if r.Owner == nil || r.UID == "" {
 		return
 	}
-	if len(k) >= maxKin {
+	if len(k) >= maxOwners {
 		clear(k)
 	}
 	k[r.UID] = *r.Owner
 }
 
-// root is who owns an owner in the end.
-func (k kin) root(o event.Owner) event.Owner {
-	for range 8 { // longer chains, and rings, are not worth following
+// root returns the topmost owner.
+func (k owners) root(o event.Owner) event.Owner {
+	for range 8 { // ignore longer chains, and cycles
 		next, ok := k[o.UID]
 		if !ok {
 			break
@@ -101,14 +101,14 @@ func (k kin) root(o event.Owner) event.Owner {
 	return o
 }
 
-// isLoud tells what stands out, and is kept where others are only counted.
-func isLoud(d *event.Data) bool {
+// isProminent reports whether a change stands out. Such changes are kept when others are only counted.
+func isProminent(d *event.Data) bool {
 	return d.Severity == event.Failure || d.Op == event.Gap || d.Absence != nil && d.Absence.Incomplete > 0 ||
 		d.Op == event.Deleted && d.Resource.Owner == nil
 }
 
-// add takes a change in.
-func (s *summary) add(sent *sink.Message, k kin, known stories) {
+// add adds a change.
+func (s *summary) add(sent *sink.Message, k owners, known stories) {
 	e := sent.Event
 	d := &e.Data
 	k.learn(&d.Resource)
@@ -128,8 +128,8 @@ func (s *summary) add(sent *sink.Message, k kin, known stories) {
 	}
 	t := s.stories[uid]
 	if t == nil {
-		if t = s.begin(uid, isLoud(d)); t == nil {
-			s.untold++
+		if t = s.begin(uid, isProminent(d)); t == nil {
+			s.countedOnly++
 			return
 		}
 		t.root, t.space = root, d.Resource.Namespace
@@ -137,22 +137,22 @@ func (s *summary) add(sent *sink.Message, k kin, known stories) {
 	t.add(sent, uid, known)
 }
 
-// begin makes room for a story; nil where there is none.
-func (s *summary) begin(uid string, loud bool) *story {
+// begin adds a story, or returns nil if the summary is full.
+func (s *summary) begin(uid string, prominent bool) *story {
 	switch {
 	case s.ordinary < maxStories:
 		s.ordinary++
-	case loud && s.loud < maxLoud:
-		s.loud++
+	case prominent && s.prominent < maxProminent:
+		s.prominent++
 	default:
 		return nil
 	}
-	t := &story{uid: uid, kin: map[Count]int{}}
+	t := &story{uid: uid, owned: map[Count]int{}}
 	s.stories[uid] = t
 	return t
 }
 
-// count counts a change by what happened to which kind.
+// count counts a change by operation and kind.
 func count(counts map[Count]int, d *event.Data) {
 	c := Count{Op: string(d.Op), Kind: d.Resource.Kind}
 	if _, ok := counts[c]; !ok && len(counts) >= maxCounts {
@@ -165,11 +165,11 @@ func (t *story) add(sent *sink.Message, rootUID string, known stories) {
 	e := sent.Event
 	d := &e.Data
 	t.changes++
-	t.loud = t.loud || isLoud(d)
+	t.prominent = t.prominent || isProminent(d)
 	uid := cmp.Or(d.Resource.UID, e.Subject)
 	isRoot := uid == rootUID
 	if !isRoot {
-		count(t.kin, d)
+		count(t.owned, d)
 	}
 	if i := slices.IndexFunc(t.members, func(m *member) bool { return m.uid == uid }); i >= 0 {
 		m := t.members[i]
@@ -199,12 +199,12 @@ func fieldsOf(isRoot bool) int {
 	return minorFields
 }
 
-// add notes another change of the object: what it came to.
+// add merges another change of the object.
 func (m *member) add(e *event.Event, fields int) {
 	d := &e.Data
 	m.changes++
 	m.id, m.at = e.ID, e.Time
-	if m.op != event.Created || !d.Op.Differs() { // created and updated is created
+	if m.op != event.Created || !d.Op.Differs() { // an update after a creation leaves it a creation
 		m.op = d.Op
 	}
 	if d.Gap != nil {
@@ -226,7 +226,7 @@ func (m *member) add(e *event.Event, fields int) {
 	}
 }
 
-// absence says why nothing was recorded for a time, and what became of it.
+// absence describes a span in which nothing was recorded, and its outcome.
 func absence(a *event.Absence, lasted time.Duration) string {
 	text := "Tattler was not running for at most "
 	switch a.Reason {
@@ -242,8 +242,8 @@ func absence(a *event.Absence, lasted time.Duration) string {
 	return text
 }
 
-// field notes a changed field, from its first value to its last. Where there are too many, what is
-// wanted goes before the status.
+// field merges a changed field: it keeps the first value and the last. If there are too many fields, status fields
+// are dropped first.
 func (m *member) field(c *event.Change, most int) {
 	f := noted{hash: maphash.String(seed, c.Path)}
 	f.Path, f.Op, f.Manager = cut(clean(c.Path), maxPath), c.Op, cut(clean(c.Manager), maxPath)
@@ -256,7 +256,7 @@ func (m *member) field(c *event.Change, most int) {
 	if i := slices.IndexFunc(m.fields, func(o noted) bool { return o.hash == f.hash }); i >= 0 {
 		old := &m.fields[i]
 		switch {
-		case old.Op == "add" && f.Op == "remove": // it is as it was
+		case old.Op == "add" && f.Op == "remove": // changed back
 			m.fields = slices.Delete(m.fields, i, i+1)
 			return
 		case old.Op == "add" && f.Op == "replace":
@@ -269,7 +269,7 @@ func (m *member) field(c *event.Change, most int) {
 		*old = f
 		return
 	}
-	if _, ok := m.others[f.hash]; ok { // its first value is not known any more
+	if _, ok := m.others[f.hash]; ok { // its first value was not kept
 		return
 	}
 	if len(m.fields) >= most {
@@ -284,7 +284,7 @@ func (m *member) field(c *event.Change, most int) {
 	m.fields = append(m.fields, f)
 }
 
-// other counts a field that is not kept, once.
+// other counts a field that is not kept. Further changes of the field do not count.
 func (m *member) other(hash uint64, isStatus bool) {
 	if m.others == nil {
 		m.others = map[uint64]bool{}
@@ -296,7 +296,7 @@ func (m *member) other(hash uint64, isStatus bool) {
 
 var seed = maphash.MakeSeed()
 
-// counted are counts, the most first.
+// counted returns the counts in descending order.
 func counted(counts map[Count]int) []Count {
 	var all []Count
 	for _, c := range slices.SortedFunc(maps.Keys(counts), func(a, b Count) int {

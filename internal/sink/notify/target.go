@@ -12,22 +12,22 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// target is what an address means.
+// target is a parsed address.
 type target struct {
 	service Service
-	place   string   // the address, as far as it may be shown
-	post    *url.URL // where a web service is posted to
-	chat    string   // Telegram's
+	place   string   // the address without credentials
+	post    *url.URL // the URL of a web service
+	chat    string   // of Telegram
 	thread  string   // of a Telegram chat
-	channel string   // Mattermost's, where not the webhook's own
+	channel string   // of Mattermost, if not the webhook's default
 	mail    mailTarget
-	raw     string // shoutrrr's URL
-	plain   string // the host, where shoutrrr sends without TLS
+	raw     string // the URL for shoutrrr
+	plain   string // the host, if shoutrrr sends without TLS
 
 	insecure bool // the address allows credentials without TLS
 }
 
-// clearText refuses to show a mail server's password, or a chat's webhook, which is a credential.
+// clearText returns an error if a mail server's password, or a webhook's path, would be sent in clear text.
 func (t target) clearText(insecure bool) error {
 	switch {
 	case t.service == email && t.mail.tls == "none" && t.mail.user != "":
@@ -40,17 +40,17 @@ func (t target) clearText(insecure bool) error {
 	return nil
 }
 
-// tls tells whether the sink itself may speak TLS to the target.
+// tls reports whether the sink itself may use TLS for the target.
 func (t target) tls() bool {
 	return t.service == email && t.mail.tls != "none" || t.post != nil && t.post.Scheme == "https"
 }
 
-var errURL = errors.New("url: not a URL (not shown: it may hold a credential)")
+var errURL = errors.New("url: not a URL (not shown: it may contain a credential)")
 
-// parseTarget reads an address. Its errors name the key, and show nothing of the address but its scheme.
+// parseTarget parses an address. Its errors name the key, and show only the scheme of the address.
 func parseTarget(address string, service Service) (target, error) {
 	if address == "" {
-		return target{}, errors.New("url: a notify sink needs one")
+		return target{}, errors.New("url: missing")
 	}
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme == "" {
@@ -59,7 +59,7 @@ func parseTarget(address string, service Service) (target, error) {
 	t := target{service: Service(u.Scheme)}
 	web := u.Scheme == "http" || u.Scheme == "https"
 	if service != "" && !web {
-		return t, errors.New("service: only for a url that begins with https:// or http://: another says it itself")
+		return t, errors.New("service: only for a url that begins with https:// or http://; other schemes name the service")
 	}
 	switch {
 	case web:
@@ -67,7 +67,7 @@ func parseTarget(address string, service Service) (target, error) {
 	case u.Scheme == "slack":
 		err = t.slack(u, address)
 	case u.Scheme == "teams":
-		t.post, err = secure(u)
+		t.post, err = withHTTPS(u)
 	case u.Scheme == "discord":
 		err = t.discord(u)
 	case u.Scheme == "mattermost":
@@ -85,7 +85,7 @@ func parseTarget(address string, service Service) (target, error) {
 	if err != nil {
 		return t, fmt.Errorf("url: %w", err)
 	}
-	if t.service == Discord { // else its answer comes before the message is kept, and tells of no failure
+	if t.service == Discord { // otherwise it answers before it stores the message, and reports no failure
 		post := *t.post
 		q := post.Query()
 		q.Set("wait", "true")
@@ -93,7 +93,7 @@ func parseTarget(address string, service Service) (target, error) {
 		t.post = &post
 	}
 	if strings.Trim(t.thread, "0123456789") != "" || strings.HasPrefix(t.thread, "0") {
-		return t, errors.New("url: the thread of a chat is a number")
+		return t, errors.New("url: the thread of a chat must be a number")
 	}
 	if t.post != nil {
 		t.place = string(t.service) + " " + t.post.Scheme + "://" + t.post.Host
@@ -101,8 +101,8 @@ func parseTarget(address string, service Service) (target, error) {
 	return t, nil
 }
 
-// Identity is what of an address says where it goes: the webhook, the chat or the recipients, and neither a
-// bot's token nor a password, which may be renewed. It is for hashing: a webhook's is a credential.
+// Identity returns the part of an address that identifies the destination: the webhook, the chat or the recipients,
+// but no bot token and no password, because these may be renewed. Hash it: for a webhook it is a credential.
 func Identity(address string) string {
 	t, err := parseTarget(address, "")
 	if err != nil {
@@ -125,7 +125,7 @@ func Identity(address string) string {
 	return fmt.Sprintln(t.post, t.channel)
 }
 
-// ofHost is the service whose URL this is; empty for none's.
+// ofHost returns the service with this URL's host, or an empty text.
 func ofHost(u *url.URL) Service {
 	host := strings.ToLower(u.Hostname())
 	under := func(domain string) bool { return host == domain || strings.HasSuffix(host, "."+domain) }
@@ -142,7 +142,7 @@ func ofHost(u *url.URL) Service {
 	return ""
 }
 
-// Takes claims the web addresses that the chat services hand out.
+// Takes reports whether a web address is one that a chat service hands out.
 func Takes(u *url.URL) bool { return ofHost(u) != "" }
 
 func (t *target) web(u *url.URL, service Service) error {
@@ -153,11 +153,11 @@ func (t *target) web(u *url.URL, service Service) error {
 		service = ofHost(u)
 	}
 	if service == "" {
-		return errors.New("it does not say which service this is: set service, or use the sink webhook for what is none")
+		return errors.New("it does not show which service this is: set service, or use the sink webhook for other receivers")
 	}
 	t.service, t.post = service, u
 	if service == Telegram {
-		// As in Telegram's own documentation: https://api.telegram.org/botTOKEN/sendMessage?chat_id=CHAT
+		// The form in Telegram's own documentation: https://api.telegram.org/botTOKEN/sendMessage?chat_id=CHAT
 		q, err := query(u, "chat_id", "message_thread_id")
 		if err != nil {
 			return err
@@ -175,8 +175,8 @@ func (t *target) web(u *url.URL, service Service) error {
 	return nil
 }
 
-// secure is an address with https instead of its own scheme.
-func secure(u *url.URL) (*url.URL, error) {
+// withHTTPS replaces the scheme of an address by https.
+func withHTTPS(u *url.URL) (*url.URL, error) {
 	if u.Host == "" || u.User != nil || u.Path == "" {
 		return nil, fmt.Errorf("want %s:// and what follows https:// in the URL that the service hands out", u.Scheme)
 	}
@@ -185,8 +185,8 @@ func secure(u *url.URL) (*url.URL, error) {
 	return &post, nil
 }
 
-// slack reads slack://hooks.slack.com/services/T/B/X, and shoutrrr's slack://hook:T-B-X@webhook; one with a
-// bot's token is shoutrrr's alone.
+// slack parses slack://hooks.slack.com/services/T/B/X and shoutrrr's slack://hook:T-B-X@webhook. It leaves an address
+// with a bot token to shoutrrr.
 func (t *target) slack(u *url.URL, address string) error {
 	token, ok := u.User.Password()
 	switch {
@@ -197,17 +197,17 @@ func (t *target) slack(u *url.URL, address string) error {
 		}
 		t.post = (&url.URL{Scheme: "https", Host: "hooks.slack.com"}).JoinPath("services", parts[0], parts[1], parts[2])
 		return nil
-	case ok && u.Host == "": // as of slack://TOKEN@#CHANNEL
+	case ok && u.Host == "": // as in slack://TOKEN@#CHANNEL
 		return errors.New("want slack://TOKEN@CHANNEL, without # before the channel")
 	case ok:
 		return t.shoutrrr(u, address)
 	}
-	post, err := secure(u)
+	post, err := withHTTPS(u)
 	t.post = post
 	return err
 }
 
-// discord reads discord://TOKEN@ID, with ?thread_id= for a thread.
+// discord parses discord://TOKEN@ID, with ?thread_id= for a thread.
 func (t *target) discord(u *url.URL) error {
 	q, err := query(u, "thread_id")
 	if err != nil {
@@ -223,7 +223,7 @@ func (t *target) discord(u *url.URL) error {
 	return nil
 }
 
-// mattermost reads mattermost://HOST/TOKEN and mattermost://HOST/TOKEN/CHANNEL.
+// mattermost parses mattermost://HOST/TOKEN and mattermost://HOST/TOKEN/CHANNEL.
 func (t *target) mattermost(u *url.URL) error {
 	q, err := query(u, "disabletls", "insecure")
 	if err != nil {
@@ -244,7 +244,7 @@ func (t *target) mattermost(u *url.URL) error {
 	return nil
 }
 
-// telegram reads telegram://BOT:TOKEN@CHAT, and shoutrrr's telegram://BOT:TOKEN@telegram?chats=CHAT.
+// telegram parses telegram://BOT:TOKEN@CHAT and shoutrrr's telegram://BOT:TOKEN@telegram?chats=CHAT.
 func (t *target) telegram(u *url.URL) error {
 	q, err := query(u, "chats", "thread")
 	if err != nil {
@@ -259,7 +259,7 @@ func (t *target) telegram(u *url.URL) error {
 	case !ok || token == "" || t.chat == "":
 		return errors.New("want telegram://BOT:TOKEN@CHAT, where CHAT is a number or the name of a channel")
 	case strings.Contains(t.chat, ","):
-		return errors.New("several chats: write one sink for each, so that one that fails does not repeat messages in the others")
+		return errors.New("several chats: configure one sink for each, so that a failure in one does not repeat messages in the others")
 	}
 	if t.chat[0] != '-' && t.chat[0] != '@' && (t.chat[0] < '0' || t.chat[0] > '9') {
 		t.chat = "@" + t.chat
@@ -268,23 +268,23 @@ func (t *target) telegram(u *url.URL) error {
 	return nil
 }
 
-// query is the keys of an address. One that is not known is an error.
+// query returns the query keys of an address, and an error for an unknown key.
 func query(u *url.URL, known ...string) (map[string]string, error) {
 	values, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, errors.New("its query cannot be read")
+		return nil, errors.New("invalid query")
 	}
 	out := map[string]string{}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		if !slices.Contains(known, key) {
-			return nil, fmt.Errorf("%s: has no key %q; known are %s", u.Scheme, key, strings.Join(known, ", "))
+			return nil, fmt.Errorf("%s: unknown key %q; known are %s", u.Scheme, key, strings.Join(known, ", "))
 		}
 		out[key] = strings.Join(values[key], ",")
 	}
 	return out, nil
 }
 
-// mailTarget is a mail server, and whom to write.
+// mailTarget is a mail server and the recipients.
 type mailTarget struct {
 	address        string // host:port
 	host           string
@@ -294,7 +294,7 @@ type mailTarget struct {
 	to             []*mail.Address
 }
 
-// parseMail reads smtp://USER:PASSWORD@HOST:PORT/TO,TO?from=FROM, and smtps for TLS from the first byte on.
+// parseMail parses smtp://USER:PASSWORD@HOST:PORT/TO,TO?from=FROM; smtps uses TLS from the start.
 func parseMail(u *url.URL) (m mailTarget, err error) {
 	q, err := query(u, "from", "to", "tls", "insecure", "fromaddress", "toaddresses")
 	if err != nil {
@@ -307,7 +307,7 @@ func parseMail(u *url.URL) (m mailTarget, err error) {
 	case m.host == "":
 		return m, errors.New("want smtp://USER:PASSWORD@HOST:PORT/TO?from=FROM")
 	case u.Scheme == "smtps" && q["tls"] != "":
-		return m, errors.New("tls: smtps has it from the first byte on")
+		return m, errors.New("tls: smtps uses TLS from the start")
 	case u.Scheme == "smtps":
 		m.tls = "implicit"
 	case q["tls"] != "" && !slices.Contains([]string{"auto", "always", "none"}, q["tls"]):
@@ -323,11 +323,11 @@ func parseMail(u *url.URL) (m mailTarget, err error) {
 		m.address = "[" + m.host + "]:" + port
 	}
 	if m.from, err = mail.ParseAddress(q["from"] + q["fromaddress"]); err != nil {
-		return m, errors.New("?from= must be the address of who writes (a + in it is %2B)")
+		return m, errors.New("?from= must be the sender's address (write a + in it as %2B)")
 	}
 	to := strings.Trim(strings.Join([]string{strings.Trim(u.Path, "/"), q["to"], q["toaddresses"]}, ","), ",")
 	if m.to, err = mail.ParseAddressList(to); err != nil {
-		return m, errors.New("after the host must stand whom to write: /ops@example.com,dev@example.com?from=… (a + in ?to= is %2B)")
+		return m, errors.New("the path must contain the recipients: /ops@example.com,dev@example.com?from=… (write a + in ?to= as %2B)")
 	}
 	return m, nil
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// standard is the text of who sets no template.
+// standard is the default template.
 const standard = `{{if .Several}}{{counts .Counts}}
 {{end}}{{range .Stories -}}
 {{if $.Several}}{{icon .}} {{bold .Title}}{{with .Link}} {{link "show" .}}{{end}}
@@ -22,13 +22,13 @@ const standard = `{{if .Several}}{{counts .Counts}}
 {{end}}{{with .Owned}}• owned: {{counts .}}
 {{end}}{{end}}{{with .More}}…and {{.}} more changes{{end}}`
 
-// maxText bounds what a template makes, in bytes.
+// maxText bounds the output of a template, in bytes.
 const maxText = 4 << 20
 
 const escaper = "tattlerEscape"
 
-// parseTemplate compiles a template, the standard one where there is none, and tries it on what may come, so
-// that a wrong name shows before the first change. What is printed is escaped for the markup.
+// parseTemplate compiles a template, or the standard one if the text is empty, and runs it on samples, so that a
+// wrong name is found before the first change. It escapes what the template prints for the markup.
 func parseTemplate(source string, m markup) (*template.Template, error) {
 	if source == "" {
 		source = standard
@@ -50,7 +50,7 @@ func parseTemplate(source string, m markup) (*template.Template, error) {
 		}
 	}
 	all := &summary{}
-	k := kin{}
+	k := owners{}
 	for _, e := range sink.Samples() {
 		single := &summary{}
 		single.add(&sink.Message{Event: e}, k, nil)
@@ -67,7 +67,7 @@ func parseTemplate(source string, m markup) (*template.Template, error) {
 
 func sample(id string) string { return "https://example.com/changes/" + id }
 
-// escapeAll appends the escaper to whatever is printed.
+// escapeAll appends the escaper to every action that prints.
 func escapeAll(list *parse.ListNode) {
 	if list == nil {
 		return
@@ -93,7 +93,7 @@ func escapeAll(list *parse.ListNode) {
 	}
 }
 
-// printed is a value as a template prints it, on a line.
+// printed formats a value as a template does, on one line.
 func printed(v any) string {
 	switch v := v.(type) {
 	case string:
@@ -114,7 +114,7 @@ func execute(t *template.Template, m *Message) (string, error) {
 	return strings.TrimSpace(b.String()), nil
 }
 
-// bounded is text that does not grow without end.
+// bounded is a builder with a maximum length.
 type bounded struct{ strings.Builder }
 
 func (b *bounded) Write(p []byte) (int, error) {
@@ -124,16 +124,16 @@ func (b *bounded) Write(p []byte) (int, error) {
 	return b.Builder.Write(p)
 }
 
-var errCut = errors.New("the text is too long, and cannot be cut within the service's markup")
+var errCut = errors.New("the text is too long, and cannot be cut without breaking the service's markup")
 
-// details are how much of a message is told, at most so many of each, in turn until it has room.
+// details are the levels of detail to try until a message fits: the maximum of stories, fields and counts.
 var details = []struct{ stories, fields, counts int }{
-	{maxStories + maxLoud, maxFields, 2 * maxCounts}, {maxStories, minorFields, 2 * maxCounts}, {20, minorFields, 2 * maxCounts},
+	{maxStories + maxProminent, maxFields, 2 * maxCounts}, {maxStories, minorFields, 2 * maxCounts}, {20, minorFields, 2 * maxCounts},
 	{20, 1, 2 * maxCounts}, {10, 1, 2 * maxCounts}, {5, 1, 16}, {2, 1, 16}, {1, 1, 16}, {1, 0, 8}, {1, 0, 3},
 }
 
-// fit makes a message's text, with less detail until it has room: first fewer fields, then fewer stories and
-// counts, which the message says; what the template makes of even that is cut at the end of a line.
+// fit renders a message with less and less detail until it fits: first fewer fields, then fewer stories and counts.
+// The message counts what it leaves out. If even the shortest form is too long, fit cuts it at the end of a line.
 func fit(t *template.Template, m *Message, u markup) (string, error) {
 	for i, d := range details {
 		s, err := execute(t, m.less(min(d.stories, u.stories), d.fields, d.counts))
@@ -159,7 +159,7 @@ func fit(t *template.Template, m *Message, u markup) (string, error) {
 	return "", errCut
 }
 
-// less is a message with at most so many stories, fields of each, and counts.
+// less returns the message with at most so many stories, fields per story, and counts.
 func (m *Message) less(stories, fields, counts int) *Message {
 	out := *m
 	out.Stories, out.Counts = nil, fewer(m.Counts, counts)
@@ -177,7 +177,7 @@ func (m *Message) less(stories, fields, counts int) *Message {
 	return &out
 }
 
-// fewer are at most so many counts: the last is the sum of the rest.
+// fewer returns at most so many counts; the last one sums up the rest.
 func fewer(counts []Count, most int) []Count {
 	if len(counts) <= most {
 		return counts

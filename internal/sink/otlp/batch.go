@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// entry is a message as it is sent.
+// entry is a message with its log record.
 type entry struct {
 	message sink.Message
 	record  *logspb.LogRecord
@@ -20,11 +20,11 @@ type entry struct {
 	size    int
 }
 
-// framing bounds the bytes that protobuf puts around a message within another: a tag and a length.
+// framing bounds the bytes that protobuf adds to a nested message: a tag and a length.
 const framing = 6
 
-// entries are those of the first messages that fit into one request, at least one. Of a message that makes no
-// record it returns the error where it is the first; else its turn comes later.
+// entries returns the first messages that fit into one request, at least one. It returns the error of the first
+// message if that has no record; a later one without a record is left for the next call.
 func (s *Sink) entries(ms []sink.Message) ([]entry, error) {
 	var out []entry
 	total := 0
@@ -39,7 +39,7 @@ func (s *Sink) entries(ms []sink.Message) ([]entry, error) {
 		e := entry{message: m, record: r, place: placeOf(m.Event)}
 		e.size = proto.Size(r) + framing
 		if i == 0 || e.place != out[i-1].place {
-			e.size += s.around(e.place)
+			e.size += s.envelopeSize(e.place)
 		}
 		if total += e.size; i > 0 && total > int(s.o.MaxBatchBytes) {
 			break
@@ -49,8 +49,8 @@ func (s *Sink) entries(ms []sink.Message) ([]entry, error) {
 	return out, nil
 }
 
-// around is the size of what stands around the records of a place.
-func (s *Sink) around(p place) int {
+// envelopeSize returns the size of the messages around the records of a place.
+func (s *Sink) envelopeSize(p place) int {
 	return proto.Size(&collogspb.ExportLogsServiceRequest{ResourceLogs: []*logspb.ResourceLogs{s.group(p)}}) + 2*framing
 }
 
@@ -62,7 +62,7 @@ func (s *Sink) group(p place) *logspb.ResourceLogs {
 	}
 }
 
-// request puts records of the same place that follow each other into one group, so that their order is kept.
+// request groups consecutive records of the same place, which keeps their order.
 func (s *Sink) request(es []entry) *collogspb.ExportLogsServiceRequest {
 	req := &collogspb.ExportLogsServiceRequest{}
 	var records *logspb.ScopeLogs
@@ -77,8 +77,8 @@ func (s *Sink) request(es []entry) *collogspb.ExportLogsServiceRequest {
 	return req
 }
 
-// room is how long the body of a message may be, where a request of so many bytes for it alone is longer than
-// a limit.
-func room(body, request, limit int) int {
+// bodyLimit returns the maximum body of a message, given that a request with this message alone, of so many bytes,
+// exceeds a limit.
+func bodyLimit(body, request, limit int) int {
 	return max(1, int(float64(body)*float64(limit)/float64(request)*0.95))
 }

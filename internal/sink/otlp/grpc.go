@@ -25,27 +25,27 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// caller is gRPC.
-type caller struct {
+// grpcTransport exports over gRPC.
+type grpcTransport struct {
 	s       *Sink
 	options []grpc.DialOption
 	header  metadata.MD
 
 	mu     sync.Mutex
-	conn   *grpc.ClientConn // nil where there is none
+	conn   *grpc.ClientConn // nil: not open
 	closed bool
 }
 
-// longest is how long an answer of gRPC may be. The client's error for a longer one has the same code and
-// text as the receiver's for a request that is too long for it; nobody else has an odd limit.
-const longest = most + 1
+// maxReply is the maximum length of a gRPC reply. The client's error for a longer reply has the same code and wording
+// as the receiver's error for a request that is too long; only this odd limit tells them apart.
+const maxReply = maxRead + 1
 
-func newCaller(s *Sink, config *tls.Config) *caller {
+func newGRPC(s *Sink, config *tls.Config) *grpcTransport {
 	creds := insecure.NewCredentials()
 	if s.url.Scheme == "https" {
 		creds = credentials.NewTLS(config)
 	}
-	calls := []grpc.CallOption{grpc.MaxCallRecvMsgSize(longest)}
+	calls := []grpc.CallOption{grpc.MaxCallRecvMsgSize(maxReply)}
 	if s.o.Compression == Gzip {
 		calls = append(calls, grpc.UseCompressor(gzip.Name))
 	}
@@ -53,14 +53,14 @@ func newCaller(s *Sink, config *tls.Config) *caller {
 	for name, value := range headers(s) {
 		header.Set(name, value)
 	}
-	return &caller{s: s, header: header, options: []grpc.DialOption{
+	return &grpcTransport{s: s, header: header, options: []grpc.DialOption{
 		grpc.WithTransportCredentials(creds), grpc.WithUserAgent(s.agent), grpc.WithDefaultCallOptions(calls...),
-		// The pump tries again: what the server or DNS has to say about that is not for us.
+		// The pump retries, so the policies of the server and of DNS are ignored.
 		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
 	}}
 }
 
-func (c *caller) export(ctx context.Context, req *collogspb.ExportLogsServiceRequest) (answer, error) {
+func (c *grpcTransport) export(ctx context.Context, req *collogspb.ExportLogsServiceRequest) (answer, error) {
 	conn, err := c.connect()
 	if err != nil {
 		return answer{}, c.s.failed(err)
@@ -68,22 +68,22 @@ func (c *caller) export(ctx context.Context, req *collogspb.ExportLogsServiceReq
 	ctx = metadata.NewOutgoingContext(ctx, c.header)
 	resp, err := collogspb.NewLogsServiceClient(conn).Export(ctx, req)
 	if err == nil {
-		return answer{resp.GetPartialSuccess().GetRejectedLogRecords(), c.s.blot.Excerpt([]byte(resp.GetPartialSuccess().GetErrorMessage()))}, nil
+		return answer{resp.GetPartialSuccess().GetRejectedLogRecords(), c.s.mask.Excerpt([]byte(resp.GetPartialSuccess().GetErrorMessage()))}, nil
 	}
 	st := status.Convert(err)
-	if answersTooMuch(st, proto.Size(req)) {
-		return answer{}, nil // only who takes a request sends a message
+	if replyTooLong(st, proto.Size(req)) {
+		return answer{}, nil // a receiver sends a message only if it took the request
 	}
 	if slices.Contains(broken, st.Code()) {
-		c.drop() // a new one connects at once: this one would wait longer after each failure
+		c.drop() // a new connection dials at once; this one would back off longer after each failure
 	}
-	return answer{}, c.s.judge(st, nil)
+	return answer{}, c.s.classify(st, nil)
 }
 
-// broken are the codes that the client also uses where there is no connection, or one that does not answer.
+// broken lists the codes that the client also uses for a missing or unresponsive connection.
 var broken = []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown}
 
-func (c *caller) connect() (*grpc.ClientConn, error) {
+func (c *grpcTransport) connect() (*grpc.ClientConn, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn != nil || c.closed {
@@ -104,36 +104,35 @@ func closedError(closed bool) error {
 	return nil
 }
 
-func (c *caller) drop() {
+func (c *grpcTransport) drop() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.conn != nil {
-		_ = c.conn.Close() // it fails where it is closed
+		_ = c.conn.Close() // it fails only if it is closed
 		c.conn = nil
 	}
 }
 
-func (c *caller) close() {
+func (c *grpcTransport) close() {
 	c.drop()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
 }
 
-// sizes are what gRPC says of a message that is too long: its size, which may be missing, and the limit.
+// sizes matches gRPC's error for a message that is too long: its size, which may be missing, and the limit.
 var sizes = regexp.MustCompile(`larger than max \(?(?:(\d+) vs\.? )?(\d+)`)
 
-// answersTooMuch tells whether it is the answer that is too long.
-func answersTooMuch(st *status.Status, request int) bool {
+// replyTooLong reports whether the reply, not the request, is too long.
+func replyTooLong(st *status.Status, request int) bool {
 	m := sizes.FindStringSubmatch(st.Message())
-	return st.Code() == codes.ResourceExhausted && m != nil && m[2] == strconv.Itoa(longest) && m[1] != strconv.Itoa(request)
+	return st.Code() == codes.ResourceExhausted && m != nil && m[2] == strconv.Itoa(maxReply) && m[1] != strconv.Itoa(request)
 }
 
-// judge makes an error of a status, which came by gRPC or is what an HTTP answer means; told then says what that
-// was.
-func (s *Sink) judge(st *status.Status, told error) error {
-	said := s.blot.Excerpt([]byte(st.Message()))
-	err := told
+// classify turns a status into the error of Send. The status came by gRPC, or stands for an HTTP response; err then
+// describes the response, else it is nil.
+func (s *Sink) classify(st *status.Status, err error) error {
+	said := s.mask.Excerpt([]byte(st.Message()))
 	if err == nil {
 		err = fmt.Errorf("%s: %s", st.Code(), said)
 	}
@@ -146,13 +145,13 @@ func (s *Sink) judge(st *status.Status, told error) error {
 		if tooLong(said) {
 			return &sink.TooLargeError{Err: err}
 		}
-		if setUp.MatchString(said) {
-			return fmt.Errorf("%w (it seems to be about endpoint or headers, and not about a record)", err)
+		if aboutSetup.MatchString(said) {
+			return fmt.Errorf("%w (it seems to be about endpoint or headers, not about a record)", err)
 		}
 		return &sink.PermanentError{Err: err}
 	case codes.ResourceExhausted:
 		if m := sizes.FindStringSubmatch(said); m != nil {
-			limit, _ := strconv.Atoi(m[2]) // 0 means that it did not say
+			limit, _ := strconv.Atoi(m[2]) // 0: unknown
 			return &sink.TooLargeError{Limit: limit, Err: err}
 		}
 		if tooLong(said) {
@@ -167,12 +166,13 @@ func (s *Sink) judge(st *status.Status, told error) error {
 	return err
 }
 
-// setUp is what receivers say with the same code of how they are asked, and so of each request: without TLS, as
-// Go's servers and nginx say it, without a certificate or with a wrong one, or without the header that names a tenant.
-var setUp = regexp.MustCompile(`(?i)ssl certificate|http request (was sent )?to (an )?https (server|port)|header|tenant|\borg ?id\b|api.?key|credential`)
+// aboutSetup matches errors with the code of an invalid record that are about the request instead, so that every
+// request has them: plain HTTP (in the words of Go's servers and nginx), a missing or wrong certificate, or a missing
+// tenant header.
+var aboutSetup = regexp.MustCompile(`(?i)ssl certificate|http request (was sent )?to (an )?https (server|port)|header|tenant|\borg ?id\b|api.?key|credential`)
 
-// tooLong tells whether a text says so: there is no code that says only that. The Collector's words are
-// "http: request body too large", with 400. What is too large may as well be a header, which each request has.
+// tooLong reports whether a text says that the request is too large; no code says only that. The Collector says
+// "http: request body too large", with 400. A header that is too large does not count: every request has it.
 func tooLong(said string) bool {
 	said = strings.ToLower(said)
 	return !strings.Contains(said, "header") && slices.ContainsFunc([]string{"too large", "larger than max", "exceeds max", "message size"}, func(words string) bool {
@@ -180,11 +180,11 @@ func tooLong(said string) bool {
 	})
 }
 
-// hints say what to do.
+// hints say what to do about a code.
 var hints = map[codes.Code]string{
-	codes.Unauthenticated:   "the receiver wants credentials, or others: see headers",
+	codes.Unauthenticated:   "credentials are missing or wrong: see headers",
 	codes.PermissionDenied:  "the credentials lack a right: see headers",
-	codes.Unimplemented:     "the endpoint takes no logs: is it a receiver for OTLP by this protocol?",
+	codes.Unimplemented:     "the endpoint takes no logs: is it an OTLP receiver for this protocol?",
 	codes.NotFound:          "is the endpoint right?",
-	codes.ResourceExhausted: "a limit or a quota of the receiver's",
+	codes.ResourceExhausted: "a limit or a quota of the receiver",
 }

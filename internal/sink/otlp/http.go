@@ -26,8 +26,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// web is protobuf over HTTP.
-type web struct {
+// httpTransport exports protobuf over HTTP.
+type httpTransport struct {
 	s      *Sink
 	url    string
 	header http.Header
@@ -36,10 +36,10 @@ type web struct {
 
 const mediaType = "application/x-protobuf"
 
-func newWeb(s *Sink, config *tls.Config) *web {
+func newHTTP(s *Sink, config *tls.Config) *httpTransport {
 	u := *s.url
-	u.User = nil // a header says it
-	w := &web{s: s, url: u.String(), header: http.Header{"User-Agent": {s.agent}, "Content-Type": {mediaType}}}
+	u.User = nil // it is sent as a header
+	w := &httpTransport{s: s, url: u.String(), header: http.Header{"User-Agent": {s.agent}, "Content-Type": {mediaType}}}
 	for name, value := range headers(s) {
 		w.header.Set(name, value)
 	}
@@ -56,21 +56,21 @@ func newWeb(s *Sink, config *tls.Config) *web {
 			MaxConnsPerHost:        1,
 			IdleConnTimeout:        90 * time.Second,
 			HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
-			MaxResponseHeaderBytes: most,
+			MaxResponseHeaderBytes: maxRead,
 		},
 	}
 	return w
 }
 
-func (w *web) close() { w.client.CloseIdleConnections() }
+func (w *httpTransport) close() { w.client.CloseIdleConnections() }
 
-func (w *web) export(ctx context.Context, message *collogspb.ExportLogsServiceRequest) (answer, error) {
+func (w *httpTransport) export(ctx context.Context, message *collogspb.ExportLogsServiceRequest) (answer, error) {
 	body, err := proto.Marshal(message)
 	if err != nil {
-		return answer{}, &sink.PermanentError{Err: w.s.failed(fmt.Errorf("write protobuf: %w", err))}
+		return answer{}, &sink.PermanentError{Err: w.s.failed(fmt.Errorf("encode protobuf: %w", err))}
 	}
 	if w.s.o.Compression == Gzip {
-		body = squeeze(body)
+		body = gzipped(body)
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
@@ -82,41 +82,41 @@ func (w *web) export(ctx context.Context, message *collogspb.ExportLogsServiceRe
 		return answer{}, w.failed(err)
 	}
 	defer resp.Body.Close()
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // the status says all that matters
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRead)) // the status decides, even if the body cannot be read
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if resp.StatusCode/100 != 2 {
 		return answer{}, w.refused(resp, media, text)
 	}
 	if media == "text/html" {
-		return answer{}, w.s.failed(errors.New("the answer is a page for people: is the endpoint a receiver for OTLP?"))
+		return answer{}, w.s.failed(errors.New("the answer is an HTML page: is the endpoint an OTLP receiver?"))
 	}
 	if media != mediaType {
 		return answer{}, nil
 	}
-	a := partial(text)
-	a.said = w.s.blot.Excerpt([]byte(a.said))
+	a := partialSuccess(text)
+	a.said = w.s.mask.Excerpt([]byte(a.said))
 	return a, nil
 }
 
-func squeeze(body []byte) []byte {
+func gzipped(body []byte) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
-	_, _ = z.Write(body) // a buffer takes all
+	_, _ = z.Write(body) // a bytes.Buffer returns no error
 	_ = z.Close()
 	return b.Bytes()
 }
 
-// failed is about a request without an answer.
-func (w *web) failed(err error) error {
-	var of *url.Error // it shows the URL
+// failed describes a request without a response.
+func (w *httpTransport) failed(err error) error {
+	var of *url.Error // its text contains the URL
 	if errors.As(err, &of) {
 		err = of.Err
 	}
 	return w.s.failed(err)
 }
 
-// refused is about an answer that does not take the request. Its body should be a google.rpc.Status.
-func (w *web) refused(resp *http.Response, media string, text []byte) error {
+// refused describes a response that does not take the request. Its body should be a google.rpc.Status.
+func (w *httpTransport) refused(resp *http.Response, media string, text []byte) error {
 	code := resp.StatusCode
 	said := string(text)
 	var sent statuspb.Status
@@ -125,33 +125,33 @@ func (w *web) refused(resp *http.Response, media string, text []byte) error {
 			said = sent.GetMessage()
 		}
 	}
-	told := errors.New(strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code)))
-	if said = w.s.blot.Excerpt([]byte(said)); said != "" {
-		told = fmt.Errorf("%w: %s", told, said)
+	err := errors.New(strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code)))
+	if said = w.s.mask.Excerpt([]byte(said)); said != "" {
+		err = fmt.Errorf("%w: %s", err, said)
 	}
-	st := &statuspb.Status{Code: int32(meaning(code)), Message: said, Details: sent.GetDetails()}
-	if media == "text/html" && meaning(code) == codes.InvalidArgument { // a proxy's, which has read no record
+	st := &statuspb.Status{Code: int32(grpcCode(code)), Message: said, Details: sent.GetDetails()}
+	if media == "text/html" && grpcCode(code) == codes.InvalidArgument { // from a proxy, which reads no records
 		st.Code = int32(codes.FailedPrecondition)
 	}
 	if code == http.StatusRequestEntityTooLarge {
-		return &sink.TooLargeError{Err: w.s.failed(told)}
+		return &sink.TooLargeError{Err: w.s.failed(err)}
 	}
-	err := w.s.judge(status.FromProto(st), told)
-	if after, ok := retryAfter(resp.Header.Get("Retry-After"), time.Now()); ok && !isBlame(err) {
+	err = w.s.classify(status.FromProto(st), err)
+	if after, ok := retryAfter(resp.Header.Get("Retry-After"), time.Now()); ok && !blamesMessage(err) {
 		return &sink.RetryAfterError{After: after, Err: err}
 	}
 	return err
 }
 
-// meaning is the code of gRPC for one of HTTP, as far as we judge them differently.
-func meaning(code int) codes.Code {
+// grpcCode maps an HTTP status to a gRPC code, as far as classify treats them differently.
+func grpcCode(code int) codes.Code {
 	switch code {
 	case http.StatusUnauthorized, http.StatusProxyAuthRequired:
 		return codes.Unauthenticated
 	case http.StatusForbidden:
 		return codes.PermissionDenied
 	case http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusGone, http.StatusMisdirectedRequest, http.StatusUnsupportedMediaType:
-		return codes.NotFound // a receiver for OTLP takes what we send: this is something else
+		return codes.NotFound // an OTLP receiver takes such requests: this is another server
 	case http.StatusTooManyRequests:
 		return codes.ResourceExhausted
 	case http.StatusRequestTimeout, http.StatusTooEarly:
@@ -160,14 +160,14 @@ func meaning(code int) codes.Code {
 	switch {
 	case code == http.StatusBadRequest, code == http.StatusUnprocessableEntity:
 		return codes.InvalidArgument
-	case code/100 == 4: // about payment, headers, protocols: the same for each request
+	case code/100 == 4: // about payment, headers, protocols: the same for every request
 		return codes.FailedPrecondition
 	}
 	return codes.Unavailable
 }
 
-// partial reads the beginning of an ExportLogsServiceResponse; the rest may be missing.
-func partial(text []byte) (a answer) {
+// partialSuccess decodes the beginning of an ExportLogsServiceResponse; the text may be cut off.
+func partialSuccess(text []byte) (a answer) {
 	inner, ok := field(text, 1, protowire.BytesType)
 	if !ok {
 		return answer{}
@@ -182,7 +182,7 @@ func partial(text []byte) (a answer) {
 	return a
 }
 
-// field is a field's value, cut off where the message is.
+// field returns the value of a field, cut off where the message is.
 func field(message []byte, number protowire.Number, typ protowire.Type) ([]byte, bool) {
 	for len(message) > 0 {
 		num, t, n := protowire.ConsumeTag(message)
@@ -209,14 +209,14 @@ func field(message []byte, number protowire.Number, typ protowire.Type) ([]byte,
 	return nil, false
 }
 
-// retryAfter reads the header's two forms: seconds, or a date.
+// retryAfter parses both forms of the header: seconds and a date.
 func retryAfter(text string, now time.Time) (time.Duration, bool) {
-	const most = 365 * 24 * time.Hour
+	const maxWait = 365 * 24 * time.Hour
 	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-		return time.Duration(min(n, int(most/time.Second))) * time.Second, true
+		return time.Duration(min(n, int(maxWait/time.Second))) * time.Second, true
 	}
 	if at, err := http.ParseTime(text); err == nil {
-		return min(max(0, at.Sub(now)), most), true
+		return min(max(0, at.Sub(now)), maxWait), true
 	}
 	return 0, false
 }

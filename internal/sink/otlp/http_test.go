@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// serveHTTP runs a receiver by HTTP for the test, and a sink on it.
+// serveHTTP runs an HTTP receiver for the test, and a sink for it.
 func serveHTTP(t *testing.T, o Options, f http.HandlerFunc) *Sink {
 	t.Helper()
 	server := httptest.NewServer(f)
@@ -79,7 +79,7 @@ func TestStatusOnFake(t *testing.T) {
 				if form == mediaType && tc.code/100 != 2 {
 					body, _ = proto.Marshal(&statuspb.Status{Message: tc.said})
 				}
-				_, _ = w.Write(body) // who has gone asked for nothing
+				_, _ = w.Write(body) // the client may have gone
 			})
 			_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
 			if got, wait := verdict(err); got != tc.want || wait != tc.wait {
@@ -92,13 +92,13 @@ func TestStatusOnFake(t *testing.T) {
 	}
 }
 
-// TestProxyOnFake: a page for people comes from a proxy, which has read no record.
+// TestProxyOnFake: an HTML page comes from a proxy, which has read no record.
 func TestProxyOnFake(t *testing.T) {
 	for _, code := range []int{400, 422} {
 		s := serveHTTP(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/html; charset=utf-8")
 			w.WriteHeader(code)
-			_, _ = w.Write([]byte("<html>no</html>")) // who has gone asked for nothing
+			_, _ = w.Write([]byte("<html>no</html>")) // the client may have gone
 		})
 		_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
 		if got, _ := verdict(err); got != passing {
@@ -107,7 +107,7 @@ func TestProxyOnFake(t *testing.T) {
 	}
 }
 
-// TestAnswersOnFake: of what is longer than anybody writes the beginning is read.
+// TestAnswersOnFake checks that only the beginning of an overlong answer is read.
 func TestAnswersOnFake(t *testing.T) {
 	response := func(rejected int64, said int) string {
 		text, err := proto.Marshal(&collogspb.ExportLogsServiceResponse{PartialSuccess: &collogspb.ExportLogsPartialSuccess{
@@ -141,7 +141,7 @@ func TestAnswersOnFake(t *testing.T) {
 	}
 }
 
-// TestRequestOnFake: what is sent, with which headers, and that no error repeats a credential.
+// TestRequestOnFake checks a request and its headers, and that no error repeats a credential.
 func TestRequestOnFake(t *testing.T) {
 	for _, c := range []Compression{Gzip, None} {
 		var h http.Header

@@ -14,38 +14,36 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of an otlp sink.
+// Options are the options of an otlp sink.
 type Options struct {
-	// Endpoint is the receiver's URL: https://HOST:PORT, or http://HOST:PORT without TLS. The port is 4317 where
-	// it has none, and 4318 for the protocol http, for which a path takes the place of /v1/logs. A user and a
-	// password in it are sent as the header authorization.
+	// Endpoint is the receiver's URL: https://HOST:PORT, or http://HOST:PORT without TLS. The default port is 4317,
+	// or 4318 for the protocol http, whose default path is /v1/logs. A user and a password in it are sent as the
+	// header authorization.
 	Endpoint string `yaml:"endpoint"`
-	// Protocol is how requests travel: grpc, or http for protobuf over HTTP (grpc).
+	// Protocol is grpc, or http for protobuf over HTTP (grpc).
 	Protocol Protocol `yaml:"protocol"`
-	// Body is what a record's body holds: event for the CloudEvents JSON as a map, or object for what the
-	// Collector's k8sobjects receiver writes while it watches: type and object. For the objects of updates
-	// the sink has to include after (event).
+	// Body is the content of a record's body: event for the CloudEvents JSON as a map, or object for the form of the
+	// Collector's k8sobjects receiver while it watches: type and object. To have the objects of updates, the sink
+	// must include after (event).
 	Body Body `yaml:"body"`
 	// Headers are added to each request, such as authorization.
 	Headers map[string]string `yaml:"headers"`
-	// Resource has attributes that are added to those of the resource, such as deployment.environment.name,
-	// or take their place.
+	// Resource adds or replaces attributes of the resource, such as deployment.environment.name.
 	Resource map[string]string `yaml:"resource"`
 	// Compression is how requests are compressed: gzip or none (gzip).
 	Compression Compression `yaml:"compression"`
-	// MaxBatchBytes bounds a request as it is before compression, at least 64Ki (4032Ki: receivers of gRPC take
-	// 4Mi where nobody tells them otherwise). What is longer is sent as several; one change that is longer
-	// is cut.
+	// MaxBatchBytes bounds an uncompressed request, at least 64Ki (4032Ki: gRPC receivers take 4Mi by default). A
+	// longer batch is sent as several requests; a single change that is longer is cut.
 	MaxBatchBytes sink.Size `yaml:"maxBatchBytes"`
-	// Timeout bounds one request, its answer and the connecting included (10 seconds).
+	// Timeout bounds one request, including connecting and its answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
-	// Insecure allows credentials to be sent without TLS to another machine (false): a password in the endpoint,
+	// Insecure allows credentials to be sent without TLS to another machine (false): a password in the endpoint, and
 	// and headers such as authorization.
 	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`
 }
 
-// Protocol is how requests travel.
+// Protocol is the transport of requests.
 type Protocol string
 
 // The protocols.
@@ -54,7 +52,7 @@ const (
 	HTTP Protocol = "http"
 )
 
-// Body is what the body of a record holds.
+// Body is the content of a record's body.
 type Body string
 
 // The bodies.
@@ -63,7 +61,7 @@ const (
 	BodyObject Body = "object"
 )
 
-// Compression is that of requests.
+// Compression is the compression of requests.
 type Compression string
 
 // The compressions.
@@ -78,7 +76,7 @@ const (
 	logsPath          = "/v1/logs"
 )
 
-// Validate says what is wrong with the options, naming the key, and showing no credential.
+// Validate returns an error that names the wrong key and shows no credential.
 func (o Options) Validate() error {
 	if !slices.Contains([]Protocol{"", GRPC, HTTP}, o.Protocol) {
 		return fmt.Errorf("protocol: %q is neither grpc nor http", o.Protocol)
@@ -91,7 +89,7 @@ func (o Options) Validate() error {
 		return fmt.Errorf("headers: %w", err)
 	}
 	if _, found := o.Resource[""]; found {
-		return errors.New("resource: an attribute without a name")
+		return errors.New("resource: an attribute has no name")
 	}
 	switch {
 	case !slices.Contains([]Body{"", BodyEvent, BodyObject}, o.Body):
@@ -101,7 +99,7 @@ func (o Options) Validate() error {
 	case o.MaxBatchBytes != 0 && o.MaxBatchBytes < leastBatchBytes:
 		return fmt.Errorf("maxBatchBytes: at least %d", leastBatchBytes)
 	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	case u.Scheme != "https" && o.TLS != (sink.TLS{}):
 		return errors.New("tls: the endpoint does not begin with https://")
 	}
@@ -114,11 +112,11 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// ClearText refuses to send a credential without TLS that the configuration calls by a reference.
+// ClearText returns an error if a credential that the configuration reads from elsewhere would be sent without TLS.
 func (o Options) ClearText(reference, value string) error {
 	u, err := parseEndpoint(o.Endpoint, cmp.Or(o.Protocol, GRPC))
 	if err != nil {
-		return nil //nolint:nilerr // Validate has said so
+		return nil //nolint:nilerr // Validate returns it
 	}
 	sent := append(slices.Collect(maps.Values(o.Headers)), slices.Collect(maps.Values(o.Resource))...)
 	if err := sink.ClearReference(o.Insecure, u, reference, value, o.Endpoint, sent...); err != nil {
@@ -136,20 +134,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// parseEndpoint reads the URL, and adds the port and the path that it may lack.
+// parseEndpoint parses the URL and adds a missing port and path.
 func parseEndpoint(s string, p Protocol) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case s == "":
-		return nil, errors.New("an otlp sink needs one, such as http://collector:4317")
-	case err != nil: // its text quotes what may be a part of a password
-		return nil, errors.New("not a URL (not shown: it may hold a credential)")
+		return nil, errors.New("missing; an example is http://collector:4317")
+	case err != nil: // its text may quote part of a password
+		return nil, errors.New("not a URL (not shown: it may contain a credential)")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
 		return nil, errors.New("must begin with https:// or http:// and a host")
 	case u.RawQuery != "" && p == GRPC || u.Fragment != "":
-		return nil, errors.New("has a query or a fragment")
+		return nil, errors.New("must not have a query or a fragment")
 	case p == GRPC && strings.Trim(u.Path, "/") != "":
-		return nil, errors.New("has a path, which gRPC has no use for; protocol: http has")
+		return nil, errors.New("must not have a path with gRPC; protocol: http uses one")
 	}
 	port := "4317"
 	if p == HTTP {
@@ -164,15 +162,15 @@ func parseEndpoint(s string, p Protocol) (*url.URL, error) {
 	return u, nil
 }
 
-// reserved headers are the sink's or the protocol's.
+// reserved lists the headers that the sink or the protocol sets.
 var reserved = []string{
 	"connection", "content-encoding", "content-length", "content-type", "host", "te", "trailer", "transfer-encoding",
 	"upgrade", "user-agent",
 }
 
-// validateHeaders holds headers to what both protocols can send.
+// validateHeaders checks that both protocols can send the headers.
 func validateHeaders(headers map[string]string, user bool) error {
-	const sign = "!#$%&'*+-.^_`|~" // RFC 9110, 5.6.2, besides letters and digits
+	const sign = "!#$%&'*+-.^_`|~" // RFC 9110, 5.6.2, in addition to letters and digits
 	seen := map[string]bool{}
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		lower := strings.ToLower(name)
@@ -180,15 +178,15 @@ func validateHeaders(headers map[string]string, user bool) error {
 		case name == "" || strings.ContainsFunc(lower, func(r rune) bool {
 			return !(r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || strings.ContainsRune(sign, r))
 		}):
-			return fmt.Errorf("%q is no name of a header", name)
+			return fmt.Errorf("%q is not a header name", name)
 		case seen[lower]:
-			return fmt.Errorf("%s is there twice", http.CanonicalHeaderKey(name))
+			return fmt.Errorf("%s is set twice", http.CanonicalHeaderKey(name))
 		case slices.Contains(reserved, lower) || strings.HasPrefix(lower, "grpc-") || strings.HasSuffix(lower, "-bin"):
 			return fmt.Errorf("%s cannot be set", name)
 		case lower == "authorization" && user:
-			return errors.New("authorization is there, and a user in the endpoint as well")
-		case strings.ContainsFunc(headers[name], func(r rune) bool { return r < ' ' || r > '~' }): // what gRPC takes
-			return fmt.Errorf("the value of %s holds what is no printable ASCII, such as a line end after a secret from a file", name)
+			return errors.New("authorization conflicts with the user in the endpoint")
+		case strings.ContainsFunc(headers[name], func(r rune) bool { return r < ' ' || r > '~' }): // gRPC's limit
+			return fmt.Errorf("the value of %s contains a character that is not printable ASCII, such as a line end after a secret from a file", name)
 		}
 		seen[lower] = true
 	}

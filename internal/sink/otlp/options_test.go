@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// load reads a file whose one sink has the options.
+// load loads a file with one sink that has the options.
 func load(options string) (*Options, error) {
 	l := &config.Loader{
 		Sinks:     []config.SinkType{{Name: "otlp", New: func() config.Options { return &Options{} }}},
@@ -27,25 +27,25 @@ func load(options string) (*Options, error) {
 func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "{endpoint: 'http://h'}", ""},
-		{"no endpoint", "{}", "an otlp sink needs one"},
+		{"no endpoint", "{}", "endpoint: missing"},
 		{"no scheme", "{endpoint: 'h:4317'}", "must begin with https://"},
 		{"no host", "{endpoint: 'https:///x'}", "must begin with"},
-		{"a path for gRPC", "{endpoint: 'http://h/v1/logs'}", "has a path"},
+		{"a path for gRPC", "{endpoint: 'http://h/v1/logs'}", "must not have a path"},
 		{"a path for HTTP", "{endpoint: 'http://h/otlp/v1/logs', protocol: http}", ""},
-		{"a query for gRPC", "{endpoint: 'http://h?token=${env:A}'}", "has a query"},
+		{"a query for gRPC", "{endpoint: 'http://h?token=${env:A}'}", "must not have a query"},
 		{"a query for HTTP", "{endpoint: 'https://h?token=${env:A}', protocol: http}", ""},
 		{"no protocol of ours", "{endpoint: 'http://h', protocol: udp}", "neither grpc nor http"},
 		{"no body of ours", "{endpoint: 'http://h', body: text}", "neither event nor object"},
 		{"no compression of ours", "{endpoint: 'http://h', compression: zstd}", "neither gzip nor none"},
 		{"batches too small", "{endpoint: 'http://h', maxBatchBytes: 1Ki}", "at least 65536"},
 		{"time goes forward", "{endpoint: 'http://h', timeout: -1s}", "is negative"},
-		{"a header's name", "{endpoint: 'http://h', headers: {'a b': c}}", `"a b" is no name`},
+		{"a header's name", "{endpoint: 'http://h', headers: {'a b': c}}", `"a b" is not a header name`},
 		{"a header of the protocol", "{endpoint: 'http://h', headers: {Content-Type: c}}", "Content-Type cannot be set"},
 		{"a header of gRPC's", "{endpoint: 'http://h', headers: {grpc-timeout: c}}", "grpc-timeout cannot be set"},
-		{"a header twice", "{endpoint: 'http://h', headers: {x-a: c, X-A: d}}", "X-A is there twice"},
-		{"a line end from a file", "{endpoint: 'http://h', headers: {x-a: \"${env:A}\\n\"}}", "value of x-a holds"},
-		{"two credentials", "{endpoint: 'http://u:${env:A}@h', headers: {Authorization: c}}", "a user in the endpoint as well"},
-		{"an attribute without a name", "{endpoint: 'http://h', resource: {'': c}}", "without a name"},
+		{"a header twice", "{endpoint: 'http://h', headers: {x-a: c, X-A: d}}", "X-A is set twice"},
+		{"a line end from a file", "{endpoint: 'http://h', headers: {x-a: \"${env:A}\\n\"}}", "value of x-a contains"},
+		{"two credentials", "{endpoint: 'http://u:${env:A}@h', headers: {Authorization: c}}", "conflicts with the user"},
+		{"an attribute without a name", "{endpoint: 'http://h', resource: {'': c}}", "an attribute has no name"},
 		{"TLS without TLS", "{endpoint: 'http://h', tls: {insecure: true}}", "does not begin with https://"},
 		{"half of a pair", "{endpoint: 'https://h', tls: {cert: a}}", "cert and key belong together"},
 		{"a password that spoils the URL", "{endpoint: 'http://u:${env:A}%zz@h'}", "not a URL"},
@@ -94,7 +94,7 @@ func TestFromURL(t *testing.T) {
 	for _, tc := range []struct {
 		address string
 		want    Options
-		place   string // what the sink calls itself
+		place   string // the sink's String
 	}{
 		{"otlp://h:4317", Options{Endpoint: "http://h:4317", Protocol: GRPC}, "otlp http://h:4317"},
 		{"otlp://h", Options{Endpoint: "http://h", Protocol: GRPC}, "otlp http://h:4317"},
@@ -122,9 +122,9 @@ func TestFromURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"otlp:":                           "://HOST:PORT",
 		"otlp://u:hunter2%zz@h":           "not a URL",
-		"otlp://u:1?hunter2@h":            "unknown key in the query: there are body, ca, cert",
+		"otlp://u:1?hunter2@h":            "unknown key in the query: known are body, ca, cert",
 		"otlp://u:hunter2@h?timeout=soon": "option timeout",
-		"otlp://u:hunter2@h?a=%zz":        "the query is none",
+		"otlp://u:hunter2@h?a=%zz":        "invalid query",
 	} {
 		if _, err := FromURL(address); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %q and no credential", address, err, want)

@@ -1,19 +1,19 @@
 // Package otlp is the sink that exports each change as a log record over OTLP, by gRPC or HTTP, so that it can
 // replace the k8sobjects receiver of the OpenTelemetry Collector.
 //
-// A request that is taken acknowledges all its records. A partial success that rejects some does not say
-// which, and must not be sent again as it was: its records are sent one by one, and one that is rejected alone
-// is permanent; those that had been taken come twice. A request that the receiver calls invalid
-// (INVALID_ARGUMENT, 400, 422) or too long is halved, down to the one that is to blame.
+// A request that the receiver takes acknowledges all its records. A partial success with rejected records does not
+// say which ones, and must not be sent again unchanged: the sink sends its records one by one, and a record that is
+// rejected alone is permanent. Records that had been taken arrive twice. The sink halves a request that the receiver
+// calls invalid (INVALID_ARGUMENT, 400, 422) or too long, down to the record to blame.
 //
-// Everything else passes: no connection, no answer in time, the codes that the protocol calls retryable, with
-// the wish in RetryInfo or Retry-After. Here we are more patient than the protocol, which has clients drop
-// on every other code: missing rights, a wrong path, UNIMPLEMENTED are no message's fault, and neither are
-// INTERNAL, UNKNOWN and 500, which is what receivers answer whose own receiver is in trouble, nor is
-// RESOURCE_EXHAUSTED without a RetryInfo. Redirects are not followed.
+// Everything else is temporary: no connection, a timeout, and the codes that the protocol calls retryable, with the
+// wait of RetryInfo or Retry-After. The sink is more patient than the protocol, which has clients drop on every other
+// code. Missing rights, a wrong path and UNIMPLEMENTED are not a message's fault. Neither are INTERNAL, UNKNOWN and
+// 500, which receivers return if the next hop fails, nor is RESOURCE_EXHAUSTED without a RetryInfo. The sink does not
+// follow redirects.
 //
-// A repeat is a record with the same attribute tattler.id: receivers do not look for repeats, so whoever reads
-// the records has to.
+// A repeat is a record with the same attribute tattler.id. Receivers do not drop repeats, so the reader of the
+// records has to.
 package otlp
 
 import (
@@ -35,37 +35,37 @@ type Sink struct {
 	o         Options
 	url       *url.URL
 	agent     string
-	place     string // the URL, as far as it may be shown
-	blot      *sink.Blot
+	place     string // scheme and host of the URL
+	mask      *sink.Mask
 	transport transport
-	suspect   string // the id of the message that was refused last: it goes alone, so that no other comes again
+	suspect   string // id of the message that was refused last: it goes alone, so that no other is repeated
 
-	mu     sync.Mutex // Close may come from another goroutine than Send
+	mu     sync.Mutex // Close may run concurrently with Send
 	closed bool
 }
 
-// transport is a protocol: it sends one request, and closes what it has opened.
+// transport sends requests over one protocol. Close closes its connections.
 type transport interface {
 	export(ctx context.Context, req *collogspb.ExportLogsServiceRequest) (answer, error)
 	close()
 }
 
-// answer is one that takes a request, but perhaps not all records.
+// answer is the reply to an accepted request, some of whose records may have been rejected.
 type answer struct {
 	rejected int64
 	said     string
 }
 
-// most is how much of an answer is read: an answer says a few words.
-const most = 64 << 10
+// maxRead bounds the part of a reply that is read.
+const maxRead = 64 << 10
 
-// New makes a sink; it reads the files of TLS, and connects with the first Send. The agent is the
-// User-Agent, such as tattler/v1.2.3, and the scope of the records.
+// New returns a sink. It reads the TLS files, and connects with the first Send. The agent, such as tattler/v1.2.3, is
+// the User-Agent and the scope of the records.
 func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("otlp sink: %w", err)
 	}
-	s := &Sink{o: o.withDefaults(), agent: agent, blot: blotter(o)}
+	s := &Sink{o: o.withDefaults(), agent: agent, mask: newMask(o)}
 	s.url, _ = parseEndpoint(o.Endpoint, s.o.Protocol)
 	s.place = s.url.Scheme + "://" + s.url.Host
 	config, err := s.o.TLS.Client()
@@ -73,9 +73,9 @@ func New(agent string, o Options) (*Sink, error) {
 		return nil, fmt.Errorf("otlp sink: tls: %w", err)
 	}
 	if s.o.Protocol == HTTP {
-		s.transport = newWeb(s, config)
+		s.transport = newHTTP(s, config)
 	} else {
-		s.transport = newCaller(s, config)
+		s.transport = newGRPC(s, config)
 	}
 	return s, nil
 }
@@ -91,7 +91,7 @@ func (s *Sink) Close(context.Context) error {
 	return nil
 }
 
-// Send exports messages, as many to a request as fit into one.
+// Send exports messages, as many per request as fit.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	s.mu.Lock()
 	closed := s.closed
@@ -111,7 +111,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 		n, err := s.deliver(ctx, es)
 		acked += n
 		if err != nil {
-			if isBlame(err) {
+			if blamesMessage(err) {
 				s.suspect = ms[acked].ID
 			}
 			return acked, err
@@ -120,14 +120,14 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return acked, nil
 }
 
-// isBlame tells whether an error is about the message.
-func isBlame(err error) bool {
+// blamesMessage reports whether an error is about the message.
+func blamesMessage(err error) bool {
 	var permanent *sink.PermanentError
 	var long *sink.TooLargeError
 	return errors.As(err, &permanent) || errors.As(err, &long)
 }
 
-// deliver exports entries, in one request if the receiver takes it.
+// deliver exports entries in one request or, if the receiver does not take that, in smaller ones.
 func (s *Sink) deliver(ctx context.Context, es []entry) (acked int, err error) {
 	a, err := s.export(ctx, es)
 	switch {
@@ -135,15 +135,15 @@ func (s *Sink) deliver(ctx context.Context, es []entry) (acked int, err error) {
 		return len(es), nil
 	case err == nil && len(es) == 1:
 		return 0, &sink.PermanentError{Err: s.failed(fmt.Errorf("the receiver rejected the record: %s", a.said))}
-	case err == nil: // some were taken: each part that is sent again repeats them, so only once
+	case err == nil: // some were taken and each part repeats them: go straight to single records
 		return s.parts(ctx, es, 1)
-	case isBlame(err) && len(es) > 1:
+	case blamesMessage(err) && len(es) > 1:
 		return s.parts(ctx, es, (len(es)+1)/2)
 	}
 	return 0, err
 }
 
-// parts delivers entries so many at a time.
+// parts delivers entries in requests of size entries.
 func (s *Sink) parts(ctx context.Context, es []entry, size int) (acked int, err error) {
 	for acked < len(es) {
 		n, err := s.deliver(ctx, es[acked:min(acked+size, len(es))])
@@ -162,8 +162,8 @@ func (s *Sink) export(ctx context.Context, es []entry) (answer, error) {
 	if len(es) == 1 && size > limit {
 		body := len(es[0].message.Body)
 		return answer{}, &sink.TooLargeError{
-			Limit: room(body, size, limit),
-			Err:   s.failed(fmt.Errorf("the record has %d bytes, more than maxBatchBytes (%d)", size, limit)),
+			Limit: bodyLimit(body, size, limit),
+			Err:   s.failed(fmt.Errorf("the record has %d bytes, which exceeds maxBatchBytes (%d)", size, limit)),
 		}
 	}
 	deadline := time.Now().Add(s.o.Timeout)
@@ -173,19 +173,19 @@ func (s *Sink) export(ctx context.Context, es []entry) (answer, error) {
 	switch {
 	case err == nil:
 		return a, nil
-	case ctx.Err() != nil: // ours: the client's own words for it do not tell
+	case ctx.Err() != nil: // the client's own error would not say so
 		return answer{}, s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
-	case !time.Now().Before(deadline) && !isBlame(err): // the client may see that before the context does
+	case !time.Now().Before(deadline) && !blamesMessage(err): // the client may time out before the context does
 		return answer{}, s.failed(fmt.Errorf("no answer within %s (timeout)", s.o.Timeout))
 	}
 	var long *sink.TooLargeError
-	if errors.As(err, &long) && len(es) == 1 && long.Limit > 0 { // of the request, so far
-		return answer{}, &sink.TooLargeError{Limit: room(len(es[0].message.Body), size, long.Limit), Err: long.Err}
+	if errors.As(err, &long) && len(es) == 1 && long.Limit > 0 { // a limit on the request, not yet on the body
+		return answer{}, &sink.TooLargeError{Limit: bodyLimit(len(es[0].message.Body), size, long.Limit), Err: long.Err}
 	}
 	return answer{}, err
 }
 
-// failed says where, and shows no credential.
+// failed adds the destination to an error and masks credentials.
 func (s *Sink) failed(err error) error {
-	return fmt.Errorf("export to %s: %w", s.place, s.blot.Error(err))
+	return fmt.Errorf("export to %s: %w", s.place, s.mask.Error(err))
 }

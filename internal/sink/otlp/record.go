@@ -14,9 +14,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// record makes the log record of a message. The attributes are those of the k8sobjects receiver
-// (k8s.resource.name, event.domain, event.name), those that the semantic conventions have for the kind,
-// and our own.
+// record makes the log record of a message. Its attributes are those of the k8sobjects receiver (k8s.resource.name,
+// event.domain, event.name), those of the semantic conventions for the kind, and our own.
 func record(m sink.Message, body Body) (*logspb.LogRecord, error) {
 	d := &m.Event.Data
 	r := &logspb.LogRecord{
@@ -40,7 +39,7 @@ func record(m sink.Message, body Body) (*logspb.LogRecord, error) {
 }
 
 func nanoseconds(t time.Time) uint64 {
-	if t.Unix() <= 0 { // not known
+	if t.Unix() <= 0 { // unknown
 		return 0
 	}
 	return uint64(t.UnixNano())
@@ -79,8 +78,7 @@ func attributes(m sink.Message) []*commonpb.KeyValue {
 	return out
 }
 
-// conventions are the beginnings of the attributes that OpenTelemetry's semantic conventions have for a kind,
-// by its group and resource.
+// conventions maps a group and resource to the prefix of its attributes in OpenTelemetry's semantic conventions.
 var conventions = map[string]string{
 	"/namespaces":                          "k8s.namespace",
 	"/nodes":                               "k8s.node",
@@ -100,12 +98,12 @@ var conventions = map[string]string{
 	"storage.k8s.io/storageclasses":        "k8s.storageclass",
 }
 
-// withoutUID have a name in the conventions, and no UID.
+// withoutUID lists the prefixes that have a name attribute in the conventions, but no UID.
 var withoutUID = []string{"k8s.namespace", "k8s.storageclass"}
 
 func isNamespace(r *event.Resource) bool { return r.Group == "" && r.Resource == "namespaces" }
 
-// watchType is the type of the event that a watch would have sent. A watch has none for a gap or an absence.
+// watchType returns the type of the watch event for an operation. GAP and ABSENT are our own additions.
 func watchType(op event.Op) string {
 	switch op {
 	case event.Updated, event.Converted:
@@ -120,7 +118,7 @@ func watchType(op event.Op) string {
 	return "ADDED"
 }
 
-// object is the whole object where the event has it; else what names it.
+// object returns the full object if the event has it, else its identity.
 func object(d *event.Data) map[string]any {
 	switch {
 	case d.After != nil:
@@ -142,7 +140,7 @@ func object(d *event.Data) map[string]any {
 	return map[string]any{"apiVersion": apiVersion, "kind": r.Kind, "metadata": meta}
 }
 
-// place is what decides the resource of a record.
+// place determines the resource of a record.
 type place struct{ source, namespace string }
 
 func placeOf(e *event.Event) place {
@@ -153,8 +151,8 @@ func placeOf(e *event.Event) place {
 	return p
 }
 
-// resource are the attributes of a place, as the k8sobjects receiver has them, and who we are.
-func (p place) resource(more map[string]string) []*commonpb.KeyValue {
+// resource returns the attributes of a place: those of the k8sobjects receiver, service.name, and extra ones.
+func (p place) resource(extra map[string]string) []*commonpb.KeyValue {
 	all := map[string]string{"service.name": "tattler"}
 	if cluster, err := url.PathUnescape(strings.TrimPrefix(p.source, "/clusters/")); err == nil && cluster != "" {
 		all["k8s.cluster.name"] = cluster
@@ -162,7 +160,7 @@ func (p place) resource(more map[string]string) []*commonpb.KeyValue {
 	if p.namespace != "" {
 		all["k8s.namespace.name"] = p.namespace
 	}
-	maps.Copy(all, more)
+	maps.Copy(all, extra)
 	out := make([]*commonpb.KeyValue, 0, len(all))
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		out = append(out, &commonpb.KeyValue{Key: valid(key), Value: text(all[key])})

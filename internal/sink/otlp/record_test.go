@@ -99,7 +99,7 @@ func same(t *testing.T, want string, got *logspb.LogRecord) {
 	}
 }
 
-// TestObject: the bodies are those of the k8sobjects receiver while it watches.
+// TestObject checks that the bodies are those of the k8sobjects receiver while it watches.
 func TestObject(t *testing.T) {
 	whole := func(name string) map[string]any {
 		return map[string]any{"kind": "Deployment", "metadata": map[string]any{"name": name}}
@@ -141,7 +141,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// TestConventions: what the semantic conventions have of an object, and what they have not.
+// TestConventions checks which attributes the semantic conventions have for an object.
 func TestConventions(t *testing.T) {
 	for _, tc := range []struct {
 		why  string
@@ -190,7 +190,7 @@ func TestNumbers(t *testing.T) {
 	}
 }
 
-// TestRequest: the order is kept where namespaces take turns, and a resource says where its records are of.
+// TestRequest checks that the order is kept if namespaces alternate, and that each resource describes its records.
 func TestRequest(t *testing.T) {
 	s := must(New("tattler/v1.2.3", Options{Endpoint: "http://h", Resource: map[string]string{"service.name": "mine", "a": "b"}}))(t)
 	var ms []sink.Message

@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// headers are those of each request, by their names in small letters, the user's included.
+// headers returns the headers of each request by lower-case name, including the user's authorization.
 func headers(s *Sink) map[string]string {
 	out := map[string]string{}
 	for name, value := range s.o.Headers {
@@ -21,24 +21,24 @@ func headers(s *Sink) map[string]string {
 	return out
 }
 
-// blotter knows the credentials of the options: a receiver may send back what it got.
-func blotter(o Options) *sink.Blot {
-	b := &sink.Blot{}
+// newMask masks the credentials of the options: a receiver may echo them.
+func newMask(o Options) *sink.Mask {
+	b := &sink.Mask{}
 	for _, value := range o.Headers {
-		b.Add(sink.LeastPassword, value)
-		b.Add(sink.LeastWord, strings.Fields(value)...) // Bearer and its token
+		b.Add(sink.MinSecret, value)
+		b.Add(sink.MinWord, strings.Fields(value)...) // Bearer and its token
 	}
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		b.Add(sink.LeastPassword, os.Getenv(name)) // both clients quote it where it is wrong
+		b.Add(sink.MinSecret, os.Getenv(name)) // both clients quote an invalid one
 	}
 	if u, err := parseEndpoint(o.Endpoint, HTTP); err == nil {
 		b.AddUser(u.User)
-		b.Add(sink.LeastWord, u.User.Username(), u.RawQuery)
+		b.Add(sink.MinWord, u.User.Username(), u.RawQuery)
 		if path := strings.Trim(u.Path, "/"); path != strings.Trim(logsPath, "/") {
-			b.Add(sink.LeastWord, strings.Split(path, "/")...) // some receivers know us by a path
+			b.Add(sink.MinWord, strings.Split(path, "/")...) // some receivers identify us by a path
 		}
 		for _, values := range u.Query() {
-			b.Add(sink.LeastPassword, values...)
+			b.Add(sink.MinSecret, values...)
 		}
 	}
 	return b

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// schemes are those of addresses, and what they stand for.
+// schemes maps the scheme of an address to the endpoint's scheme and protocol.
 var schemes = map[string]struct {
 	scheme   string
 	protocol Protocol
@@ -19,7 +19,7 @@ var schemes = map[string]struct {
 	"otlp": {"http", GRPC}, "otlps": {"https", GRPC}, "otlp+http": {"http", HTTP}, "otlp+https": {"https", HTTP},
 }
 
-// settings are the options that an address's query may set.
+// settings are the query keys of an address.
 var settings = map[string]func(o *Options, value string) error{
 	"body":        func(o *Options, v string) error { o.Body = Body(v); return nil },
 	"compression": func(o *Options, v string) error { o.Compression = Compression(v); return nil },
@@ -36,12 +36,12 @@ var settings = map[string]func(o *Options, value string) error{
 	},
 }
 
-// FromURL makes options of an address: otlp://HOST:4317 is gRPC, otlp+http://HOST:4318 HTTP; otlps and
-// otlp+https are these with TLS. Its insecure=true allows credentials without TLS, and with TLS trusts any
-// certificate. An error shows no credential.
+// FromURL returns the options of an address for --to: otlp://HOST:4317 is gRPC, otlp+http://HOST:4318 HTTP; otlps and
+// otlp+https use TLS. Its insecure=true allows credentials without TLS, and with TLS trusts any certificate. No error
+// shows a credential.
 func FromURL(address string) (*Options, error) {
 	u, err := url.Parse(address)
-	if err != nil { // its text quotes what may be a part of a password
+	if err != nil { // its text may quote part of a password
 		return nil, errors.New("not a URL")
 	}
 	form, ok := schemes[strings.ToLower(u.Scheme)]
@@ -51,12 +51,12 @@ func FromURL(address string) (*Options, error) {
 	o := &Options{Protocol: form.protocol}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, errors.New("the query is none")
+		return nil, errors.New("invalid query")
 	}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		set := settings[name]
 		if set == nil {
-			return nil, fmt.Errorf("unknown key in the query: there are %s (a ? in a password is %%3F)", strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
+			return nil, fmt.Errorf("unknown key in the query: known are %s (write a ? in a password as %%3F)", strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
 		}
 		if err := set(o, query.Get(name)); err != nil {
 			return nil, fmt.Errorf("option %s: %w", name, err)

@@ -11,7 +11,7 @@ import (
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 )
 
-// decode reads JSON as a value, integers as such.
+// decode converts JSON to a value and keeps integers exact.
 func decode(text []byte) (*commonpb.AnyValue, error) {
 	dec := json.NewDecoder(bytes.NewReader(text))
 	dec.UseNumber()
@@ -22,8 +22,8 @@ func decode(text []byte) (*commonpb.AnyValue, error) {
 	return anyValue(v), nil
 }
 
-// anyValue is what JSON holds as OTLP writes it: an object is a list of keys, in their order; null is a value
-// without one; an integer beyond 64 bits is a float.
+// anyValue converts a JSON value: an object becomes a sorted list of keys, null a value without content, and an
+// integer beyond 64 bits a float.
 func anyValue(v any) *commonpb.AnyValue {
 	switch v := v.(type) {
 	case nil:
@@ -45,7 +45,7 @@ func anyValue(v any) *commonpb.AnyValue {
 		if f, err := v.Float64(); err == nil {
 			return anyValue(f)
 		}
-		return text(v.String()) // beyond what a float holds
+		return text(v.String()) // exceeds a float
 	case []any:
 		list := make([]*commonpb.AnyValue, len(v))
 		for i, e := range v {
@@ -59,7 +59,7 @@ func anyValue(v any) *commonpb.AnyValue {
 		}
 		return &commonpb.AnyValue{Value: &commonpb.AnyValue_KvlistValue{KvlistValue: &commonpb.KeyValueList{Values: pairs}}}
 	}
-	return text(fmt.Sprint(v)) // objects hold no other
+	return text(fmt.Sprint(v)) // unreachable for JSON
 }
 
 func text(s string) *commonpb.AnyValue {
@@ -70,5 +70,5 @@ func integer(n int64) *commonpb.AnyValue {
 	return &commonpb.AnyValue{Value: &commonpb.AnyValue_IntValue{IntValue: n}}
 }
 
-// valid is a text as protobuf takes it.
+// valid replaces invalid UTF-8, which protobuf rejects.
 func valid(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }

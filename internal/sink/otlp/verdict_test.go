@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	sinktest.Main(m, func(string) (sink.Sink, error) { return nil, errors.New("the suite is in integration/sinks/otlp") })
 }
 
-// fake is a receiver by gRPC that answers as a test wants.
+// fake is a gRPC receiver whose answers a test sets.
 type fake struct {
 	collogspb.UnimplementedLogsServiceServer
 	answer func(ids []string) (*collogspb.ExportLogsServiceResponse, error)
@@ -56,7 +56,7 @@ func idsOf(req *collogspb.ExportLogsServiceRequest) (ids []string) {
 	return ids
 }
 
-// serve runs a receiver by gRPC for the test, and a sink on it.
+// serve runs a gRPC receiver for the test, and a sink for it.
 func serve(t *testing.T, o Options, answer func(ids []string) (*collogspb.ExportLogsServiceResponse, error), so ...grpc.ServerOption) (*Sink, *fake) {
 	t.Helper()
 	f := &fake{answer: answer}
@@ -64,7 +64,7 @@ func serve(t *testing.T, o Options, answer func(ids []string) (*collogspb.Export
 	server := grpc.NewServer(so...)
 	collogspb.RegisterLogsServiceServer(server, f)
 	var running sync.WaitGroup
-	running.Go(func() { _ = server.Serve(l) }) // its end is Stop's
+	running.Go(func() { _ = server.Serve(l) }) // until Stop
 	t.Cleanup(func() { server.Stop(); running.Wait() })
 	o.Endpoint = "http://" + l.Addr().String()
 	return newSink(t, o), f
@@ -88,7 +88,7 @@ const (
 	passing      = "passing"
 )
 
-// verdict is what a sink makes of an answer, and the wait that it asks for.
+// verdict returns the kind of an error, and its wait.
 func verdict(err error) (string, time.Duration) {
 	var p *sink.PermanentError
 	var l *sink.TooLargeError
@@ -153,8 +153,8 @@ func TestCodesOnFake(t *testing.T) {
 	}
 }
 
-// TestPartialSuccessOnFake: which records were rejected is found out one by one, and those that were taken come
-// twice at most; the one to blame goes alone from then on.
+// TestPartialSuccessOnFake checks that rejected records are found one by one, and that accepted ones arrive at most
+// twice; the one to blame goes alone from then on.
 func TestPartialSuccessOnFake(t *testing.T) {
 	ms := sinktest.Messages(0, 4)
 	a, b, c, d := ms[0].ID, ms[1].ID, ms[2].ID, ms[3].ID
@@ -184,7 +184,7 @@ func TestPartialSuccessOnFake(t *testing.T) {
 	}
 }
 
-// TestWarningOnFake: a partial success that rejects nothing is a success with a remark.
+// TestWarningOnFake: a partial success without rejections is a success with a remark.
 func TestWarningOnFake(t *testing.T) {
 	s, _ := serve(t, Options{}, func([]string) (*collogspb.ExportLogsServiceResponse, error) {
 		return &collogspb.ExportLogsServiceResponse{PartialSuccess: &collogspb.ExportLogsPartialSuccess{ErrorMessage: "use a newer version"}}, nil
@@ -194,7 +194,7 @@ func TestWarningOnFake(t *testing.T) {
 	}
 }
 
-// TestHalvesOnFake: a request that is refused whole is halved until the one to blame is alone.
+// TestHalvesOnFake checks that a refused request is halved until the record to blame is alone.
 func TestHalvesOnFake(t *testing.T) {
 	for _, tc := range []struct {
 		code       codes.Code
@@ -231,8 +231,9 @@ func TestHalvesOnFake(t *testing.T) {
 	}
 }
 
-// TestSize: what is longer than a request may be is sent as several, and one message that is, is cut before
-// anybody gets it.
+// TestSize checks that a batch beyond the limit is sent as several requests, and that a single message beyond it is
+// cut
+// before it is sent.
 func TestSize(t *testing.T) {
 	limit := 0
 	s, f := serve(t, Options{MaxBatchBytes: leastBatchBytes}, ok, grpc.MaxRecvMsgSize(leastBatchBytes))
@@ -256,7 +257,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestReceiversSize: gRPC's receivers say what they take.
+// TestReceiversSize checks the limit in the error of gRPC receivers.
 func TestReceiversSizeOnFake(t *testing.T) {
 	for _, c := range []Compression{None, Gzip} {
 		s, _ := serve(t, Options{Compression: c}, ok, grpc.MaxRecvMsgSize(16<<10))
@@ -270,9 +271,9 @@ func TestReceiversSizeOnFake(t *testing.T) {
 	}
 }
 
-// TestLongAnswerOnFake: who answers at length has taken the request.
+// TestLongAnswerOnFake: a receiver with an overlong answer has taken the request.
 func TestLongAnswerOnFake(t *testing.T) {
-	for _, size := range []int{1 << 10, longest, 8 << 20} {
+	for _, size := range []int{1 << 10, maxReply, 8 << 20} {
 		s, f := serve(t, Options{}, func([]string) (*collogspb.ExportLogsServiceResponse, error) {
 			return &collogspb.ExportLogsServiceResponse{PartialSuccess: &collogspb.ExportLogsPartialSuccess{ErrorMessage: strings.Repeat("x", size)}}, nil
 		})
@@ -282,7 +283,7 @@ func TestLongAnswerOnFake(t *testing.T) {
 	}
 }
 
-// TestTimeout: a receiver that does not answer costs the timeout, not the pump's patience.
+// TestTimeout checks that a receiver that does not answer costs only the timeout.
 func TestTimeoutOnFake(t *testing.T) {
 	done := make(chan struct{})
 	s, _ := serve(t, Options{Timeout: 10 * time.Millisecond}, func([]string) (*collogspb.ExportLogsServiceResponse, error) {
@@ -296,7 +297,7 @@ func TestTimeoutOnFake(t *testing.T) {
 	}
 }
 
-// TestCredentialsOnFake: headers and a user arrive, and no error repeats them.
+// TestCredentialsOnFake checks that headers and a user arrive, and that no error repeats them.
 func TestCredentialsOnFake(t *testing.T) {
 	const secret = "hunter2-and-more"
 	f := func([]string) (*collogspb.ExportLogsServiceResponse, error) {

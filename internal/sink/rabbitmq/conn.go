@@ -13,28 +13,28 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 )
 
-// window is how many messages are on their way at a time.
+// window is the maximum number of unconfirmed messages.
 const window = 256
 
-// connection is a connection with one channel, on which publishings are confirmed.
+// connection is a connection with one channel in confirm mode.
 type connection struct {
 	net  net.Conn
 	amqp *amqp.Connection
 	ch   *amqp.Channel
 
-	// returns has room for all that can be on its way, twice: a full one would stop the reader.
+	// returns has twice the capacity that is needed for the window: a full channel would block the reader.
 	returns chan amqp.Return
-	// chClosed and connClosed get the reason when the channel and the connection are closed.
+	// chClosed and connClosed receive the reason when the channel or the connection is closed.
 	chClosed, connClosed chan *amqp.Error
-	// why is what they told, which they tell once. Only Send uses it.
+	// why keeps that reason, which is sent only once. Only Send uses it.
 	why *amqp.Error
 
 	mu      sync.Mutex
-	blocked string        // why the server reads nothing at the moment; empty where it does
-	free    chan struct{} // closed where it does
+	blocked string        // why the server does not read at the moment; empty if it does
+	free    chan struct{} // closed if the server reads
 }
 
-// dial makes a connection. The time bounds it.
+// dial opens a connection within the timeout.
 func (s *Sink) dial(ctx context.Context) (*connection, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
@@ -42,7 +42,7 @@ func (s *Sink) dial(ctx context.Context) (*connection, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The handshake knows no context; without its connection it ends.
+	// The handshake takes no context; closing the connection ends it.
 	stop := context.AfterFunc(ctx, func() { _ = raw.Close() })
 	defer stop()
 	c, err := s.handshake(ctx, raw)
@@ -56,7 +56,7 @@ func (s *Sink) dial(ctx context.Context) (*connection, error) {
 	return c, nil
 }
 
-// handshake makes of a connection one of AMQP.
+// handshake opens an AMQP connection over a TCP connection.
 func (s *Sink) handshake(ctx context.Context, raw net.Conn) (*connection, error) {
 	guarded := net.Conn(&writeDeadline{raw, s.o.Timeout})
 	if s.server.tls {
@@ -93,8 +93,8 @@ func (s *Sink) handshake(ctx context.Context, raw net.Conn) (*connection, error)
 	return c, nil
 }
 
-// firstError remembers why reading failed first: what a server says when it ends the connection. What writes at the
-// same time may only learn that the connection is closed.
+// firstError remembers the first error of reading: the server's reason for ending the connection. A concurrent write
+// may only fail with "closed".
 type firstError struct {
 	net.Conn
 	mu  sync.Mutex
@@ -111,7 +111,7 @@ func (f *firstError) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// explain returns the first error of reading instead of one of writing.
+// explain returns the first error of reading in place of an error of writing.
 func (f *firstError) explain(err error) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -122,13 +122,13 @@ func (f *firstError) explain(err error) error {
 	return err
 }
 
-// auth is the user's, or that of our certificate where there is no user.
+// auth authenticates as the user, or by client certificate if there is no user.
 func (s *Sink) auth() []amqp.Authentication {
 	if s.server.user == nil {
 		if s.o.TLS.Cert != "" {
 			return []amqp.Authentication{&amqp.ExternalAuth{}}
 		}
-		return []amqp.Authentication{&amqp.PlainAuth{Username: "guest", Password: "guest"}} // the default of every client
+		return []amqp.Authentication{&amqp.PlainAuth{Username: "guest", Password: "guest"}} // the default of all clients
 	}
 	password, _ := s.server.user.Password()
 	return []amqp.Authentication{&amqp.PlainAuth{Username: s.server.user.Username(), Password: password}}
@@ -146,7 +146,7 @@ func (c *connection) open() error {
 	return ch.Confirm(false)
 }
 
-// watch notes whether the server takes anything. It ends with the connection.
+// watch tracks whether the server is blocked. It ends with the connection.
 func (c *connection) watch(blockings <-chan amqp.Blocking) {
 	for b := range blockings {
 		c.mu.Lock()
@@ -161,7 +161,7 @@ func (c *connection) watch(blockings <-chan amqp.Blocking) {
 	}
 }
 
-// ready waits until the server takes something: what is written before that would come twice.
+// ready waits until the server reads again: a message written before that would arrive twice.
 func (c *connection) ready(ctx context.Context, within time.Duration) error {
 	c.mu.Lock()
 	free := c.free
@@ -184,15 +184,15 @@ func (c *connection) isBlocked() string {
 	return c.blocked
 }
 
-// alive tells whether the channel can still be used.
+// alive reports whether the channel is usable.
 func (c *connection) alive() bool { return !c.ch.IsClosed() && !c.amqp.IsClosed() }
 
-// reason is why the channel was closed, however often it is asked.
+// reason returns why the channel was closed. It may be called repeatedly.
 func (c *connection) reason() error {
 	if c.why != nil {
 		return c.why
 	}
-	timer := time.NewTimer(time.Second) // what closes it tells at once
+	timer := time.NewTimer(time.Second) // the reason arrives at once
 	defer timer.Stop()
 	for _, closed := range []chan *amqp.Error{c.chClosed, c.connClosed} {
 		select {
@@ -208,17 +208,17 @@ func (c *connection) reason() error {
 	return amqp.ErrClosed
 }
 
-// close ends the connection at once where it hangs; else it tells the server, within the time.
+// close closes the connection, gracefully within the time, or at once if that is 0.
 func (c *connection) close(within time.Duration) {
 	if within > 0 {
 		defer time.AfterFunc(within, func() { _ = c.net.Close() }).Stop()
-		_ = c.amqp.CloseDeadline(time.Now().Add(within)) // it is gone either way
+		_ = c.amqp.CloseDeadline(time.Now().Add(within)) // best effort
 	}
 	_ = c.net.Close()
 	_ = c.amqp.CloseDeadline(time.Now())
 }
 
-// writeDeadline is a connection on which no write hangs.
+// writeDeadline is a connection whose writes time out.
 type writeDeadline struct {
 	net.Conn
 	timeout time.Duration
@@ -231,7 +231,7 @@ func (c *writeDeadline) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// code is the AMQP code of an error; 0 if it has none.
+// code returns the AMQP code of an error, or 0.
 func code(err error) int {
 	var e *amqp.Error
 	if errors.As(err, &e) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestFirstError: that a connection is closed is the consequence of what the server said.
+// TestFirstError: the server's reason explains why the connection is closed.
 func TestFirstError(t *testing.T) {
 	ours, theirs := net.Pipe()
 	defer ours.Close()

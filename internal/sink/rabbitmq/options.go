@@ -11,43 +11,43 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of a rabbitmq sink.
+// Options are the options of a rabbitmq sink.
 type Options struct {
-	// URL is the server's address: amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS. The port is 5672, or
-	// 5671 with TLS, if there is none; the vhost is / if there is none.
+	// URL is the server's address: amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS. The default port is
+	// 5672, or 5671 with TLS; the default vhost is /.
 	URL string `yaml:"url"`
 	// Exchange is the exchange to publish to; it must exist. Empty means the default exchange, which needs Queue.
 	Exchange string `yaml:"exchange"`
-	// RoutingKey is a text/template over the event that makes the routing key, with the field names of
-	// package event, such as changes.{{.Data.Resource.Namespace}}.{{.Data.Op}} (the empty key). What the
-	// template inserts adds no word: dots, stars, hashes and spaces in it become _.
+	// RoutingKey is a text/template over the event that makes the routing key, with the field names of package
+	// event, such as changes.{{.Data.Resource.Namespace}}.{{.Data.Op}} (the empty key). In its output, dots, stars,
+	// hashes and spaces become _, so that a value adds no word.
 	RoutingKey string `yaml:"routingKey"`
-	// Queue publishes to a queue by its name, without an exchange and a routing key; it must be there.
+	// Queue is a queue to publish to by name, without an exchange and a routing key; it must exist.
 	Queue string `yaml:"queue"`
-	// AllowUnroutable takes a message for which no queue is bound as delivered, which loses it (false: it is
-	// waited until one is bound).
+	// AllowUnroutable counts a message for which no queue is bound as delivered, which loses it (false: the sink
+	// waits until one is bound).
 	AllowUnroutable bool `yaml:"allowUnroutable"`
-	// MaxMessageBytes bounds a body as the server's max_message_size does (what the server says when it
-	// first refuses a body). What is longer is cut.
+	// MaxMessageBytes bounds a body, like the server's max_message_size (learned from the server's first refusal). A
+	// longer change is cut.
 	MaxMessageBytes sink.Size `yaml:"maxMessageBytes"`
-	// Heartbeat is how often the server and we show that we are there; a connection on which nothing came
-	// for three times as long is given up (10 seconds, at least 1).
+	// Heartbeat is the interval of heartbeats in both directions; a connection that is silent for three intervals is
+	// closed (10 seconds, at least 1).
 	Heartbeat time.Duration `yaml:"heartbeat"`
-	// Timeout bounds the making of a connection, and the wait for each confirmation (10 seconds).
+	// Timeout bounds connecting, and the wait for each confirmation (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows the password to be sent without TLS to another machine (false).
 	Insecure bool `yaml:"insecure"`
-	// TLS says whom to trust and who we are, where the URL begins with amqps://.
+	// TLS configures the trusted certificates and the client certificate for amqps://.
 	TLS sink.TLS `yaml:"tls"`
 }
 
-// leastMax is the least MaxMessageBytes: an event that is cut to its names fits.
-const leastMax = 8 << 10
+// minMax is the minimum of MaxMessageBytes: an event that is cut to its names fits.
+const minMax = 8 << 10
 
-// longest is how long a name of an exchange or a queue, and a routing key, may be: a short string of AMQP.
+// longest is the maximum length of the name of an exchange or a queue, and of a routing key: AMQP's short string.
 const longest = 255
 
-// Validate says what is wrong with the options, naming the key, and showing no credential.
+// Validate returns an error that names the wrong key and shows no credential.
 func (o Options) Validate() error {
 	s, err := parseServer(o.URL)
 	if err != nil {
@@ -61,19 +61,19 @@ func (o Options) Validate() error {
 	}
 	switch {
 	case o.Exchange == "" && o.Queue == "":
-		return errors.New("exchange: a rabbitmq sink needs one, or a queue")
+		return errors.New("exchange: missing; set exchange or queue")
 	case o.Queue != "" && (o.Exchange != "" || o.RoutingKey != ""):
-		return errors.New("queue: stands for exchange and routingKey, not beside them")
+		return errors.New("queue: excludes exchange and routingKey")
 	case len(o.Exchange) > longest:
 		return fmt.Errorf("exchange: longer than %d bytes", longest)
 	case len(o.Queue) > longest:
 		return fmt.Errorf("queue: longer than %d bytes", longest)
-	case o.MaxMessageBytes != 0 && o.MaxMessageBytes < leastMax:
-		return fmt.Errorf("maxMessageBytes: at least %d", leastMax)
+	case o.MaxMessageBytes != 0 && o.MaxMessageBytes < minMax:
+		return fmt.Errorf("maxMessageBytes: at least %d", minMax)
 	case o.Heartbeat != 0 && o.Heartbeat < time.Second:
 		return errors.New("heartbeat: at least 1s")
 	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	case !s.tls && o.TLS != (sink.TLS{}):
 		return errors.New("tls: the url does not begin with amqps://")
 	}
@@ -96,44 +96,44 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// keyName compiles the template of the routing key. It is nil for none.
+// keyName compiles the template of the routing key. It returns nil for an empty text.
 func keyName(text string) (*sink.Name, error) {
 	if text == "" {
 		return nil, nil
 	}
 	return sink.NewName(text, cleanKey, func(key string) error {
 		if len(key) > longest {
-			return fmt.Errorf("a routing key of %d bytes; AMQP has %d", len(key), longest)
+			return fmt.Errorf("a routing key of %d bytes exceeds AMQP's limit of %d", len(key), longest)
 		}
 		return nil
 	})
 }
 
-// cleanKey keeps a value from being more than one word of a routing key.
+// cleanKey turns a value into a single word of a routing key.
 func cleanKey(value string) string {
 	return strings.NewReplacer(".", "_", "*", "_", "#", "_", " ", "_").Replace(value)
 }
 
-// server is what a URL says.
+// server is a parsed URL.
 type server struct {
 	tls            bool
 	address, vhost string
 	user           *url.Userinfo
 }
 
-// parseServer reads a URL. Its errors do not show it.
+// parseServer parses a URL. Its errors do not quote it.
 func parseServer(text string) (server, error) {
 	if text == "" {
-		return server{}, errors.New("a rabbitmq sink needs one")
+		return server{}, errors.New("missing")
 	}
 	u, err := url.Parse(text)
 	switch {
-	case err != nil: // its text quotes what may be a part of a password
-		return server{}, errors.New("not a URL (not shown: it may hold a credential)")
+	case err != nil: // its text may quote part of a password
+		return server{}, errors.New("not a URL (not shown: it may contain a credential)")
 	case u.Scheme != "amqp" && u.Scheme != "amqps" || u.Hostname() == "":
 		return server{}, errors.New("must begin with amqp:// or amqps:// and a host")
 	case u.RawQuery != "" || u.Fragment != "":
-		return server{}, errors.New("what stands behind ? and # is not known here: there are keys for it")
+		return server{}, errors.New("must not have a query or a fragment: options have their own keys")
 	}
 	s := server{tls: u.Scheme == "amqps", user: u.User, vhost: "/"}
 	port := u.Port()
@@ -142,14 +142,14 @@ func parseServer(text string) (server, error) {
 	}
 	s.address = net.JoinHostPort(u.Hostname(), port)
 	if path := strings.TrimPrefix(u.EscapedPath(), "/"); path != "" {
-		if strings.ContainsRune(path, '@') { // what stands before it is a password with a slash, not a host
-			return server{}, errors.New("the vhost holds an @, which is written %40")
+		if strings.ContainsRune(path, '@') { // the host is then part of a password with a slash
+			return server{}, errors.New("write an @ in the vhost as %40")
 		}
 		if strings.Contains(path, "/") {
-			return server{}, errors.New("the vhost holds a slash, which is written %2F")
+			return server{}, errors.New("write a slash in the vhost as %2F")
 		}
 		if s.vhost, err = url.PathUnescape(path); err != nil {
-			return server{}, errors.New("the vhost is wrongly escaped")
+			return server{}, errors.New("the vhost has an invalid escape")
 		}
 	}
 	return s, nil

@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// loader knows this type of sinks alone.
+// loader knows only this kind of sink.
 func loader() *config.Loader {
 	fromURL := func(address string) (config.Options, error) { return FromURL(address) }
 	return &config.Loader{Sinks: []config.SinkType{{
@@ -33,15 +33,15 @@ func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "{url: 'amqp://h', queue: q}", ""},
 		{"an exchange", "{url: 'amqps://u:p4ss@h:1/v', exchange: x, routingKey: 'a.{{.Data.Op}}'}", ""},
-		{"no URL", "{queue: q}", "a rabbitmq sink needs one"},
+		{"no URL", "{queue: q}", "url: missing"},
 		{"no scheme", "{url: 'h:5672', queue: q}", "must begin with amqp://"},
 		{"another scheme", "{url: 'http://u:p4ss@h', queue: q}", "must begin with amqp://"},
 		{"not a URL", "{url: 'amqp://u:p4ss@h:x', queue: q}", "not a URL"},
-		{"a query", "{url: 'amqp://u:p4ss@h?heartbeat=1', queue: q}", "there are keys for it"},
-		{"two vhosts", "{url: 'amqp://h/a/b', queue: q}", "written %2F"},
-		{"nowhere to go", "{url: 'amqp://h'}", "or a queue"},
-		{"two places to go", "{url: 'amqp://h', queue: q, exchange: x}", "not beside them"},
-		{"a key for a queue", "{url: 'amqp://h', queue: q, routingKey: x}", "not beside them"},
+		{"a query", "{url: 'amqp://u:p4ss@h?heartbeat=1', queue: q}", "options have their own keys"},
+		{"two vhosts", "{url: 'amqp://h/a/b', queue: q}", "%2F"},
+		{"nowhere to go", "{url: 'amqp://h'}", "exchange or queue"},
+		{"two places to go", "{url: 'amqp://h', queue: q, exchange: x}", "excludes exchange and routingKey"},
+		{"a key for a queue", "{url: 'amqp://h', queue: q, routingKey: x}", "excludes exchange and routingKey"},
 		{"too long an exchange", "{url: 'amqp://h', exchange: " + long + "}", "longer than 255"},
 		{"too long a queue", "{url: 'amqp://h', queue: " + long + "}", "longer than 255"},
 		{"too long a key", "{url: 'amqp://h', exchange: x, routingKey: " + long + "}", "a routing key of 256 bytes"},
@@ -51,7 +51,7 @@ func TestOptions(t *testing.T) {
 		{"time goes forward", "{url: 'amqp://h', queue: q, timeout: -1s}", "negative"},
 		{"TLS without TLS", "{url: 'amqp://h', queue: q, tls: {insecure: true}}", "does not begin with amqps://"},
 		{"half of a pair", "{url: 'amqps://h', queue: q, tls: {cert: a}}", "cert and key"},
-		{"a key that is none", "{url: 'amqp://h', queue: q, mandatory: true}", "mandatory"},
+		{"a key that is invalid", "{url: 'amqp://h', queue: q, mandatory: true}", "mandatory"},
 	} {
 		o, err := parse(tc.text)
 		if tc.want == "" && err == nil {
@@ -119,14 +119,14 @@ func TestFromURL(t *testing.T) {
 func TestFromURLErrors(t *testing.T) {
 	for _, tc := range []struct{ why, address, want string }{
 		{"no host", "amqp:///v?queue=q", "must begin with amqp://"},
-		{"nowhere to go", "amqp://u:p4ss@h/v", "or a queue"},
-		{"a slash in the password", "amqp://u:p4ss/p4ss@h/v?queue=q", "written %2F"},
-		{"a slash behind digits in it", "amqp://u:1/p4ss@h?queue=q", "written %2F"},
-		{"a question mark in it", "amqp://u:p4ss?p4ss@h/v?queue=q", "written %2F"},
+		{"nowhere to go", "amqp://u:p4ss@h/v", "exchange or queue"},
+		{"a slash in the password", "amqp://u:p4ss/p4ss@h/v?queue=q", "%2F"},
+		{"a slash behind digits in it", "amqp://u:1/p4ss@h?queue=q", "%2F"},
+		{"a question mark in it", "amqp://u:p4ss?p4ss@h/v?queue=q", "%2F"},
 		{"a wrong escape", "amqp://u:p4ss%zz@h/v?queue=q", "not a URL"},
-		{"an unknown key", "amqp://u:p4ss@h?p4ss=q", "there are ca, exchange, insecure, key, queue"},
+		{"an unknown key", "amqp://u:p4ss@h?p4ss=q", "known are ca, exchange, insecure, key, queue"},
 		{"no key", "amqp://u:p4ss@h?p4ss=%zz", "KEY=VALUE"},
-		{"a truth that is none", "amqps://u:p4ss@h?queue=q&insecure=p4ss", "neither true nor false"},
+		{"a truth that is invalid", "amqps://u:p4ss@h?queue=q&insecure=p4ss", "must be true or false"},
 	} {
 		_, err := loader().SinkFromURL(tc.address)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "p4ss") {

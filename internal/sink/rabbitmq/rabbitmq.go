@@ -1,15 +1,15 @@
 // Package rabbitmq is the sink that publishes each change to an exchange of RabbitMQ, and waits for the
 // confirmation.
 //
-// The body is the CloudEvent in structured JSON; the message is persistent, and has its id as message id. A
-// confirmation says that every queue that is bound has it, on disk where the queue is durable. Permanent is a
-// routing key that cannot be made; too long is what exceeds the server's max_message_size. All else passes: no
-// connection, an alarm of memory or disk, a queue that is full and refuses, and also refused credentials,
-// missing rights, an exchange that is not there, and a message for which no queue is bound. What is sent
-// again, after a failure or a crash, comes twice under the same message id: consumers remember ids.
+// The body is the CloudEvent in structured JSON; the message is persistent, and its message id is the event's id. A
+// confirmation means that every bound queue has the message, on disk if the queue is durable. A routing key that
+// cannot be made is a permanent error; a body that exceeds the server's max_message_size is too long. All other
+// errors are temporary: no connection, an alarm of memory or disk, a full queue that rejects, refused credentials,
+// missing rights, a missing exchange, a message for which no queue is bound. What is sent again, after a failure or
+// a crash, arrives twice under the same message id: consumers must remember ids.
 //
-// Messages of different objects are on their way together; the next of an object goes when the one before
-// is confirmed. So no change overtakes another of its object, whatever a queue refuses.
+// Messages of different objects are in flight together. The next message of an object is sent when the previous one
+// is confirmed, so no change overtakes another of its object, whatever a queue refuses.
 package rabbitmq
 
 import (
@@ -33,18 +33,18 @@ type Sink struct {
 	place  string
 	key    *sink.Name
 	tls    *tls.Config
-	blot   *sink.Blot
+	mask   *sink.Mask
 
-	// max is how long the server has said a body may be; 0 where it has not. Only Send uses it.
+	// max is the server's limit on bodies, or 0 if it is unknown. Only Send uses it.
 	max int
 
-	mu      sync.Mutex // Close may come from another goroutine than Send
+	mu      sync.Mutex // Close may run concurrently with Send
 	conn    *connection
 	dialing *dialing
 	closed  bool
 }
 
-// dialing is a connection that is being made; it goes on when the Send that began it ends.
+// dialing is a connection attempt. It continues after the Send that started it has ended.
 type dialing struct {
 	done   chan struct{}
 	cancel func()
@@ -52,13 +52,13 @@ type dialing struct {
 	err    error
 }
 
-// New makes a sink; it reads the files of TLS, and connects with the first Send. The agent, such as
-// tattler/v1.2.3, names the connection and is the app id of each message.
+// New returns a sink. It reads the TLS files, and connects with the first Send. The agent, such as tattler/v1.2.3,
+// names the connection and is the app id of each message.
 func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("rabbitmq sink: %w", err)
 	}
-	s := &Sink{o: o.withDefaults(), agent: agent, blot: &sink.Blot{}, max: int(o.MaxMessageBytes)}
+	s := &Sink{o: o.withDefaults(), agent: agent, mask: &sink.Mask{}, max: int(o.MaxMessageBytes)}
 	s.server, _ = parseServer(o.URL)
 	s.key, _ = keyName(o.RoutingKey)
 	s.place = "exchange " + o.Exchange
@@ -67,7 +67,7 @@ func New(agent string, o Options) (*Sink, error) {
 	}
 	s.place += " at " + s.server.address
 	if s.server.user != nil {
-		s.blot.AddUser(s.server.user)
+		s.mask.AddUser(s.server.user)
 	}
 	var err error
 	if s.tls, err = o.TLS.Client(); err != nil {
@@ -78,7 +78,7 @@ func New(agent string, o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "rabbitmq " + s.place }
 
-// Close tells the server, and ends the connection.
+// Close closes the connection gracefully.
 func (s *Sink) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closed = true
@@ -102,7 +102,7 @@ func (s *Sink) Close(ctx context.Context) error {
 	return nil
 }
 
-// drop ends a connection that is of no more use.
+// drop closes an unusable connection.
 func (s *Sink) drop(c *connection) {
 	s.mu.Lock()
 	if s.conn == c {
@@ -112,7 +112,7 @@ func (s *Sink) drop(c *connection) {
 	c.close(0)
 }
 
-// connect is the connection. The making of one outlives ctx, so that a slow server is reached in the end.
+// connect returns the connection. A connection attempt outlives ctx, so that a slow server is reached in the end.
 func (s *Sink) connect(ctx context.Context) (*connection, error) {
 	s.mu.Lock()
 	if s.closed {
@@ -146,7 +146,7 @@ func (s *Sink) connect(ctx context.Context) (*connection, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.dialing != d { // closed meanwhile
+	if s.dialing != d { // Close ran meanwhile
 		return nil, errors.New("the sink is closed")
 	}
 	s.dialing, s.conn = nil, d.conn
@@ -170,7 +170,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 			continue
 		}
 		if limit, ok := limitOf(err); ok && s.max == known && (known == 0 || limit < known) {
-			s.max = limit // now those that fit can be told from the one that does not
+			s.max = limit // now only the messages that are too long fail
 			continue
 		}
 		return acked, s.failed(ctx, c, err)
@@ -178,13 +178,13 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return acked, nil
 }
 
-// flight is what is on its way.
+// flight holds the messages in flight.
 type flight struct {
-	confirmed []*amqp.DeferredConfirmation // of the first messages, one each
-	last      map[string]int               // by key
+	confirmed []*amqp.DeferredConfirmation // one for each of the first messages
+	last      map[string]int               // by key: the index of the last published message
 }
 
-// publish publishes messages in order, and waits for their confirmations.
+// publish publishes messages in order and waits for their confirmations.
 func (s *Sink) publish(ctx context.Context, c *connection, ms []sink.Message) (acked int, err error) {
 	if err := c.ready(ctx, s.o.Timeout); err != nil {
 		return 0, err
@@ -192,8 +192,8 @@ func (s *Sink) publish(ctx context.Context, c *connection, ms []sink.Message) (a
 	c.drain(nil)
 	f := flight{last: map[string]int{}}
 	returned := map[string]amqp.Return{}
-	// settle waits for the first n messages.
-	settle := func(n int) error {
+	// awaitConfirms waits until the first n messages are confirmed.
+	awaitConfirms := func(n int) error {
 		for acked < n {
 			if err := s.confirmed(ctx, c, f.confirmed[acked]); err != nil {
 				return err
@@ -211,13 +211,13 @@ func (s *Sink) publish(ctx context.Context, c *connection, ms []sink.Message) (a
 		if at, ok := f.last[m.Key]; ok {
 			before = max(before, at+1)
 		}
-		if err := settle(before); err != nil {
+		if err := awaitConfirms(before); err != nil {
 			return acked, err
 		}
 		confirmation, err := s.one(ctx, c, m)
 		if err != nil {
-			// What stands before it may have arrived.
-			if earlier := settle(i); earlier != nil {
+			// The earlier messages may have arrived.
+			if earlier := awaitConfirms(i); earlier != nil {
 				err = earlier
 			}
 			return acked, err
@@ -225,10 +225,10 @@ func (s *Sink) publish(ctx context.Context, c *connection, ms []sink.Message) (a
 		f.confirmed = append(f.confirmed, confirmation)
 		f.last[m.Key] = i
 	}
-	return acked, settle(len(ms))
+	return acked, awaitConfirms(len(ms))
 }
 
-// drain empties the queue of what was returned; the server sends it before the confirmation.
+// drain reads the returned messages. The server sends a return before the confirmation.
 func (c *connection) drain(into map[string]amqp.Return) {
 	for {
 		select {
@@ -245,11 +245,11 @@ func (c *connection) drain(into map[string]amqp.Return) {
 	}
 }
 
-// one publishes one message. A write that hangs ends with ctx, and so does the connection.
+// one publishes one message. If the write hangs, the end of ctx closes the connection.
 func (s *Sink) one(ctx context.Context, c *connection, m sink.Message) (*amqp.DeferredConfirmation, error) {
 	if s.max > 0 && len(m.Body) > s.max {
 		return nil, &sink.TooLargeError{Limit: s.max, Err: fmt.Errorf(
-			"publish to %s: a body of %d bytes; the limit (max_message_size) is %d", s.place, len(m.Body), s.max)}
+			"publish to %s: a body of %d bytes exceeds max_message_size, which is %d", s.place, len(m.Body), s.max)}
 	}
 	key := s.o.Queue
 	if s.key != nil {
@@ -283,7 +283,7 @@ func (s *Sink) confirmed(ctx context.Context, c *connection, confirmation *amqp.
 		if confirmation.Acked() {
 			return nil
 		}
-		if !c.alive() { // the client nacks all when the channel closes
+		if !c.alive() { // the client nacks everything when the channel closes
 			return c.reason()
 		}
 		return errNack

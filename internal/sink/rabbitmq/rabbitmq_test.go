@@ -74,9 +74,9 @@ func TestCleanKey(t *testing.T) {
 	}
 }
 
-// TestNobodyThere: the cause shows, and is passing.
+// TestNobodyThere checks that a connection error shows its cause and is temporary.
 func TestNobodyThere(t *testing.T) {
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts, and says nothing
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and does not answer
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,8 +100,9 @@ func TestNobodyThere(t *testing.T) {
 	}
 }
 
-// TestReason: what the server said when it closed the channel is told to all that wait for a confirmation, and
-// nobody waits for ever where it said nothing.
+// TestReason checks that everything that waits for a confirmation gets the server's reason for closing the channel,
+// and
+// that nothing waits for ever if there is none.
 func TestReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &connection{chClosed: make(chan *amqp.Error, 1), connClosed: make(chan *amqp.Error, 1)}

@@ -10,7 +10,7 @@ import (
 	client "github.com/redis/go-redis/v9"
 )
 
-// dialer makes connections, and remembers the newest.
+// dialer returns a function that opens connections and remembers the newest.
 func (s *Sink) dialer(t target) (func(ctx context.Context, network, address string) (net.Conn, error), error) {
 	config, err := s.o.TLS.Client()
 	if err != nil {
@@ -23,7 +23,7 @@ func (s *Sink) dialer(t target) (func(ctx context.Context, network, address stri
 		dial = (&tls.Dialer{NetDialer: plain, Config: config}).DialContext
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout) // the handshake included
+		ctx, cancel := context.WithTimeout(ctx, s.o.Timeout) // covers the handshake
 		defer cancel()
 		conn, err := dial(ctx, network, address)
 		if err != nil {
@@ -36,7 +36,7 @@ func (s *Sink) dialer(t target) (func(ctx context.Context, network, address stri
 	}, nil
 }
 
-// open is the client; nil where the sink is closed.
+// open returns the client, or nil if the sink is closed.
 func (s *Sink) open() *client.Client {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *Sink) open() *client.Client {
 	return s.client
 }
 
-// drop closes the client, if there is one. The caller holds mu.
+// drop closes the client, if any. The caller holds mu.
 func (s *Sink) drop() error {
 	if s.client == nil {
 		return nil
@@ -56,12 +56,12 @@ func (s *Sink) drop() error {
 	return err
 }
 
-// hangUp ends whatever waits for an answer.
+// hangUp closes the newest connection, which ends any wait for an answer.
 func (s *Sink) hangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
-		_ = s.conn.Close() // a second time is no matter
+		_ = s.conn.Close() // it may be closed already
 		s.conn = nil
 	}
 }

@@ -13,20 +13,20 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of a redis sink.
+// Options are the options of a redis sink.
 type Options struct {
-	// URL is the server's address: redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS. The port is 6379 and
-	// the database 0 where it has none; without a user, the password is that of the user default.
+	// URL is the server's address: redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS. The default port is
+	// 6379 and the default database 0; without a user, the password is for the user default.
 	URL string `yaml:"url"`
 	// Stream is the name of the stream, a text/template over the event with the field names of package event:
-	// changes:{{.Data.Resource.Namespace}} (tattler). The server makes a stream with its first entry.
+	// changes:{{.Data.Resource.Namespace}} (tattler). The server creates a stream with its first entry.
 	Stream string `yaml:"stream"`
-	// MaxLen is about how many entries a stream keeps; the oldest go first, also those that a slow consumer
-	// has not read. Zero keeps all of them (0).
+	// MaxLen is the approximate number of entries that a stream keeps. The oldest are removed first, even if a slow
+	// consumer has not read them. Zero keeps all of them (0).
 	MaxLen int64 `yaml:"maxLen"`
-	// Replicas is how many replicas must have the entries before they count as sent (0).
+	// Replicas is the number of replicas that must have the entries before they count as sent (0).
 	Replicas int `yaml:"replicas"`
-	// Timeout bounds the connecting, and each answer (10 seconds).
+	// Timeout bounds connecting, and each answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows the password to be sent without TLS to another machine (false).
 	Insecure bool     `yaml:"insecure"`
@@ -35,7 +35,7 @@ type Options struct {
 
 const maxReplicas = 100
 
-// Validate says what is wrong with the options, naming the key, and showing no credential.
+// Validate returns an error that names the wrong key and shows no credential.
 func (o Options) Validate() error {
 	t, err := parseURL(o.URL)
 	if err != nil {
@@ -46,11 +46,11 @@ func (o Options) Validate() error {
 	}
 	switch {
 	case o.MaxLen < 0:
-		return errors.New("maxLen: not negative")
+		return errors.New("maxLen: must not be negative")
 	case o.Replicas < 0 || o.Replicas > maxReplicas:
-		return fmt.Errorf("replicas: from 0 to %d", maxReplicas)
+		return fmt.Errorf("replicas: must be between 0 and %d", maxReplicas)
 	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	case !t.tls && o.TLS != (sink.TLS{}):
 		return errors.New("tls: the url does not begin with rediss://")
 	}
@@ -75,7 +75,7 @@ func streamName(text string) (*sink.Name, error) {
 	return sink.NewName(cmp.Or(text, "tattler"), nil, nil)
 }
 
-// target is what a URL says.
+// target is a parsed URL.
 type target struct {
 	tls      bool
 	host     string // without the port
@@ -88,19 +88,19 @@ func parseURL(s string) (target, error) {
 	u, err := url.Parse(s)
 	switch {
 	case s == "":
-		return target{}, errors.New("a redis sink needs one, such as redis://localhost:6379/0")
-	case err != nil: // its text quotes what may be a part of a password
-		return target{}, errors.New("not a URL (not shown: it may hold a credential)")
+		return target{}, errors.New("missing; an example is redis://localhost:6379/0")
+	case err != nil: // its text may quote part of a password
+		return target{}, errors.New("not a URL (not shown: it may contain a credential)")
 	case u.Scheme != "redis" && u.Scheme != "rediss" || u.Hostname() == "":
 		return target{}, errors.New("must begin with rediss:// or redis:// and a host")
 	case u.RawQuery != "" || u.Fragment != "":
-		return target{}, errors.New("has a query or a fragment: options are keys of their own")
+		return target{}, errors.New("must not have a query or a fragment: options have their own keys")
 	}
 	t := target{tls: u.Scheme == "rediss", host: u.Hostname(), user: u.User}
 	t.address = net.JoinHostPort(t.host, cmp.Or(u.Port(), "6379"))
 	if path := strings.Trim(u.Path, "/"); path != "" {
 		if t.database, err = strconv.Atoi(path); err != nil || t.database < 0 {
-			return target{}, errors.New("behind the host there must be the number of a database")
+			return target{}, errors.New("the path must be the number of a database")
 		}
 	}
 	return t, nil

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// load reads a file whose one sink has the options.
+// load loads a file with one sink that has the options.
 func load(options string) (*Options, error) {
 	l := &config.Loader{
 		Sinks:     []config.SinkType{{Name: "redis", New: func() config.Options { return &Options{} }}},
@@ -36,18 +36,18 @@ func load(options string) (*Options, error) {
 func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "{url: 'redis://h'}", ""},
-		{"no URL", "{}", "a redis sink needs one"},
+		{"no URL", "{}", "url: missing"},
 		{"another scheme", "{url: 'http://h'}", "must begin with rediss://"},
 		{"no host", "{url: 'redis:///0'}", "must begin with"},
 		{"a database with a name", "{url: 'redis://:${env:A}@h/main'}", "the number of a database"},
-		{"a query", "{url: 'redis://:${env:A}@h?stream=a'}", "options are keys of their own"},
+		{"a query", "{url: 'redis://:${env:A}@h?stream=a'}", "options have their own keys"},
 		{"a password that spoils the URL", "{url: 'redis://:${env:A}%zz@h'}", "not a URL"},
-		{"a template that is none", "{url: 'redis://h', stream: '{{'}", "stream: "},
+		{"a template that is invalid", "{url: 'redis://h', stream: '{{'}", "stream: "},
 		{"a wrong name in a template", "{url: 'redis://h', stream: '{{.Data.Resource.Nam}}'}", "Nam"},
 		{"a name that is empty at times", "{url: 'redis://h', stream: '{{.Data.Resource.Namespace}}'}", "empty name"},
 		{"a name by template", "{url: 'redis://h', stream: 'a:{{.Data.Resource.Namespace}}'}", ""},
-		{"fewer than none", "{url: 'redis://h', maxLen: -1}", "maxLen: not negative"},
-		{"too many replicas", "{url: 'redis://h', replicas: 101}", "from 0 to 100"},
+		{"fewer than none", "{url: 'redis://h', maxLen: -1}", "maxLen: must not be negative"},
+		{"too many replicas", "{url: 'redis://h', replicas: 101}", "between 0 and 100"},
 		{"TLS without TLS", "{url: 'redis://h', tls: {insecure: true}}", "does not begin with rediss://"},
 		{"half of a pair", "{url: 'rediss://h', tls: {cert: a}}", "cert and key belong together"},
 	} {
@@ -91,7 +91,7 @@ func TestFromURL(t *testing.T) {
 	for _, tc := range []struct {
 		address string
 		want    Options
-		place   string // what the sink calls itself
+		place   string // the sink's String
 	}{
 		{"redis://h", Options{URL: "redis://h"}, "redis redis://h:6379/0"},
 		{"redis://u:hunter2@h:1/2?stream=a&maxLen=9&timeout=3s&insecure=true", Options{Insecure: true, URL: "redis://u:hunter2@h:1/2", Stream: "a", MaxLen: 9, Timeout: 3 * time.Second}, "redis redis://h:1/2"},
@@ -118,10 +118,10 @@ func TestFromURL(t *testing.T) {
 	}
 	for address, want := range map[string]string{
 		"redis://u:hunter2%zz@h":           "not a URL",
-		"redis://u:1?hunter2@h":            "unknown key in the query: there are ca, cert",
+		"redis://u:1?hunter2@h":            "unknown key in the query: known are ca, cert",
 		"redis://u:hunter2@h?maxLen=many":  "option maxLen",
 		"redis://u:hunter2@h?timeout=soon": "option timeout",
-		"redis://u:hunter2@h?a=%zz":        "the query is none",
+		"redis://u:hunter2@h?a=%zz":        "invalid query",
 	} {
 		if _, err := FromURL(address); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {
 			t.Errorf("%s: %v, want %q and no credential", address, err, want)
@@ -129,8 +129,9 @@ func TestFromURL(t *testing.T) {
 	}
 }
 
-// TestRefusalsOnFake: what the server says passes, with a hint, and without what it knows of us. The errors are
-// those that a real one is hard to bring to; the suite in integration/sinks/redis has others.
+// TestRefusalsOnFake checks that the server's errors are temporary, have a hint, and show no credential. These are
+// errors
+// that a real server rarely returns; the suite in integration/sinks/redis has others.
 func TestRefusalsOnFake(t *testing.T) {
 	for said, want := range map[string]string{
 		"LOADING Redis is loading the dataset in memory":          "has just started",
@@ -141,8 +142,8 @@ func TestRefusalsOnFake(t *testing.T) {
 		"ERR something about hunter2":                             "something about ***",
 		"MOVED 3999 127.0.0.1:1":                                  "this is a cluster",
 		"NOREPLICAS Not enough good replicas to write.":           "min-replicas-to-write",
-		"READONLY You can't write against a read only replica.":   "the master's",
-		"WRONGPASS invalid username-password pair or is disabled": "are wrong",
+		"READONLY You can't write against a read only replica.":   "must name the master",
+		"WRONGPASS invalid username-password pair or is disabled": "is wrong",
 	} {
 		s := must(New("tattler/test", Options{URL: "redis://u:hunter2@" + answer(t, "-"+said+"\r\n")}))(t)
 		n, err := s.Send(t.Context(), sinktest.Messages(0, 2))
@@ -156,7 +157,7 @@ func TestRefusalsOnFake(t *testing.T) {
 	}
 }
 
-// TestTimeoutOnFake: a server that says nothing costs the timeout.
+// TestTimeoutOnFake checks that a server that does not answer costs only the timeout.
 func TestTimeoutOnFake(t *testing.T) {
 	s := must(New("tattler/test", Options{URL: "redis://" + answer(t, ""), Timeout: 20 * time.Millisecond}))(t)
 	if _, err := s.Send(t.Context(), sinktest.Messages(0, 1)); err == nil || !strings.Contains(err.Error(), "no answer within 20ms (timeout)") {
@@ -167,7 +168,7 @@ func TestTimeoutOnFake(t *testing.T) {
 	}
 }
 
-// answer is the address of a server that answers each command alike.
+// answer returns the address of a server that gives the same answer to each command.
 func answer(t *testing.T, text string) string {
 	l := must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ctx, cancel := context.WithCancel(context.Background())

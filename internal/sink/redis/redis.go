@@ -1,17 +1,17 @@
-// Package redis is the sink that adds each change to a Redis stream, as an entry with the fields id, op,
-// subject, type and data, the last being the event's JSON.
+// Package redis is the sink that adds each change to a Redis stream, as an entry with the fields id, op, subject,
+// type and data; data is the event's JSON.
 //
-// A batch is one transaction (MULTI, EXEC): the server takes the whole batch or, where it refuses an entry
-// before it executes, none, so that no change overtakes one before it in a stream. EXEC's answer acknowledges; what
-// that survives is the server's appendfsync, and the option replicas.
+// A batch is one transaction (MULTI, EXEC). The server takes the whole batch or, if it refuses an entry before
+// executing, nothing, so no change overtakes another in its stream. EXEC's answer acknowledges; the server's
+// appendfsync and the option replicas decide what that survives.
 //
-// Permanent is only that a stream's name cannot be made. A value that is longer than the server's
-// proto-max-bulk-len is too long. Everything else passes, as it is about the server or about rights: no
-// connection, no answer in time, OOM, LOADING, READONLY, MASTERDOWN, NOREPLICAS, MISCONF, NOAUTH, WRONGPASS,
-// NOPERM, and WRONGTYPE (a key of the stream's name that is none). A cluster's MOVED is not followed.
+// The only permanent error is a stream name that cannot be made. A value that exceeds the server's proto-max-bulk-len
+// is too long. Everything else is temporary, because it is about the server or about rights: no connection, a
+// timeout, OOM, LOADING, READONLY, MASTERDOWN, NOREPLICAS, MISCONF, NOAUTH, WRONGPASS, NOPERM, and WRONGTYPE (a key
+// of the stream's name that is not a stream). The sink does not follow a cluster's MOVED.
 //
-// Redis does not look for repeats: a repeat is another entry with the same id field, so whoever reads the
-// stream remembers ids.
+// Redis does not drop repeats: a repeat is another entry with the same id field, so the reader of the stream must
+// remember ids.
 package redis
 
 import (
@@ -29,33 +29,33 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Sink adds to streams of a server.
+// Sink adds entries to streams of a server.
 type Sink struct {
 	o      Options
-	place  string // the URL, as far as it may be shown
+	place  string // the URL without credentials
 	stream *sink.Name
-	blot   *sink.Blot
+	mask   *sink.Mask
 	config *client.Options
-	limit  int // the longest value; 0 where the server is to be asked
+	limit  int // the longest value; 0: ask the server
 
-	mu     sync.Mutex // Close may come from another goroutine than Send
+	mu     sync.Mutex // Close may run concurrently with Send
 	closed bool
-	client *client.Client // nil where there is none
-	conn   net.Conn       // its newest
+	client *client.Client // nil: not open
+	conn   net.Conn       // the client's newest connection
 }
 
-// defaultLimit is proto-max-bulk-len where nobody has changed it.
+// defaultLimit is the default of proto-max-bulk-len.
 const defaultLimit = 512 << 20
 
-// New makes a sink; it reads the files of TLS, and connects with the first Send.
+// New returns a sink. It reads the TLS files, and connects with the first Send.
 func New(_ string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("redis sink: %w", err)
 	}
-	s := &Sink{o: o.withDefaults(), blot: &sink.Blot{}}
+	s := &Sink{o: o.withDefaults(), mask: &sink.Mask{}}
 	t, _ := parseURL(o.URL)
 	s.stream, _ = streamName(o.Stream)
-	s.blot.AddUser(t.user)
+	s.mask.AddUser(t.user)
 	s.place = "redis://" + t.address + "/" + strconv.Itoa(t.database)
 	dial, err := s.dialer(t)
 	if err != nil {
@@ -65,11 +65,11 @@ func New(_ string, o Options) (*Sink, error) {
 		s.place = "rediss" + s.place[len("redis"):]
 	}
 	password, _ := t.user.Password()
-	logging.Disable() // what it would print to stderr, Send returns
+	logging.Disable() // Send returns what the client would print to stderr
 	s.config = &client.Options{
 		Addr: t.address, Dialer: dial, DB: t.database, Username: t.user.Username(), Password: password,
-		// One connection at a time is used, and the pump tries again. A pool whose size is the number of failed
-		// dials would dial on, in a goroutine of its own that outlives Close by a second.
+		// The sink uses one connection at a time, and the pump retries. A pool whose size equals the number of failed
+		// dials would keep dialling, in a goroutine that outlives Close by a second.
 		PoolSize: 2, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: 1,
 		DialTimeout: s.o.Timeout, ReadTimeout: s.o.Timeout, WriteTimeout: s.o.Timeout, PoolTimeout: s.o.Timeout,
 		ContextTimeoutEnabled:    true,
@@ -90,7 +90,7 @@ func (s *Sink) Close(context.Context) error {
 	return s.failed(s.drop())
 }
 
-// Send adds messages, all in one transaction.
+// Send adds messages in one transaction.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	c := s.open()
 	switch {
@@ -101,31 +101,31 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	case len(ms) == 0:
 		return 0, nil
 	}
-	hung := make(chan struct{}) // the client looks at the context only before it waits
+	hung := make(chan struct{}) // the client checks the context only before it waits
 	stop := context.AfterFunc(ctx, func() { defer close(hung); s.hangUp() })
 	defer func() {
 		if !stop() {
-			<-hung // else it would take the next connection for this one
+			<-hung // otherwise hangUp could close the next connection
 		}
 	}()
-	if err := s.ask(ctx, c); err != nil {
-		return 0, s.ended(ctx, err)
+	if err := s.probe(ctx, c); err != nil {
+		return 0, s.reset(ctx, err)
 	}
 	entries, refusal := s.entries(ms)
 	if len(entries) > 0 {
 		if n, err := s.add(ctx, c, entries); err != nil {
-			return n, s.ended(ctx, err)
+			return n, s.reset(ctx, err)
 		}
 	}
 	return len(entries), refusal
 }
 
-// ended is what ended a Send that was not about a message. After it what we may, and the server can be others: also
-// the one that has the name, which a server that refuses may have lost.
-func (s *Sink) ended(ctx context.Context, err error) error {
+// reset drops the connection after a failure that is not about a message, and returns the error of Send. The next
+// connection may reach another server, for example after a failover, and have other rights.
+func (s *Sink) reset(ctx context.Context, err error) error {
 	s.limit = 0
 	s.mu.Lock()
-	_ = s.drop() // the error is there already
+	_ = s.drop() // err is the error to report
 	s.mu.Unlock()
 	if ctx.Err() != nil {
 		return s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
@@ -133,24 +133,24 @@ func (s *Sink) ended(ctx context.Context, err error) error {
 	return err
 }
 
-// ask asks, first and after each failure, whether we may have transactions, and for the longest value. Who may
-// not ask for that gets the default. Where MULTI is refused, the server takes what follows one by one, each time
-// that it is sent: so it is tried alone.
-func (s *Sink) ask(ctx context.Context, c *client.Client) error {
+// probe checks, first and after each failure, whether transactions are allowed, and reads the limit on values. If the
+// user may not read it, probe assumes the default. Transactions are tried alone first: a server that refuses MULTI
+// would take the following commands one by one, with every attempt.
+func (s *Sink) probe(ctx context.Context, c *client.Client) error {
 	if s.limit > 0 {
 		return nil
 	}
 	pipe := c.Pipeline()
 	multi, exec := pipe.Do(ctx, "multi"), pipe.Do(ctx, "exec")
 	limit := pipe.ConfigGet(ctx, "proto-max-bulk-len")
-	_, _ = pipe.Exec(ctx) // each has its own error
+	_, _ = pipe.Exec(ctx) // each command has its own error
 	for _, cmd := range []*client.Cmd{multi, exec} {
 		if cmd.Err() != nil {
 			return s.refused(cmd.Err())
 		}
 	}
 	values, err := limit.Result()
-	if err != nil && !mayNotAsk(err) {
+	if err != nil && !configForbidden(err) {
 		return s.refused(err)
 	}
 	s.limit = defaultLimit
@@ -160,7 +160,7 @@ func (s *Sink) ask(ctx context.Context, c *client.Client) error {
 	return nil
 }
 
-// entries are those of the first messages that can be sent, and why the next one cannot.
+// entries converts the first messages, and returns why the next one cannot be sent.
 func (s *Sink) entries(ms []sink.Message) ([]*client.XAddArgs, error) {
 	var out []*client.XAddArgs
 	for _, m := range ms {
@@ -169,7 +169,7 @@ func (s *Sink) entries(ms []sink.Message) ([]*client.XAddArgs, error) {
 			return out, &sink.PermanentError{Err: s.failed(fmt.Errorf("make name of stream: %w", err))}
 		}
 		if len(m.Body) > s.limit {
-			err := fmt.Errorf("the event has %d bytes, more than the server's proto-max-bulk-len (%d): see maxBytes", len(m.Body), s.limit)
+			err := fmt.Errorf("the event has %d bytes, which exceeds the server's proto-max-bulk-len (%d): see maxBytes", len(m.Body), s.limit)
 			return out, &sink.TooLargeError{Limit: s.limit, Err: s.failed(err)}
 		}
 		out = append(out, &client.XAddArgs{Stream: stream, MaxLen: s.o.MaxLen, Approx: s.o.MaxLen > 0, Values: []any{
@@ -179,10 +179,10 @@ func (s *Sink) entries(ms []sink.Message) ([]*client.XAddArgs, error) {
 	return out, nil
 }
 
-// add adds entries: all, or none for an error; but where one fails as it is executed (WRONGTYPE), those of other
-// streams are there, and those before it are acknowledged.
+// add adds entries: all of them, or none after an error. If an entry fails during execution (WRONGTYPE), the server
+// has added those of other streams; add acknowledges the ones before it.
 func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAddArgs) (int, error) {
-	conn := c.Conn() // the one whose writes WAIT waits for
+	conn := c.Conn() // WAIT waits for the writes of one connection
 	defer conn.Close()
 	pipe := conn.TxPipeline()
 	cmds := make([]*client.StringCmd, len(entries))
@@ -191,17 +191,17 @@ func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAdd
 	}
 	_, err := pipe.Exec(ctx)
 	added := 0
-	for added < len(cmds) && cmds[added].Err() == nil && cmds[added].Val() != "" { // only an entry that has its name is there
+	for added < len(cmds) && cmds[added].Err() == nil && cmds[added].Val() != "" { // an added entry has an id
 		added++
 	}
 	for _, cmd := range cmds {
-		if cmd.Err() != nil && !client.HasErrorPrefix(cmd.Err(), "EXECABORT") { // the cause, rather than what came of it
+		if cmd.Err() != nil && !client.HasErrorPrefix(cmd.Err(), "EXECABORT") { // the cause, not its consequence
 			err = cmd.Err()
 			break
 		}
 	}
 	if err == nil && added < len(cmds) {
-		err = errors.New("the server answered without the name of an entry")
+		err = errors.New("the server answered without an entry id")
 	}
 	if err != nil {
 		err = s.refused(err)
@@ -209,7 +209,7 @@ func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAdd
 	if added == 0 || s.o.Replicas == 0 {
 		return added, err
 	}
-	// Half of the time: the answer, too, has to come within it.
+	// Half of the timeout, so that the answer arrives within all of it.
 	n, waiting := conn.Wait(ctx, s.o.Replicas, s.o.Timeout/2).Result()
 	switch {
 	case waiting != nil:
@@ -220,10 +220,10 @@ func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAdd
 	return added, err
 }
 
-// failed says where, and shows no credential.
+// failed adds the destination to an error and masks credentials.
 func (s *Sink) failed(err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("add to stream of %s: %w", s.place, s.blot.Error(err))
+	return fmt.Errorf("add to stream of %s: %w", s.place, s.mask.Error(err))
 }

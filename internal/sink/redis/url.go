@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// settings are the options that an address's query may set.
+// settings are the query keys of an address.
 var settings = map[string]func(o *Options, value string) error{
 	"stream": func(o *Options, v string) error { o.Stream = v; return nil },
 	"ca":     func(o *Options, v string) error { o.TLS.CA = v; return nil },
@@ -31,23 +31,23 @@ var settings = map[string]func(o *Options, value string) error{
 	},
 }
 
-// FromURL makes options of an address: redis://USER:PASSWORD@HOST:PORT/DB?stream=NAME, or rediss:// with
-// TLS. Its insecure=true allows the password without TLS, and with TLS trusts any certificate. An error shows no
+// FromURL returns the options of an address for --to: redis://USER:PASSWORD@HOST:PORT/DB?stream=NAME, or rediss://
+// with TLS. Its insecure=true allows the password without TLS, and with TLS trusts any certificate. No error shows a
 // credential.
 func FromURL(address string) (*Options, error) {
 	u, err := url.Parse(address)
-	if err != nil { // its text quotes what may be a part of a password
+	if err != nil { // its text may quote part of a password
 		return nil, errors.New("not a URL")
 	}
 	query, err := url.ParseQuery(u.RawQuery)
 	if err != nil {
-		return nil, errors.New("the query is none")
+		return nil, errors.New("invalid query")
 	}
 	o := &Options{}
 	for _, name := range slices.Sorted(maps.Keys(query)) {
 		set := settings[name]
 		if set == nil {
-			return nil, fmt.Errorf("unknown key in the query: there are %s (a ? in a password is %%3F)", strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
+			return nil, fmt.Errorf("unknown key in the query: known are %s (write a ? in a password as %%3F)", strings.Join(slices.Sorted(maps.Keys(settings)), ", "))
 		}
 		if err := set(o, query.Get(name)); err != nil {
 			return nil, fmt.Errorf("option %s: %w", name, err)

@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// identity: the suite tests the sink that it is meant to test.
+// identity checks that the suite tests the intended sink.
 func identity(t *testing.T, r *rig) {
 	if got := fmt.Sprintf("%T", r.sink); got != r.Type {
 		t.Errorf("the sink is a %s, want a %s", got, r.Type)
@@ -23,7 +23,7 @@ func identity(t *testing.T, r *rig) {
 	}
 }
 
-// order: all arrive, once and in order, and nothing of them is read after Send.
+// order checks that all messages arrive once and in order, and that the sink does not read them after Send.
 func order(t *testing.T, r *rig) {
 	ms := Messages(0, 40)
 	want := ids(ms)
@@ -44,7 +44,7 @@ func order(t *testing.T, r *rig) {
 	r.has(t, false, want)
 }
 
-// afterClose: what was acknowledged is there, nothing more comes, and a closed sink can be closed.
+// afterClose checks that acknowledged messages are there, that nothing else arrives, and that Close works twice.
 func afterClose(t *testing.T, r *rig) {
 	ms := Messages(0, 5)
 	if _, err := r.send(t, t.Context(), ms[:3]); err != nil {
@@ -63,7 +63,7 @@ func afterClose(t *testing.T, r *rig) {
 	r.has(t, false, ids(ms))
 }
 
-// contextEnded: what begins after the end is not done, and does no harm.
+// contextEnded checks that a Send whose context has already ended sends nothing and does no harm.
 func contextEnded(t *testing.T, r *rig) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -79,7 +79,7 @@ func contextEnded(t *testing.T, r *rig) {
 	r.has(t, true, ids(ms))
 }
 
-// passing checks that an error is not about a message.
+// passing checks that an error does not blame a message.
 func passing(t *testing.T, err error) {
 	t.Helper()
 	var permanent *sink.PermanentError
@@ -88,7 +88,7 @@ func passing(t *testing.T, err error) {
 	}
 }
 
-// retry: a receiver that is down costs no message, and the sink recovers by itself.
+// retry checks that a receiver that is down costs no message, and that the sink recovers.
 func retry(t *testing.T, r *rig) {
 	ms := Messages(0, 6)
 	if _, err := r.send(t, t.Context(), ms[:2]); err != nil {
@@ -109,10 +109,10 @@ func retry(t *testing.T, r *rig) {
 	r.has(t, false, ids(ms))
 }
 
-// quick are retries for a test.
+// quick retries fast, for tests.
 var quick = deliver.Retry{Min: time.Millisecond, Max: 5 * time.Millisecond, Attempts: 2}
 
-// downForLong: nothing is given up, however often it was tried.
+// downForLong checks that no message is given up, however often it failed.
 func downForLong(t *testing.T, r *rig) {
 	r.receiver.Behave(Down, "")
 	store := r.pump(t, 150, deliver.Options{Retry: quick}, func(p *deliver.Pump) {
@@ -130,18 +130,18 @@ func downForLong(t *testing.T, r *rig) {
 	}
 }
 
-// busy: the receiver's wish reaches the pump.
+// busy checks that the wait that the receiver asked for reaches the pump.
 func busy(t *testing.T, r *rig) {
 	r.receiver.Behave(Busy, "")
 	_, err := r.send(t, t.Context(), Messages(0, 1))
 	passing(t, err)
 	var wish *sink.RetryAfterError
 	if !errors.As(err, &wish) || wish.After != BusyFor {
-		t.Errorf("%v, want one that says to wait %s", err, BusyFor)
+		t.Errorf("%v, want an error with a wait of %s", err, BusyFor)
 	}
 }
 
-// hang: the end of the context ends Send, with what arrived by then, and the sink works afterwards.
+// hang checks that Send ends with its context, and that the sink works afterwards.
 func hang(t *testing.T, r *rig) {
 	ms := Messages(0, 4)
 	if _, err := r.send(t, t.Context(), ms[:1]); err != nil {
@@ -172,10 +172,10 @@ func hang(t *testing.T, r *rig) {
 	cancel()
 	<-done
 	passing(t, err)
-	r.receiver.Behave(Works, "") // Close may have to wait for what was cut off
+	r.receiver.Behave(Works, "") // Close may wait for the interrupted write
 }
 
-// slow: no message is lost where the receiver takes longer than a call may last.
+// slow checks that no message is lost if the receiver needs longer than one call may take.
 func slow(t *testing.T, r *rig) {
 	r.receiver.Behave(Slow, "")
 	store := r.pump(t, 30, deliver.Options{Retry: quick, SendTimeout: 100 * time.Millisecond}, nil)
@@ -185,7 +185,7 @@ func slow(t *testing.T, r *rig) {
 	}
 }
 
-// poison: what the receiver will never take becomes a dead letter; all others arrive.
+// poison checks that a message that the receiver always refuses becomes a dead letter, and that the others arrive.
 func poison(t *testing.T, r *rig) {
 	all := Messages(0, 30)
 	r.receiver.Behave(Refuses, all[10].ID)

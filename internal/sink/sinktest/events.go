@@ -10,10 +10,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// objects is how many objects the events are of, in turn.
+// objects is the number of objects; consecutive events belong to them in turn.
 const objects = 3
 
-// Event is the n-th of a made-up cluster, an update of one of a few deployments. It is the same in every
+// Event returns the n-th event of a made-up cluster, an update of one of a few deployments. It is the same in every
 // process.
 func Event(n int) *event.Event {
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC).Add(time.Duration(n) * time.Second)
@@ -38,7 +38,7 @@ func Event(n int) *event.Event {
 	return &e
 }
 
-// Item is the n-th event as a store holds it; its sequence number is n+1.
+// Item returns the n-th event as a store holds it. Its sequence number is n+1.
 func Item(n int) deliver.Item {
 	e := Event(n)
 	return deliver.Item{Seq: int64(n + 1), Event: e, Text: func(w io.Writer) error {
@@ -49,17 +49,17 @@ func Item(n int) deliver.Item {
 
 func text(e *event.Event) string { return "changed " + e.ID }
 
-// message is the n-th event as a pump would send it, but whole.
+// message returns the n-th event as a pump would send it, uncut.
 func message(n int) sink.Message {
 	item := Item(n)
 	body, err := item.Event.MarshalJSON()
 	if err != nil {
-		panic(err) // it is ours
+		panic(err) // a bug in the test: we made the event
 	}
 	return sink.Message{ID: item.Event.ID, Key: item.Event.PartitionKey, Body: body, Event: item.Event, Text: item.Text}
 }
 
-// Messages are the messages of the n-th event and those that follow it.
+// Messages returns count messages, from the n-th event on.
 func Messages(n, count int) []sink.Message {
 	var out []sink.Message
 	for i := range count {

@@ -16,8 +16,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// The environment of the process that is killed: what to open, where the cursor is, and the number of the
-// commit before which it dies.
+// The environment of the process to kill: the target to open, the cursor's file, and the number of the commit before
+// which it dies.
 const (
 	envTarget = "TATTLER_SINKTEST_TARGET"
 	envCursor = "TATTLER_SINKTEST_CURSOR"
@@ -26,8 +26,8 @@ const (
 
 const killEvents = 200
 
-// Main is the TestMain of a sink's tests. Where Run has started this binary as the process that is killed,
-// it opens the sink and delivers; else it runs the tests and looks for leaked goroutines.
+// Main is the TestMain of a sink's tests. In the process that Run starts in order to kill it, Main opens the sink and
+// delivers. Otherwise it runs the tests and checks for leaked goroutines.
 func Main(m *testing.M, open func(target string) (sink.Sink, error)) {
 	target := os.Getenv(envTarget)
 	if target == "" {
@@ -41,7 +41,7 @@ func Main(m *testing.M, open func(target string) (sink.Sink, error)) {
 	os.Exit(0)
 }
 
-// victim delivers until it dies, or until all is done.
+// victim delivers until it is killed, or until everything is delivered.
 func victim(target string, open func(string) (sink.Sink, error)) error {
 	s, err := open(target)
 	if err != nil {
@@ -66,11 +66,11 @@ func victim(target string, open func(string) (sink.Sink, error)) error {
 		if err := self.Kill(); err != nil {
 			return err
 		}
-		select {} // until it has come
+		select {} // wait for the signal
 	}
 	for n := range killEvents {
 		item := Item(n)
-		item.Size = 100 << 10 // some ten to a batch
+		item.Size = 100 << 10 // about ten to a batch
 		store.Append(item)
 	}
 	p, err := deliver.New(deliver.Options{Name: "victim", Sink: s, Store: store, From: deliver.Beginning, Drain: time.Minute, Retry: quick})
@@ -82,19 +82,19 @@ func victim(target string, open func(string) (sink.Sink, error)) error {
 		cancel()
 		return err
 	}
-	cancel() // so that it drains and ends
+	cancel() // so that the pump drains and ends
 	return p.Run(ctx)
 }
 
-// killed: a kill -9 between the acknowledgement and the commit has the same events sent again, under the
+// killed checks that a kill -9 between acknowledgement and commit makes the pump send the same events again, with the
 // same ids, and loses none.
 func killed(t *testing.T, r *rig) {
-	r.close(t) // the other process has it now
+	r.close(t) // the other process uses the receiver now
 	cursor := filepath.Join(t.TempDir(), "cursor")
 	kills := 0
 	for run := 0; ; run++ {
 		if run == 40 {
-			t.Fatal("the events do not become fewer")
+			t.Fatal("the events do not run out")
 		}
 		cmd := exec.CommandContext(t.Context(), os.Args[0])
 		cmd.Env = append(os.Environ(), envTarget+"="+r.receiver.Target(), envCursor+"="+cursor,
@@ -104,7 +104,7 @@ func killed(t *testing.T, r *rig) {
 			break
 		}
 		if cmd.ProcessState.Exited() {
-			t.Fatalf("the process failed, and was not killed: %v\n%s", err, out)
+			t.Fatalf("the process failed instead of being killed: %v\n%s", err, out)
 		}
 		kills++
 	}

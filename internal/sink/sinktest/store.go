@@ -18,7 +18,7 @@ import (
 type Store struct {
 	// Path, if set, is a file that keeps the cursor, so that it survives the process.
 	Path string
-	// Fail, if set, is asked before each call, by method name.
+	// Fail, if set, is called before each method with its name. Its error fails the call.
 	Fail func(method string) error
 
 	mu      sync.Mutex
@@ -27,10 +27,10 @@ type Store struct {
 	begun   bool
 	repeats int64
 	letters map[string]deliver.DeadLetter
-	more    chan struct{} // closed when there is more
+	more    chan struct{} // closed when an item is added
 }
 
-// Append records items. Their sequence numbers follow the last one's where they are 0.
+// Append records items. It numbers those whose sequence number is 0.
 func (s *Store) Append(items ...deliver.Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -60,15 +60,15 @@ func (s *Store) fail(method string) error {
 	return s.Fail(method)
 }
 
-// refuse is what keeps a method from writing. Like the journal it writes nothing once ctx has ended.
-func (s *Store) refuse(ctx context.Context, method string) error {
+// check returns the error that keeps a method from writing. Like the journal, it writes nothing after ctx has ended.
+func (s *Store) check(ctx context.Context, method string) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	return s.fail(method)
 }
 
-// Read yields a copy of what there is.
+// Read yields a copy of the items.
 func (s *Store) Read(_ context.Context, after int64) iter.Seq2[deliver.Item, error] {
 	return func(yield func(deliver.Item, error) bool) {
 		s.mu.Lock()
@@ -113,14 +113,14 @@ func (s *Store) Wait(ctx context.Context, after int64) error {
 	}
 }
 
-// Last is the newest sequence number.
+// Last returns the newest sequence number.
 func (s *Store) Last(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.last(), s.fail("Last")
 }
 
-// Cursor is what SetCursor set, in another process if Path is set.
+// Cursor returns the last SetCursor, even one of another process if Path is set.
 func (s *Store) Cursor(context.Context, string) (int64, bool, error) {
 	if err := s.fail("Cursor"); err != nil {
 		return 0, false, err
@@ -141,9 +141,9 @@ func (s *Store) Cursor(context.Context, string) (int64, bool, error) {
 	return seq, true, err
 }
 
-// SetCursor keeps the cursor.
+// SetCursor stores the cursor.
 func (s *Store) SetCursor(ctx context.Context, _ string, seq int64) error {
-	if err := s.refuse(ctx, "SetCursor"); err != nil {
+	if err := s.check(ctx, "SetCursor"); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -159,9 +159,9 @@ func (s *Store) SetCursor(ctx context.Context, _ string, seq int64) error {
 	return os.Rename(next, s.Path)
 }
 
-// Rewind sets the cursor back.
+// Rewind moves the cursor back.
 func (s *Store) Rewind(ctx context.Context, sink string, seq int64) error {
-	if err := s.refuse(ctx, "Rewind"); err != nil {
+	if err := s.check(ctx, "Rewind"); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -170,16 +170,16 @@ func (s *Store) Rewind(ctx context.Context, sink string, seq int64) error {
 	return s.SetCursor(ctx, sink, seq)
 }
 
-// Repeats is up to where Rewind was called.
+// Repeats returns the highest cursor from which Rewind moved back.
 func (s *Store) Repeats(context.Context, string) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.repeats, s.fail("Repeats")
 }
 
-// SetAside keeps a dead letter.
+// SetAside stores a dead letter.
 func (s *Store) SetAside(ctx context.Context, d deliver.DeadLetter) error {
-	if err := s.refuse(ctx, "SetAside"); err != nil {
+	if err := s.check(ctx, "SetAside"); err != nil {
 		return err
 	}
 	s.mu.Lock()
@@ -191,9 +191,9 @@ func (s *Store) SetAside(ctx context.Context, d deliver.DeadLetter) error {
 	return nil
 }
 
-// Skip buries, and sets the cursor.
+// Skip stores a dead letter and sets the cursor.
 func (s *Store) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) error {
-	if err := s.refuse(ctx, "Skip"); err != nil {
+	if err := s.check(ctx, "Skip"); err != nil {
 		return err
 	}
 	if err := s.SetAside(ctx, d); err != nil {
@@ -202,7 +202,7 @@ func (s *Store) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) er
 	return s.SetCursor(ctx, d.Sink, cursor)
 }
 
-// DeadLetters yields a copy of what there is.
+// DeadLetters yields a copy of the dead letters.
 func (s *Store) DeadLetters(context.Context, string) iter.Seq2[deliver.DeadLetter, error] {
 	return func(yield func(deliver.DeadLetter, error) bool) {
 		if err := s.fail("DeadLetters"); err != nil {
@@ -217,7 +217,7 @@ func (s *Store) DeadLetters(context.Context, string) iter.Seq2[deliver.DeadLette
 	}
 }
 
-// Dead are the dead letters in order.
+// Dead returns the dead letters in order.
 func (s *Store) Dead() []deliver.DeadLetter {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -229,9 +229,9 @@ func (s *Store) Dead() []deliver.DeadLetter {
 	return out
 }
 
-// DropDeadLetter drops a dead letter.
+// DropDeadLetter removes a dead letter.
 func (s *Store) DropDeadLetter(ctx context.Context, d deliver.DeadLetter) error {
-	if err := s.refuse(ctx, "DropDeadLetter"); err != nil {
+	if err := s.check(ctx, "DropDeadLetter"); err != nil {
 		return err
 	}
 	s.mu.Lock()

@@ -1,9 +1,7 @@
-// Package sinktest checks that a sink keeps the contract of package sink, and has the fakes that tests of
-// delivery need.
+// Package sinktest checks that a sink keeps the contract of package sink, and provides fakes for tests of delivery.
 //
-// Each sink's tests call Run with a receiver that misbehaves on request, and Main, which makes the test's
-// binary the process that is killed. What a receiver cannot do is said by the sink, and checked, so that
-// a case does not fall silent.
+// Each sink's tests call Run with a receiver that misbehaves on request, and Main, which turns the test's binary into
+// the process that is killed. A sink declares what its receiver cannot do; Run skips only those cases.
 package sinktest
 
 import (
@@ -19,39 +17,39 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Suite is a sink to check.
+// Suite describes a sink to check.
 type Suite struct {
-	// Type is the Go type that Open must return, such as *file.Sink; Name begins its String.
+	// Type is the Go type that Open must return, such as *file.Sink. Name is the first word of its String.
 	Type, Name string
-	// Cannot are the behaviours that the receiver has not.
+	// Cannot lists the behaviours that the receiver does not support.
 	Cannot []Behaviour
-	// Once says that the sink knows what it has written, also after a kill -9: nothing comes twice.
+	// Once means that the sink knows what it has written, even after a kill -9: nothing arrives twice.
 	Once bool
-	// PerObject says that the sink sends of several objects at a time: the order of each is kept, and not
-	// that of all.
+	// PerObject means that the sink sends messages of several objects at a time: it keeps the order of each object,
+	// not the total order.
 	PerObject bool
-	// Start begins a receiver that ends with the test.
+	// Start starts a receiver that stops at the end of the test.
 	Start func(t *testing.T) Receiver
-	// Open opens the sink on a receiver, again after a Close as well.
+	// Open opens the sink for a receiver. It is called again after a Close.
 	Open func(t *testing.T, r Receiver) sink.Sink
 }
 
-// Receiver is where a sink sends to.
+// Receiver is the destination of a sink under test.
 type Receiver interface {
-	// Target is what the function that Main got needs to open the sink in another process.
+	// Target describes the receiver to the function that Main got, which opens the sink in another process.
 	Target() string
-	// Received are the ids of the events that have arrived whole, in the order in which they came. What
-	// is no event fails the test.
+	// Received returns the ids of the events that have arrived completely, in order of arrival. Anything that is
+	// not an event fails the test.
 	Received(t *testing.T) []string
-	// Behave changes how the receiver takes messages from now on.
+	// Behave sets how the receiver treats messages from now on.
 	Behave(b Behaviour, id string)
 }
 
-// Behaviour is what a receiver does with messages.
+// Behaviour is how a receiver treats messages.
 type Behaviour string
 
-// The behaviours. Works takes all; Down none; Busy none, and asks to be left alone for 7 seconds;
-// Hangs answers when the behaviour changes; Slow takes its time; Refuses will never take the message of an
+// The behaviours. Works takes all messages; Down takes none; Busy takes none and asks for a wait of 7 seconds;
+// Hangs answers when the behaviour changes; Slow delays each answer; Refuses never takes the message with a given
 // id, and takes the others.
 const (
 	Works   Behaviour = "works"
@@ -62,10 +60,10 @@ const (
 	Refuses Behaviour = "refuses"
 )
 
-// BusyFor is what a busy receiver asks for.
+// BusyFor is the wait that a busy receiver asks for.
 const BusyFor = 7 * time.Second
 
-// soon is how long what is to happen at once may take on a loaded machine.
+// soon bounds, on a loaded machine, what should happen at once.
 const soon = 30 * time.Second
 
 // Run checks a sink.
@@ -89,7 +87,7 @@ func Run(t *testing.T, s Suite) {
 	}
 	for _, b := range s.Cannot {
 		if b == Works || b == Down {
-			t.Errorf("every receiver can be made to be %s", b)
+			t.Errorf("Cannot lists %s, which every receiver must support", b)
 		}
 	}
 	for _, c := range cases {
@@ -128,8 +126,8 @@ func (r *rig) close(t *testing.T) {
 	}
 }
 
-// send sends within a time, and checks what must be so of every answer.
-func (r *rig) send(t *testing.T, ctx context.Context, ms []sink.Message) (int, error) { //nolint:revive // t first, as everywhere here
+// send calls Send with a timeout, and checks the invariants of its result.
+func (r *rig) send(t *testing.T, ctx context.Context, ms []sink.Message) (int, error) { //nolint:revive // t first, as in all helpers here
 	t.Helper()
 	ctx, cancel := context.WithTimeout(ctx, 2*soon)
 	defer cancel()
@@ -140,7 +138,7 @@ func (r *rig) send(t *testing.T, ctx context.Context, ms []sink.Message) (int, e
 	return acked, err
 }
 
-// pump runs a pump over so many events until it is done, and returns its store.
+// pump runs a pump over count events until all are delivered, and returns its store.
 func (r *rig) pump(t *testing.T, count int, o deliver.Options, during func(*deliver.Pump)) *Store {
 	t.Helper()
 	store := &Store{}
@@ -173,8 +171,8 @@ func (r *rig) pump(t *testing.T, count int, o deliver.Options, during func(*deli
 	return store
 }
 
-// has checks that the events arrived, each at least once and, per object, in order; exactly once and, but for
-// a sink of PerObject, in total order where repeated is false.
+// has checks that each event arrived at least once and in order per object. Unless repeated is true, it also checks
+// that each arrived only once and, without PerObject, in total order.
 func (r *rig) has(t *testing.T, repeated bool, want []string) {
 	t.Helper()
 	got := r.receiver.Received(t)
@@ -192,8 +190,8 @@ func (r *rig) has(t *testing.T, repeated bool, want []string) {
 	}
 }
 
-// inOrder is an error if an id is missing or unknown, or came for the first time before an earlier one of
-// its object.
+// inOrder returns an error if an id is missing or unknown, or if it first arrived before an earlier one of its
+// object.
 func inOrder(got, want []string) error {
 	place := map[string]int{}
 	for i, id := range want {
@@ -203,7 +201,7 @@ func inOrder(got, want []string) error {
 	for _, id := range got {
 		i, ok := place[id]
 		if !ok {
-			return fmt.Errorf("event %s was not to come", id)
+			return fmt.Errorf("event %s was not expected", id)
 		}
 		for j := i % objects; j < i; j += objects {
 			if !seen[want[j]] {
@@ -226,7 +224,7 @@ func ids(ms []sink.Message) []string {
 	return out
 }
 
-// Until waits for a condition, and fails the test if it does not come.
+// Until waits for a condition, and fails the test if it is not met in time.
 func Until(t *testing.T, condition func() error) {
 	t.Helper()
 	deadline := time.After(soon)

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// TestInOrder shows that the suite's judgement can fail, one case for each way. Three objects take turns.
+// TestInOrder checks that the suite can fail, with one case for each way. Three objects take turns.
 func TestInOrder(t *testing.T) {
 	want := strings.Fields("a0 b0 c0 a1 b1 c1")
 	for _, tc := range []struct {

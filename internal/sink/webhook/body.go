@@ -13,11 +13,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// maxBody bounds what a template makes.
+// maxBody bounds the output of a template.
 const maxBody = 16 << 20
 
-// parseTemplate compiles a template, and tries it on an event of each operation, so that a wrong name shows
-// before the first change. It returns nil for none.
+// parseTemplate compiles a template and runs it on an event of each operation, so that a wrong name is found before
+// the first change. It returns nil for an empty text.
 func parseTemplate(text string) (*template.Template, error) {
 	if text == "" {
 		return nil, nil
@@ -34,7 +34,7 @@ func parseTemplate(text string) (*template.Template, error) {
 	return t, nil
 }
 
-// jsonText writes a value as JSON, for use within a body: {"text": {{json .Subject}}}.
+// jsonText encodes a value as JSON, for use within a body: {"text": {{json .Subject}}}.
 func jsonText(v any) (string, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -43,7 +43,7 @@ func jsonText(v any) (string, error) {
 	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
-// render makes the body of an event.
+// render makes the body for an event.
 func render(t *template.Template, e *event.Event, contentType string) ([]byte, error) {
 	body, err := execute(t, e)
 	if err != nil {
@@ -51,7 +51,7 @@ func render(t *template.Template, e *event.Event, contentType string) ([]byte, e
 	}
 	media, _, err := mime.ParseMediaType(contentType)
 	if err == nil && (media == "application/json" || strings.HasSuffix(media, "+json")) && !json.Valid(body) {
-		return nil, errors.New("the template makes no valid JSON")
+		return nil, errors.New("the template's output is not valid JSON")
 	}
 	return body, nil
 }
@@ -64,7 +64,7 @@ func execute(t *template.Template, e *event.Event) ([]byte, error) {
 	return b.text, nil
 }
 
-// bounded is a buffer that does not grow without end.
+// bounded is a buffer with a maximum length.
 type bounded struct{ text []byte }
 
 func (b *bounded) Write(p []byte) (int, error) {

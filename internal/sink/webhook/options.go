@@ -14,41 +14,41 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Options are the keys of a webhook sink.
+// Options are the options of a webhook sink.
 type Options struct {
 	// URL is the http or https address that changes are posted to. It may hold a user and a password.
 	URL string `yaml:"url"`
-	// Headers are added to each request, and may replace Content-Type and User-Agent.
+	// Headers are added to each request. They may replace Content-Type and User-Agent.
 	Headers map[string]string `yaml:"headers"`
-	// Secret signs each request as https://www.standardwebhooks.com specifies, if it is set: the header
-	// webhook-signature is "v1," and the base64 of the HMAC-SHA256 of ID.TIMESTAMP.BODY, of which
-	// webhook-id and webhook-timestamp (Unix seconds) tell the first two. A secret that begins with
-	// whsec_ is base64 behind that; another is the key as it is.
+	// Secret, if set, signs each request as https://www.standardwebhooks.com specifies: the header webhook-signature
+	// is "v1," and the base64 of the HMAC-SHA256 of ID.TIMESTAMP.BODY; the headers webhook-id and webhook-timestamp
+	// (Unix seconds) carry the first two. After the prefix whsec_ the secret is base64; without it, the secret is
+	// the key itself.
 	Secret string `yaml:"secret"`
-	// Template makes the body, if it is set: a text/template over the event, with the field names of package
-	// event and the function json. The Content-Type is application/json then, unless Headers has
-	// another; a body said to be JSON must be JSON.
+	// Template, if set, makes the body: a text/template over the event, with the field names of package event and
+	// the function json. The Content-Type is then application/json unless Headers sets another; a body that is
+	// declared as JSON must be JSON.
 	Template string `yaml:"template"`
 	// Timeout bounds one request, its answer included (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
-	// Parallel is how many requests are on their way at a time (1, at most 64). One keeps the order of all
-	// changes; more keep that of each object's.
+	// Parallel is the number of concurrent requests (1, at most 64). With 1 all changes stay in order; with more,
+	// only the changes of each object do.
 	Parallel int `yaml:"parallel"`
 	// Insecure allows credentials to be sent without TLS to another machine (false): a password, a token or a
-	// secret path in the URL, headers such as Authorization, and what ${env:…} or ${file:…} stands for.
+	// secret path in the URL, headers such as Authorization, and the values of ${env:…} and ${file:…}.
 	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`
 }
 
 const maxParallel = 64
 
-// reserved headers are the sink's or the protocol's.
+// reserved lists the headers that the sink or the protocol sets.
 var reserved = []string{
 	"Connection", "Content-Length", "Host", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
 	"Webhook-Id", "Webhook-Timestamp", "Webhook-Signature",
 }
 
-// Validate says what is wrong with the options, naming the key, and showing no credential.
+// Validate returns an error that names the wrong key and shows no credential.
 func (o Options) Validate() error {
 	u, err := parseURL(o.URL)
 	if err != nil {
@@ -65,9 +65,9 @@ func (o Options) Validate() error {
 	}
 	switch {
 	case o.Timeout < 0:
-		return errors.New("timeout: not negative")
+		return errors.New("timeout: must not be negative")
 	case o.Parallel < 0 || o.Parallel > maxParallel:
-		return fmt.Errorf("parallel: from 1 to %d", maxParallel)
+		return fmt.Errorf("parallel: must be between 1 and %d", maxParallel)
 	case u.Scheme != "https" && o.TLS != (sink.TLS{}):
 		return errors.New("tls: the url does not begin with https://")
 	}
@@ -80,11 +80,11 @@ func (o Options) Validate() error {
 	return nil
 }
 
-// ClearText refuses to send a credential without TLS that the configuration calls by a reference.
+// ClearText returns an error if a credential that the configuration reads from elsewhere would be sent without TLS.
 func (o Options) ClearText(reference, value string) error {
 	u, err := parseURL(o.URL)
 	if err != nil {
-		return nil //nolint:nilerr // Validate has said so
+		return nil //nolint:nilerr // Validate returns it
 	}
 	err = sink.ClearReference(o.Insecure, u, reference, value, o.URL, append(slices.Collect(maps.Values(o.Headers)), o.Template)...)
 	if err != nil {
@@ -107,9 +107,9 @@ func parseURL(s string) (*url.URL, error) {
 	u, err := url.Parse(s)
 	switch {
 	case s == "":
-		return nil, errors.New("a webhook needs one")
-	case err != nil: // its text quotes what may be a part of a password
-		return nil, errors.New("not a URL (not shown: it may hold a credential)")
+		return nil, errors.New("missing")
+	case err != nil: // its text may quote part of a password
+		return nil, errors.New("not a URL (not shown: it may contain a credential)")
 	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
 		return nil, errors.New("must begin with https:// or http:// and a host")
 	}
@@ -117,30 +117,30 @@ func parseURL(s string) (*url.URL, error) {
 }
 
 func validateHeaders(headers map[string]string) error {
-	const token = "!#$%&'*+-.^_`|~" // RFC 9110, 5.6.2, besides letters and digits
+	const token = "!#$%&'*+-.^_`|~" // RFC 9110, 5.6.2, in addition to letters and digits
 	seen := map[string]bool{}
 	for name, value := range headers {
 		canonical := http.CanonicalHeaderKey(name)
 		if seen[canonical] {
-			return fmt.Errorf("%s is there twice", canonical)
+			return fmt.Errorf("%s is set twice", canonical)
 		}
 		seen[canonical] = true
 		if name == "" || strings.ContainsFunc(name, func(r rune) bool {
 			return !(r >= '0' && r <= '9' || r >= 'A' && r <= 'Z' || r >= 'a' && r <= 'z' || strings.ContainsRune(token, r))
 		}) {
-			return fmt.Errorf("%q is no name of a header", name)
+			return fmt.Errorf("%q is not a header name", name)
 		}
 		if slices.Contains(reserved, canonical) {
 			return fmt.Errorf("%s cannot be set", name)
 		}
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return fmt.Errorf("the value of %s holds a control character, such as a line end after a secret from a file", name)
+			return fmt.Errorf("the value of %s contains a control character, such as a line end after a secret from a file", name)
 		}
 	}
 	return nil
 }
 
-// key is the bytes of a secret; nil for none.
+// key returns the bytes of a secret, or nil if there is no secret.
 func key(secret string) ([]byte, error) {
 	coded, ok := strings.CutPrefix(secret, "whsec_")
 	if !ok {
@@ -151,7 +151,7 @@ func key(secret string) ([]byte, error) {
 	}
 	k, err := base64.StdEncoding.DecodeString(coded)
 	if err != nil || len(k) == 0 {
-		return nil, errors.New("behind whsec_ there must be base64")
+		return nil, errors.New("not base64 after whsec_")
 	}
 	return k, nil
 }

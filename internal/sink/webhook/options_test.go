@@ -18,27 +18,27 @@ import (
 func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "url: https://example.com/changes", ""},
-		{"no URL", "{}", "url: a webhook needs one"},
+		{"no URL", "{}", "url: missing"},
 		{"no scheme", "url: example.com", "url: must begin with https://"},
 		{"no host", "url: 'https:///changes'", "url: must begin with"},
 		{"a header's name", "{url: 'http://h', headers: {'a b': c}}", `headers: "a b"`},
 		{"a header of ours", "{url: 'http://h', headers: {webhook-id: c}}", "webhook-id cannot be set"},
 		{"a header of the protocol", "{url: 'http://h', headers: {content-length: c}}", "content-length cannot be set"},
-		{"a header twice", "{url: 'http://h', headers: {x-a: c, X-A: d}}", "X-A is there twice"},
-		{"a line end from a file", "{url: 'http://h', headers: {x-a: \"c\\n\"}}", "value of x-a holds a control character"},
-		{"a secret that is not coded", "{url: 'http://h', secret: 'whsec_?'}", "secret: behind whsec_"},
-		{"a template that is none", "{url: 'http://h', template: '{{'}", "template: "},
+		{"a header twice", "{url: 'http://h', headers: {x-a: c, X-A: d}}", "X-A is set twice"},
+		{"a line end from a file", "{url: 'http://h', headers: {x-a: \"c\\n\"}}", "value of x-a contains a control character"},
+		{"a secret that is not coded", "{url: 'http://h', secret: 'whsec_?'}", "secret: not base64 after whsec_"},
+		{"a template that is invalid", "{url: 'http://h', template: '{{'}", "template: "},
 		{"a wrong name in a template", "{url: 'http://h', template: '{{.Data.Resource.Nam}}'}", "Nam"},
 		{"what may be absent", "{url: 'http://h', template: '{{.Data.Resource.Owner.Name}}'}", "for an event with op snapshot"},
 		{"and is asked for", "{url: 'http://h', template: '{{with .Data.Resource.Owner}}{{.Name}}{{end}}'}", ""},
 		{"time goes forward", "{url: 'http://h', timeout: -1s}", "timeout"},
-		{"too many at a time", "{url: 'http://h', parallel: 65}", "parallel: from 1 to 64"},
+		{"too many at a time", "{url: 'http://h', parallel: 65}", "parallel: must be between 1 and 64"},
 		{"half of a pair", "{url: 'https://h', tls: {cert: a}}", "cert and key belong together"},
 		{"insecure, and trusting", "{url: 'https://h', tls: {ca: a, insecure: true}}", "insecure trusts any"},
 		{"TLS without TLS", "{url: 'http://h', tls: {insecure: true}}", "does not begin with https://"},
 		{"no file", "{url: 'https://h', tls: {ca: /nonexistent/ca.pem}}", "tls: ca: open /nonexistent/ca.pem"},
-		{"a file without a certificate", "{url: 'https://h', tls: {ca: options_test.go}}", "holds no certificate"},
-		{"a pair that is none", "{url: 'https://h', tls: {cert: options.go, key: options.go}}", "cert and key"},
+		{"a file without a certificate", "{url: 'https://h', tls: {ca: options_test.go}}", "contains no PEM certificate"},
+		{"a pair that is invalid", "{url: 'https://h', tls: {cert: options.go, key: options.go}}", "cert and key"},
 	} {
 		var o Options
 		if err := yaml.Unmarshal([]byte(tc.text), &o); err != nil {
@@ -74,7 +74,7 @@ tls: {ca: a, cert: b, key: c, serverName: d, insecure: true}`
 	}
 }
 
-// TestTemplate is what PagerDuty's Events API v2 wants.
+// TestTemplate makes the body that PagerDuty's Events API v2 expects.
 func TestTemplate(t *testing.T) {
 	const text = `{"routing_key": "R0", "event_action": "trigger", "dedup_key": {{json .ID}}, "payload": {
 		"summary": {{json (printf "%s %s" .Data.Op .Subject)}}, "severity": "info", "source": {{json .Source}},
@@ -107,12 +107,12 @@ func TestTemplate(t *testing.T) {
 	}
 }
 
-// TestTemplateFails: what a template cannot show is poison, and nothing is sent of it.
+// TestTemplateFails: an event that a template cannot render is a permanent error, and nothing is sent.
 func TestTemplateFails(t *testing.T) {
 	for _, tc := range []struct{ why, template, contentType, want string }{
-		{"JSON only by luck", `{"name": {{if eq .Data.Resource.Name "web"}}1{{end}}}`, "", "no valid JSON"},
+		{"JSON only by luck", `{"name": {{if eq .Data.Resource.Name "web"}}1{{end}}}`, "", "not valid JSON"},
 		{"no JSON, and none is wanted", `name {{.Data.Resource.Name}}`, "text/plain", ""},
-		{"fails for this event only", `{{if eq .Data.Resource.Name "web-0"}}{{index .Data.Changes 9}}{{end}}`, "text/plain", "make body"},
+		{"fails for this event only", `{{if eq .Data.Resource.Name "web-0"}}{{index .Data.Changes 9}}{{end}}`, "text/plain", "render body"},
 	} {
 		requests := 0
 		o := Options{Template: tc.template}

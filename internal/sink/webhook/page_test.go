@@ -21,7 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// changes hands each change to handle, once.
+// changes passes each change to handle, once.
 func changes(secret []byte, seen *event.Dedup, handle func(event.Event) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -46,7 +46,7 @@ func changes(secret []byte, seen *event.Dedup, handle func(event.Event) error) h
 		if !seen.Seen(e.ID) { // otherwise it is a repeat
 			if err := handle(e); err != nil {
 				seen.Forget(e.ID)
-				http.Error(w, err.Error(), http.StatusInternalServerError) // it comes again
+				http.Error(w, err.Error(), http.StatusInternalServerError) // it is sent again
 				return
 			}
 		}
@@ -54,8 +54,8 @@ func changes(secret []byte, seen *event.Dedup, handle func(event.Event) error) h
 	})
 }
 
-// TestPage runs the receiver that docs/sinks/webhook.md shows: it takes each change once, also after an error of its
-// own, and nothing without the right signature.
+// TestPage runs the receiver in docs/sinks/webhook.md: it takes each change once, even after an error of handle, and
+// nothing without a valid signature.
 func TestPage(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/sinks/webhook.md")
 	if err != nil {

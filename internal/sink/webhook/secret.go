@@ -25,32 +25,32 @@ func sign(h http.Header, key []byte, id string, at time.Time, body []byte) {
 	h.Set("Webhook-Signature", "v1,"+base64.StdEncoding.EncodeToString(mac.Sum(nil)))
 }
 
-// leastToken is how long what may be a key in the text of a template is at least.
-const leastToken = 16
+// minToken is the minimum length of a word in a template that may be a key.
+const minToken = 16
 
-// token is what may be a key in the text of a template.
+// token matches words of a template that may be a key.
 var token = regexp.MustCompile(`[A-Za-z0-9_.+/=-]+`)
 
-// blotter knows the credentials of the options: a receiver may send back what it got.
-func blotter(o Options) *sink.Blot {
-	b := &sink.Blot{}
-	b.Add(sink.LeastPassword, o.Secret, strings.TrimPrefix(o.Secret, "whsec_"))
+// newMask masks the credentials of the options: a receiver may echo them.
+func newMask(o Options) *sink.Mask {
+	b := &sink.Mask{}
+	b.Add(sink.MinSecret, o.Secret, strings.TrimPrefix(o.Secret, "whsec_"))
 	for _, value := range o.Headers {
-		b.Add(sink.LeastPassword, value)
-		b.Add(sink.LeastWord, strings.Fields(value)...) // Bearer and its token
+		b.Add(sink.MinSecret, value)
+		b.Add(sink.MinWord, strings.Fields(value)...) // Bearer and its token
 	}
-	b.Add(leastToken, token.FindAllString(o.Template, -1)...)
+	b.Add(minToken, token.FindAllString(o.Template, -1)...)
 	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		b.Add(sink.LeastPassword, os.Getenv(name)) // net/http quotes it where it is wrong
+		b.Add(sink.MinSecret, os.Getenv(name)) // net/http quotes an invalid one
 	}
 	if u, err := parseURL(o.URL); err == nil {
 		b.AddUser(u.User)
-		b.Add(sink.LeastWord, u.User.Username())
-		b.Add(sink.LeastWord, u.RequestURI(), u.RawQuery) // many receivers know us by a path or a query
-		b.Add(sink.LeastWord, strings.Split(u.Path, "/")...)
-		b.Add(sink.LeastWord, strings.Split(u.EscapedPath(), "/")...)
+		b.Add(sink.MinWord, u.User.Username())
+		b.Add(sink.MinWord, u.RequestURI(), u.RawQuery) // many receivers identify us by the path or the query
+		b.Add(sink.MinWord, strings.Split(u.Path, "/")...)
+		b.Add(sink.MinWord, strings.Split(u.EscapedPath(), "/")...)
 		for _, values := range u.Query() {
-			b.Add(sink.LeastPassword, values...)
+			b.Add(sink.MinSecret, values...)
 		}
 	}
 	return b

@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// TestSignature computes the signature again, from what the receiver got.
+// TestSignature verifies the signature from the receiver's side.
 func TestSignature(t *testing.T) {
 	for _, tc := range []struct {
 		why, secret string
@@ -48,7 +48,7 @@ func TestSignature(t *testing.T) {
 	}
 }
 
-// TestSignatureOfTheStandard is the example of the Standard Webhooks specification's libraries.
+// TestSignatureOfTheStandard checks the example of the Standard Webhooks specification.
 func TestSignatureOfTheStandard(t *testing.T) {
 	k, err := key("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw")
 	if err != nil {
@@ -61,8 +61,9 @@ func TestSignatureOfTheStandard(t *testing.T) {
 	}
 }
 
-// TestNoCredentialIsShown: a receiver that sends back all that it got, errors of every kind, and the
-// checks of the options show none of the credentials.
+// TestNoCredentialIsShown: a receiver that echoes the request, errors of every kind, and the checks of the options
+// show
+// no credential.
 func TestNoCredentialIsShown(t *testing.T) {
 	const canary = "Xk9qLw7zPvB3nM5t"
 	secrets := map[string]string{

@@ -37,7 +37,7 @@ func TestSuite(t *testing.T) {
 	}
 }
 
-// receiver is a server that remembers the ids it has acknowledged.
+// receiver is a server that remembers the ids that it has acknowledged.
 type receiver struct {
 	t      *testing.T
 	server *httptest.Server
@@ -46,7 +46,7 @@ type receiver struct {
 	ids     []string
 	b       sinktest.Behaviour
 	id      string
-	changed chan struct{} // closed at the next change of behaviour
+	changed chan struct{} // closed when the behaviour changes
 	downs   int
 }
 
@@ -76,7 +76,7 @@ func (r *receiver) Received(*testing.T) []string {
 func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	body, err := io.ReadAll(req.Body)
 	if err != nil {
-		return // the sender has gone
+		return // the client has gone
 	}
 	var e struct{ ID string }
 	if err := json.Unmarshal(body, &e); err != nil || e.ID == "" {
@@ -115,7 +115,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	}
 }
 
-// reset ends a connection as a process does that dies.
+// reset ends a connection like a process that dies.
 func reset(t *testing.T, w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// pair makes a certificate that signs itself, and writes it and its key.
+// pair writes a self-signed certificate and its key.
 func pair(t *testing.T, host string) (cert, key string) {
 	t.Helper()
 	k := must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
@@ -62,7 +62,7 @@ func TestTLS(t *testing.T) {
 		key    string
 		mutual bool
 		o      sink.TLS
-		want   string // empty: it works
+		want   string // empty: success
 	}{
 		{"a CA that is not known", cert, key, false, sink.TLS{}, "certificate signed by unknown authority"},
 		{"a CA that is", cert, key, false, sink.TLS{CA: cert}, ""},
@@ -75,7 +75,7 @@ func TestTLS(t *testing.T) {
 		{"but not known", cert, key, true, sink.TLS{CA: cert, Cert: elsewhere, Key: elsewhereKey}, "post to https://"},
 	} {
 		server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) }))
-		server.Config.ErrorLog = log.New(io.Discard, "", 0) // of the handshakes that are to fail
+		server.Config.ErrorLog = log.New(io.Discard, "", 0) // some handshakes are meant to fail
 		server.TLS = &tls.Config{Certificates: []tls.Certificate{must(tls.LoadX509KeyPair(tc.cert, tc.key))(t)}}
 		if tc.mutual {
 			server.TLS.ClientAuth, server.TLS.ClientCAs = tls.RequireAndVerifyClientCert, clients
@@ -97,7 +97,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// TestRenewedCertificate: the pair is read for each connection.
+// TestRenewedCertificate checks that the pair is read for each connection.
 func TestRenewedCertificate(t *testing.T) {
 	cert, key := pair(t, "localhost")
 	old, oldKey := pair(t, "tattler")

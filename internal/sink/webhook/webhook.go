@@ -1,13 +1,12 @@
 // Package webhook is the sink that posts each change to a URL: as a CloudEvent in structured JSON, or with
 // a body made by a template.
 //
-// An answer of 2xx acknowledges. What is wrong with a message (400, 422, …) is permanent; one that is too long
-// (413) is cut. What is wrong with the receiver or the way to it passes: no connection, no answer in time,
-// 5xx, 408, 425, 429, and also a redirect, which is not followed, the refusals 401, 402, 403, 404, 405, 407,
-// 410, 421, 426 and 431, and a 400 about TLS: a revoked token must not turn each change
-// into a dead letter. Retry-After is kept. The proxy of the
-// environment (HTTPS_PROXY, …) is used. No error shows a credential: of the URL only scheme and host, of
-// an answer only its beginning, with what we sent as credentials blotted out.
+// A 2xx response acknowledges. A response about the message (400, 422, …) is permanent; 413 makes the pump cut it.
+// Errors of the receiver or the network are temporary: no connection, a timeout, 5xx, 408, 425, 429. So are
+// redirects, which the sink does not follow, the statuses 401, 402, 403, 404, 405, 407, 410, 421, 426 and 431, and a
+// 400 about TLS: a revoked token must not turn every change into a dead letter. The sink honours Retry-After, and
+// uses the proxy of the environment (HTTPS_PROXY, …). Errors show only the scheme and host of the URL, and only
+// the beginning of a response, with the credentials of the request masked.
 package webhook
 
 import (
@@ -32,24 +31,24 @@ import (
 type Sink struct {
 	o        Options
 	url      *url.URL
-	place    string // the URL, as far as it may be shown
+	place    string // scheme and host of the URL
 	key      []byte
 	template *template.Template
 	header   http.Header
-	blot     *sink.Blot
+	mask     *sink.Mask
 	client   *http.Client
 
-	mu     sync.Mutex // Close may come from another goroutine than Send
+	mu     sync.Mutex // Close may run concurrently with Send
 	closed bool
 }
 
-// New makes a sink; it reads the files of TLS, and connects with the first Send. The agent is the
-// User-Agent, such as tattler/v1.2.3.
+// New returns a sink. It reads the TLS files, and connects with the first Send. The agent is the User-Agent, such as
+// tattler/v1.2.3.
 func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("webhook sink: %w", err)
 	}
-	s := &Sink{o: o.withDefaults(), blot: blotter(o)}
+	s := &Sink{o: o.withDefaults(), mask: newMask(o)}
 	s.url, _ = parseURL(o.URL)
 	s.place = s.url.Scheme + "://" + s.url.Host
 	s.key, _ = key(o.Secret)
@@ -74,7 +73,7 @@ func New(agent string, o Options) (*Sink, error) {
 
 func (s *Sink) String() string { return "webhook " + s.place }
 
-// Close closes idle connections; no other is there after Send.
+// Close closes idle connections. After Send there are no others.
 func (s *Sink) Close(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -83,7 +82,7 @@ func (s *Sink) Close(context.Context) error {
 	return nil
 }
 
-// Send posts messages, those of one object one after the other.
+// Send posts messages. Those of one object are posted one after the other.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	s.mu.Lock()
 	closed := s.closed
@@ -91,7 +90,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	if closed {
 		return 0, fmt.Errorf("post to %s: the sink is closed", s.place)
 	}
-	// Each lane has the messages of some objects; it ends at its first error, so that nothing overtakes.
+	// Each lane has the messages of some objects. It ends at its first error, so that nothing overtakes.
 	errs := make([]error, len(ms))
 	var lanes sync.WaitGroup
 	for _, lane := range split(ms, s.o.Parallel) {
@@ -115,7 +114,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return len(ms), nil
 }
 
-// split deals out the indexes of messages to at most n lanes, those of one key to the same.
+// split distributes the indexes of messages over n lanes, those of one key to the same lane.
 func split(ms []sink.Message, n int) [][]int {
 	lanes := make([][]int, n)
 	lane := map[string]int{}
@@ -136,7 +135,7 @@ func (s *Sink) post(ctx context.Context, m sink.Message) error {
 	if s.template != nil {
 		var err error
 		if body, err = render(s.template, m.Event, s.header.Get("Content-Type")); err != nil {
-			return &sink.PermanentError{Err: fmt.Errorf("make body: %w", err)}
+			return &sink.PermanentError{Err: fmt.Errorf("render body: %w", err)}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
@@ -154,29 +153,29 @@ func (s *Sink) post(ctx context.Context, m sink.Message) error {
 		return s.failed(err)
 	}
 	defer resp.Body.Close()
-	// The beginning tells people what is wrong; a body read to its end lets the connection be used again.
-	// What is longer costs the connection.
-	const most = 64 << 10
-	text, _ := io.ReadAll(io.LimitReader(resp.Body, most)) // the status has said all that matters
+	// The beginning of the body goes into the error. Reading it to the end lets the connection be reused; a longer
+	// body costs the connection.
+	const maxRead = 64 << 10
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRead)) // the status decides, even if the body cannot be read
 	if resp.StatusCode/100 == 2 {
 		return nil
 	}
 	return s.refused(resp, text)
 }
 
-// failed is about a request without an answer.
+// failed describes a request without a response.
 func (s *Sink) failed(err error) error {
-	var of *url.Error // it shows the URL
+	var of *url.Error // its text contains the URL
 	if errors.As(err, &of) {
 		err = of.Err
 	}
-	return fmt.Errorf("post to %s: %w", s.place, s.blot.Error(err))
+	return fmt.Errorf("post to %s: %w", s.place, s.mask.Error(err))
 }
 
-// refused is about an answer that does not acknowledge.
+// refused describes a response that does not acknowledge.
 func (s *Sink) refused(resp *http.Response, text []byte) error {
 	err := fmt.Errorf("post to %s: %s", s.place, status(resp.StatusCode))
-	if said := s.blot.Excerpt(text); said != "" {
+	if said := s.mask.Excerpt(text); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
 	switch code := resp.StatusCode; {
@@ -195,8 +194,8 @@ func (s *Sink) refused(resp *http.Response, text []byte) error {
 	return &sink.PermanentError{Err: err}
 }
 
-// aboutTLS tells of a 400 that is about http in the place of https, as net/http and nginx say it, or about our
-// certificate, as nginx says it.
+// aboutTLS reports whether a 400 is about plain HTTP sent to an HTTPS port (as net/http and nginx word it) or about
+// our certificate (nginx).
 func aboutTLS(code int, text []byte) bool {
 	if code != http.StatusBadRequest {
 		return false
@@ -206,7 +205,7 @@ func aboutTLS(code int, text []byte) bool {
 	}, func(words string) bool { return bytes.Contains(text, []byte(words)) })
 }
 
-// status is a code and its name; not the text that the receiver gave it.
+// status returns a code and its standard name, not the receiver's text.
 func status(code int) string {
 	s := strings.TrimSpace(strconv.Itoa(code) + " " + http.StatusText(code))
 	if code/100 == 3 {
@@ -215,14 +214,14 @@ func status(code int) string {
 	return s
 }
 
-// retryAfter reads the header's two forms: seconds, or a date.
+// retryAfter parses both forms of the header: seconds and a date.
 func retryAfter(text string, now time.Time) (time.Duration, bool) {
-	const most = 365 * 24 * time.Hour
+	const maxWait = 365 * 24 * time.Hour
 	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-		return time.Duration(min(n, int(most/time.Second))) * time.Second, true
+		return time.Duration(min(n, int(maxWait/time.Second))) * time.Second, true
 	}
 	if at, err := http.ParseTime(text); err == nil {
-		return min(max(0, at.Sub(now)), most), true
+		return min(max(0, at.Sub(now)), maxWait), true
 	}
 	return 0, false
 }

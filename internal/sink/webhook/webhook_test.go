@@ -20,7 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// serve runs a receiver for the test, and a sink on it.
+// serve runs a receiver for the test, and a sink for it.
 func serve(t *testing.T, o Options, f http.HandlerFunc) *Sink {
 	t.Helper()
 	server := httptest.NewServer(f)
@@ -49,7 +49,7 @@ const (
 	cut          = "to be cut"
 )
 
-// verdict is what a sink makes of an answer, and the wait that it asks for.
+// verdict returns the kind of an error, and its wait.
 func verdict(err error) (string, time.Duration) {
 	var p *sink.PermanentError
 	var r *sink.RetryAfterError
@@ -123,7 +123,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestPlainToTLS: an http URL to a server of https is wrong for each message.
+// TestPlainToTLS: an http URL for an https server fails for every message.
 func TestPlainToTLS(t *testing.T) {
 	server := httptest.NewTLSServer(http.NotFoundHandler())
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
@@ -139,7 +139,7 @@ func TestPlainToTLS(t *testing.T) {
 	}
 }
 
-// TestAboutTLS: what nginx says of our certificate is about each message.
+// TestAboutTLS: nginx's error about our certificate concerns every message.
 func TestAboutTLS(t *testing.T) {
 	for _, said := range []string{"<title>400 The SSL certificate error</title>", "<title>400 No required SSL certificate was sent</title>"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { http.Error(w, said, http.StatusBadRequest) }))
@@ -190,7 +190,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// TestRequest: what the receiver sees of a message.
+// TestRequest checks what the receiver gets.
 func TestRequest(t *testing.T) {
 	m := sinktest.Messages(0, 1)[0]
 	var got *http.Request
@@ -215,7 +215,7 @@ func TestRequest(t *testing.T) {
 	}
 }
 
-// TestNotAnswered: whatever becomes of a request without an answer, it ends, and is tried again.
+// TestNotAnswered checks that a request without a response ends, whatever happens to it, and is tried again.
 func TestNotAnswered(t *testing.T) {
 	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -226,7 +226,7 @@ func TestNotAnswered(t *testing.T) {
 	quit := make(chan struct{})
 	defer close(quit)
 	hang := func(r *http.Request) {
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the sender has gone
+		_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client has gone
 		select {
 		case <-quit:
 		case <-r.Context().Done():
@@ -239,7 +239,7 @@ func TestNotAnswered(t *testing.T) {
 		want string
 	}{
 		{"nobody listens", nobody, nil, "connection refused"},
-		{"a name that is none", "http://tattler.invalid", nil, "lookup"},
+		{"a name that is invalid", "http://tattler.invalid", nil, "lookup"},
 		{"no answer", "", func(_ http.ResponseWriter, r *http.Request) { hang(r) }, "deadline exceeded"},
 		{"reset", "", func(w http.ResponseWriter, _ *http.Request) { reset(t, w) }, ""},
 		{"headers that do not end", "", func(w http.ResponseWriter, r *http.Request) {
@@ -302,7 +302,7 @@ func raw(t *testing.T, w http.ResponseWriter, f func(net.Conn)) {
 	conn.Close()
 }
 
-// TestAcknowledgedWhateverItSays: after a 2xx nothing that comes is an error.
+// TestAcknowledgedWhateverItSays: after a 2xx status, nothing is an error.
 func TestAcknowledgedWhateverItSays(t *testing.T) {
 	s := serve(t, Options{Timeout: time.Second}, func(w http.ResponseWriter, _ *http.Request) {
 		for range 100 {
@@ -316,7 +316,7 @@ func TestAcknowledgedWhateverItSays(t *testing.T) {
 	}
 }
 
-// TestRedirectsAreNotFollowed: neither the body nor the headers go where somebody else points to.
+// TestRedirectsAreNotFollowed checks that neither body nor headers go to another place.
 func TestRedirectsAreNotFollowed(t *testing.T) {
 	var followed atomic.Bool
 	other := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { followed.Store(true) }))
@@ -330,7 +330,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestConnectionIsUsedAgain: one connection serves all requests of a lane, also after refusals.
+// TestConnectionIsUsedAgain checks that one connection serves all requests of a lane, even after refusals.
 func TestConnectionIsUsedAgain(t *testing.T) {
 	var connections, requests atomic.Int32
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -357,7 +357,7 @@ func TestConnectionIsUsedAgain(t *testing.T) {
 	}
 }
 
-// TestParallel: objects do not wait for each other, and none is overtaken by itself.
+// TestParallel checks that objects do not wait for each other, and that the changes of each stay in order.
 func TestParallel(t *testing.T) {
 	var mu sync.Mutex
 	var got []string

@@ -12,24 +12,24 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// Agent is what a sink that Open makes is to call itself.
+// Agent is the agent that Open must pass to a sink.
 const Agent = "tattler/v1.2.3"
 
-// Open makes a sink on a server for one of the kinds of queues and topics, standard or fifo.
+// Open creates a sink for a server. The kind of queue or topic is standard or fifo.
 type Open func(target, kind string) (sink.Sink, error)
 
-// On makes a sink that ends with the test.
+// On creates a sink that is closed at the end of the test.
 func (open Open) On(t *testing.T, s *Server, kind string) sink.Sink {
 	t.Helper()
 	out, err := open(s.Target(), kind)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = out.Close(t.Context()) }) // the suite looks at its error
+	t.Cleanup(func() { _ = out.Close(t.Context()) }) // the suite checks its error
 	return out
 }
 
-// Suite runs the suite of all sinks for each kind. The name is the sink's, and that of its package.
+// Suite runs the conformance suite for each kind. The name is the name of the sink and of its package.
 func Suite(t *testing.T, name string, open Open) {
 	for _, kind := range []string{"standard", "fifo"} {
 		t.Run(kind, func(t *testing.T) {
@@ -49,12 +49,11 @@ func Suite(t *testing.T, name string, open Open) {
 	}
 }
 
-// Requests checks what the server sees of messages, as Amazon would: how many are in a request, and all that each
-// of them has.
+// Requests checks what the server receives: the number of messages in each request, and every part of a message.
 func Requests(t *testing.T, open Open) {
 	for kind, want := range map[string][]int{
-		"standard": {10, 10, 4},              // as many as there may be
-		"fifo":     {3, 3, 3, 3, 3, 3, 3, 3}, // three objects take turns, and one is in a request once
+		"standard": {10, 10, 4},              // Amazon's maximum
+		"fifo":     {3, 3, 3, 3, 3, 3, 3, 3}, // three objects take turns, and each is in a request once
 	} {
 		server := New(t)
 		s := open.On(t, server, kind)
@@ -90,19 +89,19 @@ func Requests(t *testing.T, open Open) {
 	}
 }
 
-// Refusal is an answer, and what is to come of it.
+// Refusal is an answer and its expected outcome.
 type Refusal struct {
 	Why string
-	// Answer is to the second of two messages; to both where there is a Status, which is HTTP's.
+	// Answer is the answer to the second of two messages, or to the request if Status, an HTTP status, is set.
 	Answer Answer
 	Status int
-	// Kind is that of the error, as in yamltest.Kind; Limit what one of the kind long says.
+	// Kind is the kind of the error, as in yamltest.Kind. Limit is the limit of an error of kind long.
 	Kind  string
 	Limit int
-	Text  string // a part of the error's
+	Text  string // a part of the error's text
 }
 
-// Refusals checks what comes of answers.
+// Refusals checks the outcome of refusals.
 func Refusals(t *testing.T, open Open, cases []Refusal) {
 	for _, tc := range cases {
 		server := New(t)
@@ -135,21 +134,21 @@ func Refusals(t *testing.T, open Open, cases []Refusal) {
 	}
 }
 
-// Options checks the keys that both sinks have. Required is the line of the key that a sink must have; of makes a
-// sink of options as a file has them.
+// Options checks the options that both sinks share. Required is the line of the sink's required key; of creates a
+// sink from options in YAML.
 func Options(t *testing.T, required string, of func(text string) error) {
 	for _, tc := range []struct{ why, keys, want string }{
 		{"a limit below the least", "limit: 1Ki", "limit: from 8Ki to 1Mi"},
 		{"a limit above the highest", "limit: 2Mi", "limit: from 8Ki to 1Mi"},
 		{"the highest limit", "limit: 1Mi", ""},
-		{"time goes forward", "timeout: -1s", "timeout: not negative"},
+		{"a negative timeout", "timeout: -1s", "timeout: must not be negative"},
 		{"no region", "aws: {region: Ireland}", `aws: region: "Ireland"`},
 		{"no role", "aws: {roleARN: admin}", "aws: roleARN"},
-		{"an external id for nobody", "aws: {externalID: hush}", "aws: externalID: belongs to a roleARN"},
+		{"an external id without a role", "aws: {externalID: hush}", "aws: externalID: has no effect"},
 		{"no endpoint", "aws: {endpoint: 'localhost:4566'}", "aws: endpoint"},
 		{"half of a pair", "tls: {cert: a}", "tls: cert and key belong together"},
 		{"no file", "tls: {ca: /nonexistent/ca.pem}", "tls: ca: open /nonexistent/ca.pem"},
-		{"a profile that is not there", "aws: {profile: nobody}", "nobody"},
+		{"a missing profile", "aws: {profile: nobody}", "nobody"},
 	} {
 		yamltest.Check(t, tc.why, of(required+"\n"+tc.keys), tc.want)
 	}

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Empty has a function called when somebody asks a queue for messages that has no more.
+// Empty sets a function to call when a client asks an empty queue for messages.
 func (s *Server) Empty(f func()) { s.set(func() { s.empty = f }) }
 
-// consume hands out messages of a queue, each once, and deletes them.
+// consume hands out the messages of a queue, each once, and deletes them.
 func (s *Server) consume(w http.ResponseWriter, r *http.Request, body []byte) {
 	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".DeleteMessage") {
@@ -37,7 +37,7 @@ func (s *Server) consume(w http.ResponseWriter, r *http.Request, body []byte) {
 	})
 	over()
 	if len(out) == 0 {
-		<-r.Context().Done() // as a long poll
+		<-r.Context().Done() // a long poll
 		return
 	}
 	_ = json.NewEncoder(w).Encode(map[string]any{"Messages": out})

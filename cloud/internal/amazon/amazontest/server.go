@@ -1,6 +1,6 @@
-// Package amazontest is a fake of the parts of Amazon SQS and SNS that the sinks use, as their SDK speaks to
-// them: AWS's JSON protocol for SQS, its query protocol for SNS. It is ours, not Amazon's: what it knows of
-// their answers comes from the SDK's source and Amazon's documentation.
+// Package amazontest is a fake of the parts of Amazon SQS and SNS that the sinks use, with the protocols of their
+// SDK: AWS's JSON protocol for SQS and its query protocol for SNS. The fake is our own; its answers follow the SDK's
+// source and Amazon's documentation.
 package amazontest
 
 import (
@@ -27,19 +27,19 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-// Message is one that arrived.
+// Message is a message that arrived.
 type Message struct {
 	ID, Body, Group, Dedup string
 	Attributes             map[string]string
 }
 
-// Answer is what is said of one message of a request: nothing where Code is empty.
+// Answer is the answer to one message of a request. An empty Code means success.
 type Answer struct {
 	Code, Text string
 	Sender     bool
 }
 
-// Server is a queue or a topic, whichever is asked for.
+// Server acts as a queue or a topic, depending on the request.
 type Server struct {
 	t      *testing.T
 	server *httptest.Server
@@ -50,16 +50,16 @@ type Server struct {
 	header   http.Header
 	b        sinktest.Behaviour
 	id       string
-	changed  chan struct{} // closed at the next change of behaviour
+	changed  chan struct{} // closed when the behaviour changes
 	downs    int
 	each     func(Message) Answer
 	whole    func([]Message) (status int, a Answer)
-	received int    // so many were handed out
-	deleted  int    // and so many deleted
-	empty    func() // is called when all are
+	received int    // how many messages were handed out
+	deleted  int    // and how many of them were deleted
+	empty    func() // called when all were handed out
 }
 
-// New starts one that ends with the test.
+// New starts a server that stops at the end of the test.
 func New(t *testing.T) *Server {
 	s := &Server{t: t, changed: make(chan struct{})}
 	s.server = httptest.NewServer(s)
@@ -67,11 +67,11 @@ func New(t *testing.T) *Server {
 	return s
 }
 
-// NewTLS starts one with TLS, and returns a file of its certificate.
+// NewTLS starts a server with TLS, and returns a file with its certificate.
 func NewTLS(t *testing.T) (s *Server, ca string) {
 	s = &Server{t: t, changed: make(chan struct{})}
 	s.server = httptest.NewUnstartedServer(s)
-	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // a client that does not trust it is no news
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // some clients are meant not to trust it
 	s.server.StartTLS()
 	t.Cleanup(s.server.Close)
 	ca = filepath.Join(t.TempDir(), "ca.pem")
@@ -82,10 +82,10 @@ func NewTLS(t *testing.T) (s *Server, ca string) {
 	return s, ca
 }
 
-// Target is its URL.
+// Target returns the server's URL.
 func (s *Server) Target() string { return s.server.URL }
 
-// Behave is as in sinktest.Receiver.
+// Behave implements sinktest.Receiver.
 func (s *Server) Behave(b sinktest.Behaviour, id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -94,10 +94,10 @@ func (s *Server) Behave(b sinktest.Behaviour, id string) {
 	s.changed = make(chan struct{})
 }
 
-// Each has a function judge each message; Whole each request, before its messages. A status of 0 takes it.
+// Each sets a function that judges each message. Whole sets one that judges each request first; status 0 accepts it.
 func (s *Server) Each(f func(Message) Answer) { s.set(func() { s.each = f }) }
 
-// Whole is described at Each.
+// Whole: see Each.
 func (s *Server) Whole(f func([]Message) (status int, a Answer)) { s.set(func() { s.whole = f }) }
 
 func (s *Server) set(f func()) {
@@ -106,25 +106,25 @@ func (s *Server) set(f func()) {
 	f()
 }
 
-// Messages are those that were taken.
+// Messages returns the accepted messages.
 func (s *Server) Messages() (out []Message) {
 	s.set(func() { out = append(out, s.messages...) })
 	return out
 }
 
-// Requests are those that were understood, taken or not; Header is that of the last.
+// Requests returns the well-formed requests, accepted or not. Header returns the header of the last one.
 func (s *Server) Requests() (out [][]Message) {
 	s.set(func() { out = append(out, s.requests...) })
 	return out
 }
 
-// Header is described at Requests.
+// Header: see Requests.
 func (s *Server) Header() (h http.Header) {
 	s.set(func() { h = s.header.Clone() })
 	return h
 }
 
-// Received are the ids of the events that arrived.
+// Received returns the ids of the events that arrived.
 func (s *Server) Received(*testing.T) []string {
 	var ids []string
 	for _, m := range s.Messages() {
@@ -141,11 +141,11 @@ func eventID(m Message) string {
 	return e.ID
 }
 
-// ServeHTTP takes a request.
+// ServeHTTP handles a request.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // the sender has gone
+		return // the client has gone
 	}
 	if strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".ReceiveMessage") || strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".DeleteMessage") {
 		s.consume(w, r, body)
@@ -185,7 +185,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, ms []Message, p p
 	case b == sinktest.Down:
 		p.fail(w, http.StatusInternalServerError, Answer{Code: "InternalError", Text: "try again"})
 		return
-	case b == sinktest.Busy: // Amazon says nothing of when; a proxy in front of it may
+	case b == sinktest.Busy: // Amazon does not name a time, but a proxy in front of it may
 		w.Header().Set("Retry-After", strconv.Itoa(int(sinktest.BusyFor/time.Second)))
 		p.fail(w, http.StatusServiceUnavailable, Answer{Code: "ThrottlingException", Text: "Rate exceeded"})
 		return
@@ -219,7 +219,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, ms []Message, p p
 	p.answer(w, ms, answers)
 }
 
-// reset ends a connection as a process does that dies.
+// reset ends a connection like a process that dies.
 func reset(t *testing.T, w http.ResponseWriter) {
 	conn, _, err := w.(http.Hijacker).Hijack()
 	if err != nil {
@@ -229,17 +229,17 @@ func reset(t *testing.T, w http.ResponseWriter) {
 	if tcp, ok := conn.(*net.TCPConn); ok {
 		_ = tcp.SetLinger(0)
 	}
-	_ = conn.Close() // it is reset anyway
+	_ = conn.Close() // the connection is reset anyway
 }
 
-// protocol is how a service is spoken to.
+// protocol is the wire format of a service.
 type protocol interface {
 	read(body []byte) ([]Message, error)
 	answer(w http.ResponseWriter, ms []Message, as []Answer)
 	fail(w http.ResponseWriter, status int, a Answer)
 }
 
-// jsonRPC is AWS JSON 1.0, which SQS speaks.
+// jsonRPC is AWS JSON 1.0, the protocol of SQS.
 type jsonRPC struct{ target string }
 
 func (j *jsonRPC) read(body []byte) ([]Message, error) {
@@ -289,7 +289,7 @@ func (j *jsonRPC) fail(w http.ResponseWriter, status int, a Answer) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"__type": "com.amazonaws.sqs#" + a.Code, "message": a.Text})
 }
 
-// query is AWS's query protocol, which SNS speaks.
+// query is AWS's query protocol, the protocol of SNS.
 type query struct{}
 
 func (q *query) read(body []byte) ([]Message, error) {
@@ -343,7 +343,7 @@ func escape(s string) string {
 	return b.String()
 }
 
-// Environment makes credentials of a process's environment, and leaves the user's own alone.
+// Environment sets the credentials in a process's environment, and hides the user's own.
 func Environment(setenv func(key, value string) error) {
 	for key, value := range map[string]string{
 		"AWS_ACCESS_KEY_ID": "AKIDTEST", "AWS_SECRET_ACCESS_KEY": SecretKey, "AWS_SESSION_TOKEN": SessionToken,

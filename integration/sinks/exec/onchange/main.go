@@ -15,7 +15,7 @@ import (
 func main() {
 	if err := note(os.Stdin, "changes.txt"); err != nil {
 		fmt.Fprintln(os.Stderr, err) // Tattler shows it
-		os.Exit(75)                  // EX_TEMPFAIL: it comes again
+		os.Exit(75)                  // EX_TEMPFAIL: send it again
 	}
 }
 

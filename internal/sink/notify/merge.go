@@ -10,15 +10,15 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// merged are the stories, those of one owner as one, also where that became known later.
-func (s *summary) merged(k kin) []*story {
+// merged returns the stories, those of one owner as one, even if the owner became known later.
+func (s *summary) merged(k owners) []*story {
 	var all []*story
 	into := map[string]*story{}
 	for _, t := range s.stories {
 		root := k.root(event.Owner{UID: t.uid})
-		if root.UID == t.uid { // nobody owns it
-			own := *t // what is held stays as it is: it may have to be told again
-			own.kin, own.members = maps.Clone(t.kin), slices.Clone(t.members)
+		if root.UID == t.uid { // it has no owner
+			own := *t // a copy: what is held may have to be sent again
+			own.owned, own.members = maps.Clone(t.owned), slices.Clone(t.members)
 			into[t.uid] = &own
 			all = append(all, &own)
 		}
@@ -30,24 +30,24 @@ func (s *summary) merged(k kin) []*story {
 		}
 		to := into[root.UID]
 		if to == nil {
-			to = &story{uid: root.UID, root: &root, space: t.space, kin: map[Count]int{}}
+			to = &story{uid: root.UID, root: &root, space: t.space, owned: map[Count]int{}}
 			into[root.UID] = to
 			all = append(all, to)
 		}
 		to.changes += t.changes
-		to.loud = to.loud || t.loud
+		to.prominent = to.prominent || t.prominent
 		if to.failure.uid == "" {
 			to.failure = t.failure
-			if t.failure.ofRoot { // it was taken for the owner
+			if t.failure.ofRoot { // the object was taken for the owner
 				to.failure = t.failure.of(t.members[0].resource)
 			}
 		}
-		for c, n := range t.kin {
-			to.kin[c] += n
+		for c, n := range t.owned {
+			to.owned[c] += n
 		}
-		for _, m := range t.members { // it was taken for the owner, and not counted
+		for _, m := range t.members { // taken for the owner, so not counted yet
 			if m.uid == t.uid {
-				to.kin[Count{Op: string(m.op), Kind: m.resource.Kind}] += m.changes
+				to.owned[Count{Op: string(m.op), Kind: m.resource.Kind}] += m.changes
 			}
 			to.members = append(to.members, m)
 		}
@@ -61,22 +61,22 @@ func (s *summary) merged(k kin) []*story {
 	return all
 }
 
-// tell makes a story's public form.
-func (t *story) tell(link func(id string) string) Story {
+// public returns the story for templates.
+func (t *story) public(link func(id string) string) Story {
 	var last *member
 	for _, m := range t.members {
 		if last == nil || m.at.After(last.at) {
 			last = m
 		}
 	}
-	out := Story{Loud: t.loud, Changes: t.changes, Namespace: t.space, Owned: counted(t.kin), ID: last.id, At: last.at}
+	out := Story{Loud: t.prominent, Changes: t.changes, Namespace: t.space, Owned: counted(t.owned), ID: last.id, At: last.at}
 	head := t.members[0]
-	kin := 0
-	for _, n := range t.kin {
-		kin += n
+	owned := 0
+	for _, n := range t.owned {
+		owned += n
 	}
 	switch {
-	case head.uid == t.uid, len(t.members) == 1 && kin == head.changes: // the owner, or only one that it owns
+	case head.uid == t.uid, len(t.members) == 1 && owned == head.changes: // the owner, or a single object that it owns
 		if head.uid != t.uid {
 			out.Owned = nil
 		}
@@ -87,12 +87,12 @@ func (t *story) tell(link func(id string) string) Story {
 		out.Fields, out.MoreFields = head.listed(out.Text != "")
 		out.Note = head.note
 		out.ID, out.At = head.id, head.at
-		slices.SortStableFunc(out.Fields, func(a, b Field) int { // what is wanted before what is
+		slices.SortStableFunc(out.Fields, func(a, b Field) int { // spec before status
 			return cmp.Compare(map[bool]int{true: 1}[a.isStatus()], map[bool]int{true: 1}[b.isStatus()])
 		})
 		out.Title = object(out)
 		if out.Text == "" || head.op != event.Updated {
-			out.Title += " " + happened(head.op, t.loud)
+			out.Title += " " + happened(head.op, t.prominent)
 		}
 		if head.op == event.Gap {
 			out.Title = "GAP: changes of " + head.resource.Resource + " were missed"
@@ -107,13 +107,13 @@ func (t *story) tell(link func(id string) string) Story {
 	said := out.Text
 	switch {
 	case t.failure.uid == "" || said != "" && t.failure.ofRoot:
-	case said != "": // the bad news first
+	case said != "": // the failure first
 		said = t.failure.text + "; " + said
 	default:
 		said = t.failure.text
 	}
 	if len(out.Owned) > 0 && out.Op != "" && out.Text == "" {
-		out.Title += fmt.Sprintf(", with %s of what it owns", plural(kin, "change"))
+		out.Title += fmt.Sprintf(", with %s of what it owns", plural(owned, "change"))
 	}
 	if said != "" {
 		out.Title += ": " + said
@@ -123,22 +123,22 @@ func (t *story) tell(link func(id string) string) Story {
 	return out
 }
 
-// severity is the story's, of which the root's own words have so.
-func (t *story) severity(op event.Op, so event.Severity) event.Severity {
+// severity returns the severity of the story, given the severity of the root's own text.
+func (t *story) severity(op event.Op, own event.Severity) event.Severity {
 	switch {
 	case t.failure.uid != "":
 		return event.Failure
 	case op == event.Gap:
 		return event.Warning
-	case so != "" && so != event.Normal:
-		return so
-	case t.loud && !t.recovered():
+	case own != "" && own != event.Normal:
+		return own
+	case t.prominent && !t.recovered():
 		return event.Failure
 	}
 	return event.Normal
 }
 
-// recovered reports whether the story is loud only for what has recovered.
+// recovered reports whether the story is prominent only because of something that has recovered.
 func (t *story) recovered() bool {
 	for _, m := range t.members {
 		if m.op == event.Deleted || m.op == event.Gap || m.op == event.Absent {
@@ -148,7 +148,7 @@ func (t *story) recovered() bool {
 	return true
 }
 
-// worst is the severity of several stories.
+// worst returns the severity of several stories: the worst, or recovery if all have recovered.
 func worst(all []Story) event.Severity {
 	recovered := true
 	out := event.Normal
@@ -167,11 +167,11 @@ func worst(all []Story) event.Severity {
 	return out
 }
 
-// listed are the fields that a message lists: in other words means that the status is said in words.
+// listed returns the fields that a message lists. If inWords is set, the title already describes the status.
 func (m *member) listed(inWords bool) (fields []Field, more int) {
 	for _, f := range m.fields {
 		switch {
-		case f.Op == "replace" && f.From == f.To && !strings.HasSuffix(f.To, "…"): // it is as it was
+		case f.Op == "replace" && f.From == f.To && !strings.HasSuffix(f.To, "…"): // changed back
 		case inWords && f.isStatus():
 		default:
 			fields = append(fields, f.Field)
@@ -185,8 +185,8 @@ func (m *member) listed(inWords bool) (fields []Field, more int) {
 	return fields, more
 }
 
-// happened is an operation for people.
-func happened(op event.Op, loud bool) string {
+// happened describes an operation for people.
+func happened(op event.Op, prominent bool) string {
 	switch op {
 	case event.Entered:
 		return "entered the selection"
@@ -197,7 +197,7 @@ func happened(op event.Op, loud bool) string {
 	case event.Converted:
 		return "is served in another form"
 	}
-	if loud {
+	if prominent {
 		return strings.ToUpper(string(op))
 	}
 	return string(op)
