@@ -12,6 +12,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A version that is not behind ours proves little: a server that was restored from a backup may have overtaken it. So
+// after every failure the three objects with the highest versions are requested. An older one proves another history.
+// A missing one must be deleted by the watch before it reaches the server's version, or the history is another.
+// Without the right to get objects, only versions are compared.
+
 // sighting is an object as it was last seen.
 type sighting struct {
 	key     store.Key

@@ -10,6 +10,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A verified state is resumed like any other stream: its batches have phase Resuming and a version, and a process
+// that is killed meanwhile resumes from there. Only while the deletion of the newest object is still expected, the
+// stream holds back what the watch delivers; see hold.go.
+
 const restoreAgain = 2 * time.Second
 
 // restore takes the state that a consumer kept into the empty store, and tells whether the stream may be

@@ -13,6 +13,12 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
+// A resource version belongs to a stream. A source with several namespaces has several streams, each with its own
+// version, gaps and state.
+//
+// The version of a stream and its objects reach the disk in one transaction. A first list, or a list that is not
+// complete, is marked as such; after a restart in the middle of it, the stream lists again.
+
 // A list is committed in pieces of this many objects, or compressed bytes.
 const (
 	maxStaged      = 500

@@ -7,6 +7,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
+// There is no order between kinds, so a pod may be seen before the ReplicaSet that owns it. Under deploy/web, a
+// change whose owner is unknown waits up to five seconds for it.
+
 // Bounds of what waits for its owner. Streams are not ordered among each other, so that a pod may
 // be seen before the ReplicaSet that owns it; milliseconds are usual.
 const (

@@ -13,6 +13,10 @@ import (
 	"time"
 )
 
+// Commands that name no journal find that of the only running daemon: each daemon records its journal in
+// $XDG_STATE_HOME/tattler/running while it serves its socket (Announce). The socket shows whether a record is true: a
+// killed daemon leaves one behind, which the next daemon removes.
+
 // Announce notes in a directory of the user that a daemon serves the socket beside a journal, for commands that name
 // no journal: see Running. Withdraw removes the note. Notes that killed daemons have left are removed.
 func Announce(ctx context.Context, dir, journal string) (withdraw func() error, err error) {

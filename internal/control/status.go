@@ -4,6 +4,9 @@ package control
 
 import "time"
 
+// Everything that shows a daemon's state reads Status, over the socket: the verb status, /metrics, /readyz and
+// /healthz. /healthz fails only where a restart would help.
+
 // Status is the state of a daemon. It is also what `tattler status -o json` prints and what /metrics and
 // /readyz are made of, so its counters count since the daemon's start and never fall.
 type Status struct {

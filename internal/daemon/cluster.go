@@ -7,6 +7,10 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
+// A journal of another cluster is refused if both its name and its identity differ: that is a mistake, and would
+// record every object as deleted. With the same name and another identity, the cluster was created again. With the
+// same identity and another name, it was renamed.
+
 // sameCluster is for a journal that was made under another name of the cluster, which may be a new name, or
 // a slip. It is an error where it records another cluster: every object of that would be told as deleted.
 // A cluster that was made anew under the same name is no slip.

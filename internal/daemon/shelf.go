@@ -9,6 +9,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 )
 
+// Changes that were decoded and compared are kept on shelves, with their JSON, for other pumps. The largest shelf
+// shrinks first, so a lagging sink does not evict what live sinks share.
+
 // shelves hold the changes that pumps have read last, so that sinks which follow each other closely share the work: a
 // change is read, decoded and compared once. Each pump fills a shelf of its own, and takes from all. Where there is no
 // room, the largest shelf gives way: a sink that lags cannot push out all that others are about to read.

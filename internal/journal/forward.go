@@ -7,6 +7,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
+// A pump reads forwards, with its own connection. It unwinds a chain once and keeps the following versions as forward
+// differences (Reader.ReadForwards), within a bound that all pumps share, until it reaches the journal's end.
+
 // A chain is unwound from its newest change, but a sink that lags reads it from the oldest: each change would be
 // unwound again. So a walk is turned round: the versions that follow the one that was asked for are kept, each as its
 // difference from the one before.

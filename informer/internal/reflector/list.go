@@ -10,6 +10,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A paged list is watched from its first page's version. Later pages may be newer; the watch repeats what they had,
+// and the store drops it.
+
 // badList is an answer that reads like a list and cannot be one.
 type badList string
 
