@@ -74,7 +74,7 @@ func TestOnlyMembers(t *testing.T) {
 	p.create(kcm, parse(t, `{"kind":"Job","metadata":{"name":"nightly-1","uid":"uid-nightly-1","namespace":"shop",
 		"ownerReferences":[{"kind":"CronJob","name":"nightly","uid":"uid-nightly","controller":true}]},"spec":{"completions":1},"status":{}}`))
 	p.at(80)
-	if got := p.end()[before:]; strings.Contains(got, "and back") || !strings.Contains(got, "what it owns changed") {
+	if got := p.end()[before:]; strings.Contains(got, "and back") || !strings.Contains(got, "owned objects changed") {
 		t.Errorf("at the end:\n%s", got)
 	}
 }

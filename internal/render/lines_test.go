@@ -68,8 +68,8 @@ func TestLines(t *testing.T) {
 		"10:42:13 = shop cm/a Ready",
 		"10:42:14 ! cm (namespace shop): versions after 3 were not seen: the API server no longer had them; the net change, if any, follows",
 		`10:42:15 + shop event/a.1 event Killing: Stopping\ncontainer`,
-		"10:42:16 ~ shop cm/a what it was before was purged helm",
-		"10:42:17 - shop cm/a what it was before was purged ?",
+		"10:42:16 ~ shop cm/a the previous state was purged helm",
+		"10:42:17 - shop cm/a the previous state was purged ?",
 		"10:42:18 ! cm (namespace shop): versions 3..5 were not seen: an audit found changes that the watch had not shown; the net change, if any, follows",
 		"10:42:07 ! a change cannot be shown",
 	}
@@ -92,7 +92,7 @@ func TestConverted(t *testing.T) {
 	}{
 		{"it is quiet", false, false, ""},
 		{"it is shown", true, false, "10:42:07 ~ cm/a is served in another form ?\n spec.color: + red\n"},
-		{"what was before was purged", true, true, "10:42:07 ~ cm/a what it was before was purged ?\n"},
+		{"what was before was purged", true, true, "10:42:07 ~ cm/a the previous state was purged ?\n"},
 	} {
 		var out bytes.Buffer
 		text := New(Options{Out: &out, Terminal: true, Location: time.UTC, Noise: tc.noise})
@@ -189,11 +189,11 @@ func TestBlind(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"an update", change.Change{Op: event.Updated, Manager: "helm"}, Options{}, "10:42:07 ~ cm/a what it was before was purged helm"},
-		{"one by nobody that is known", change.Change{Op: event.Updated, Manager: "?"}, Options{}, "10:42:07 ~ cm/a what it was before was purged ?"},
+		{"an update", change.Change{Op: event.Updated, Manager: "helm"}, Options{}, "10:42:07 ~ cm/a the previous state was purged helm"},
+		{"one by nobody that is known", change.Change{Op: event.Updated, Manager: "?"}, Options{}, "10:42:07 ~ cm/a the previous state was purged ?"},
 		{"one that was quiet", change.Change{Op: event.Updated, Quiet: true}, Options{}, ""},
-		{"and noise is asked for", change.Change{Op: event.Updated, Quiet: true, Manager: "helm"}, Options{Noise: true}, "10:42:07 ~ cm/a what it was before was purged helm"},
-		{"a deletion", change.Change{Op: event.Deleted}, Options{}, "10:42:07 - cm/a what it was before was purged ?"},
+		{"and noise is asked for", change.Change{Op: event.Updated, Quiet: true, Manager: "helm"}, Options{Noise: true}, "10:42:07 ~ cm/a the previous state was purged helm"},
+		{"a deletion", change.Change{Op: event.Deleted}, Options{}, "10:42:07 - cm/a the previous state was purged ?"},
 	} {
 		var out bytes.Buffer
 		tc.o.Out, tc.o.Location, tc.o.Terminal = &out, time.UTC, true

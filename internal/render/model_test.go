@@ -124,7 +124,7 @@ func TestShortLivedNames(t *testing.T) {
 		p.write("kubectl", fmt.Sprint("ConfigMap/c", i), set{"data", obj{"a": "b"}})
 		p.write("x", fmt.Sprint("ConfigMap/c", i), set{"status", obj{"a": "b"}})
 		p.remove(fmt.Sprint("ConfigMap/c", i))
-		if n := len(p.text.objects); n > 100*int(mourning/time.Second)+1 { // a hundred pods go each second
+		if n := len(p.text.objects); n > 100*int(ownerWait/time.Second)+1 { // a hundred pods go each second
 			t.Fatalf("after %d names %d are remembered", i+1, n)
 		}
 	}

@@ -74,7 +74,7 @@ func TestWhoseContainer(t *testing.T) {
 		}
 		return deep(s).(obj)
 	}
-	waits := func(reason string) obj { return obj{"waiting": obj{"reason": reason, "message": "no such key"}} }
+	waiting := func(reason string) obj { return obj{"waiting": obj{"reason": reason, "message": "no such key"}} }
 	exits := obj{"terminated": obj{"exitCode": 3, "reason": "Error"}}
 	for _, tc := range []struct {
 		key   string
@@ -82,10 +82,10 @@ func TestWhoseContainer(t *testing.T) {
 		phase string
 		want  string
 	}{
-		{"initContainerStatuses", waits(crashLoop), "Pending", "CrashLoopBackOff in init container migrate, exit code 1, 2 restarts"},
-		{"containerStatuses", waits(crashLoop), "Running", "CrashLoopBackOff in container migrate, exit code 1, 2 restarts"},
-		{"initContainerStatuses", waits("CreateContainerConfigError"), "Pending", "CreateContainerConfigError in init container migrate: no such key"},
-		{"initContainerStatuses", waits("ImagePullBackOff"), "Pending", "ImagePullBackOff shop/migrate:1"},
+		{"initContainerStatuses", waiting(crashLoop), "Pending", "CrashLoopBackOff in init container migrate, exit code 1, 2 restarts"},
+		{"containerStatuses", waiting(crashLoop), "Running", "CrashLoopBackOff in container migrate, exit code 1, 2 restarts"},
+		{"initContainerStatuses", waiting("CreateContainerConfigError"), "Pending", "CreateContainerConfigError in init container migrate: no such key"},
+		{"initContainerStatuses", waiting("ImagePullBackOff"), "Pending", "ImagePullBackOff shop/migrate:1"},
 		{"initContainerStatuses", exits, "Failed", "Failed: Error, exit code 3 in init container migrate"},
 	} {
 		s := status(tc.key, "migrate", tc.state)
