@@ -21,7 +21,7 @@ type report struct {
 // maxReports bounds the reports that are kept for objects without a pending line.
 const maxReports = 1000
 
-// join adds an event to the pending line of its object. It returns false if there is none: then the event has its own
+// join adds an event to the pending line of its object. It returns false if the object has no pending line: then the event has its own
 // line, and is remembered for a moment, because it often comes before its object's change.
 func (t *Text) join(c change.Change) bool {
 	r := reportOf(c)

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// TestLines prints each sort of change.
+// TestLines prints each kind of change.
 func TestLines(t *testing.T) {
 	var out bytes.Buffer
 	l := NewLines(Options{Out: &out, Terminal: true, Location: time.UTC, Namespaces: true}, "test")
@@ -78,7 +78,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestConverted: a conversion is quiet. Where quiet changes are shown, it says what it is and names nobody.
+// TestConverted: a conversion is quiet. If quiet changes are shown, it is described, without a manager.
 func TestConverted(t *testing.T) {
 	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
 	field := change.FieldChange{Manager: "?", Change: diff.Change{
@@ -121,7 +121,7 @@ func TestConverted(t *testing.T) {
 	}
 }
 
-// TestWhole prints all of an object below what came or went.
+// TestWhole prints the whole object below its creation or deletion.
 func TestWhole(t *testing.T) {
 	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
 	ev := change.Resource{Version: "v1", Resource: "events", Short: "ev", Kind: "Event", Namespaced: true}
@@ -153,7 +153,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestToday prints the date of what is not of today, on a terminal: elsewhere it is there anyway.
+// TestToday: on a terminal, times of other days include the date; elsewhere all times do.
 func TestToday(t *testing.T) {
 	zone := time.FixedZone("there", -12*60*60)
 	now := morning.Add(24 * time.Hour)
@@ -180,7 +180,7 @@ func TestToday(t *testing.T) {
 	}
 }
 
-// TestBlind: a change of which nobody knows what was before says so, and is no quiet one, unless it was.
+// TestBlind: a change with an unknown previous state says so, and is not quiet unless it was.
 func TestBlind(t *testing.T) {
 	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
 	for _, tc := range []struct {

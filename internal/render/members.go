@@ -92,7 +92,7 @@ func (s *members) noteState(o *object, reason string) {
 	s.failing[o.key] = reason
 }
 
-// whyNotRunning returns the reason why a pod does not run; empty if there is none.
+// whyNotRunning returns the reason why a pod does not run; empty if it does.
 func (t *Text) whyNotRunning(o *object, pod map[string]any) string {
 	switch node := text(pod, "spec", "nodeName"); {
 	case pod == nil || o.gone || terminating(pod) || podEnded(pod):
@@ -181,7 +181,7 @@ func (f *fold) absorbs(o *object) bool {
 	return false
 }
 
-// failureOf returns the reason of a pod's present or past failure; empty if there is none.
+// failureOf returns the reason of a pod's present or past failure; empty if it has not failed.
 func failureOf(f *fold) string {
 	op := event.Updated
 	if f.created {

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// blocks are the lines of an output, each with what is below it.
+// blocks returns the lines of an output, each with its details.
 func blocks(out string) (all []string) {
 	for line := range strings.Lines(out) {
 		if n := len(all); n > 0 && strings.HasPrefix(line, " ") {
@@ -24,7 +24,7 @@ func blocks(out string) (all []string) {
 
 func isNotice(block string) bool { return len(block) > 9 && block[9] == '!' }
 
-// TestSeverities: each line has one severity, by which it is selected, with what is below it; notices have none.
+// TestSeverities: each line has one severity, which selects it and its details; notices have no severity.
 func TestSeverities(t *testing.T) {
 	for _, tc := range scenarios {
 		t.Run(tc.name, func(t *testing.T) {
@@ -53,14 +53,14 @@ func TestSeverities(t *testing.T) {
 	}
 }
 
-// TestFailures: what failed is told in the lines in which all is told, and nothing else is.
+// TestFailures: the lines of severity failure are those of the full output, and no others.
 func TestFailures(t *testing.T) {
 	p := newPlay(t, Options{Terminal: true, Width: 120, Severities: []event.Severity{event.Failure}})
 	troubles(p)
 	golden(t, "failures.txt", p.end())
 }
 
-// TestWhoseContainer: of a pod with several containers, a line names the one that fails.
+// TestWhoseContainer: the line of a pod with several containers names the failing one.
 func TestWhoseContainer(t *testing.T) {
 	status := func(key, name string, state obj) obj {
 		c := obj{"name": name, "image": "shop/" + name + ":1", "restartCount": 2, "ready": false, "state": state}

@@ -70,19 +70,19 @@ func isPod(r change.Resource) bool { return kindOf(r) == "Pod" }
 
 // view is the input of a summary.
 type view struct {
-	created   bool   // created in what is summed up
-	lastState string // the gist of its state before, which a line like this told
+	created   bool   // created by the summarized changes
+	lastState string // the state in the last line
 	// origin is the object before its transition; from and to are the object before and after the summarized changes.
 	origin, from, to map[string]any
 	since, end       moment // the write that began the transition, and the change that ended it or the last one
-	dropped          moment // when pods ceased to be ready the last time
+	dropped          moment // when pods last ceased to be ready
 	drops            int    // how often they did
 	now              time.Time
 	down             map[string]bool // nodes that are not ready
 	net              *netChanges
 	idle             bool     // only owned objects changed
 	failures         string   // what keeps its pods from running
-	pods             string   // how many of its pods came and went
+	pods             string   // how many of its pods were created and deleted
 	why              string   // how the last pod of a Job failed
 	runs             []jobRun // its jobs that ended
 }
@@ -156,7 +156,7 @@ func reportDelay(r change.Resource, owned bool, origin, to map[string]any) time.
 	return defaultReportDelay
 }
 
-// stateOf describes an object in a few words; empty if there are none.
+// stateOf describes an object in a few words, if there are any.
 func stateOf(r change.Resource, obj map[string]any) string {
 	if terminating(obj) {
 		return "terminating"
@@ -218,7 +218,7 @@ func summarize(r change.Resource, v view) string {
 	return said
 }
 
-// describeView describes the net effect of a view in words; empty if there are none.
+// describeView describes the net effect of a view in words, if there are any.
 func describeView(r change.Resource, v view) string {
 	if terminating(v.to) && !isPod(r) {
 		return waitsForFinalizers(v.to)
