@@ -8,11 +8,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/control/desk"
 )
 
-// Letters writes dead letters, in so many columns; 0 is 80.
+// Letters writes dead letters, in lines of width columns; 0 means 80.
 func Letters(w io.Writer, letters []desk.Letter, now time.Time, width int) error {
 	p := newPage(width, now)
 	for _, l := range letters {
-		what := "the journal does not keep the change any more"
+		what := "the journal no longer has the change"
 		if l.Kept {
 			what = l.Op + " " + l.Resource
 			if l.Name != "" {
