@@ -74,10 +74,11 @@ control-plane: preflight
 fmt: linter ## format every module as the linters want it
 	@for m in $(MODULES); do (cd $$m && '$(CURDIR)/bin/golangci-lint' fmt ./...) || exit 1; done
 
-generate: preflight ## remake what is made from the code: the event's JSON schema and examples, the references of the configuration and of the metrics
+generate: preflight ## remake what is generated from the code: the event schema and the references of events, commands, configuration and metrics
 	go test ./event -update
 	go test ./internal/config -update
 	go test ./internal/ops -update
+	go test ./internal/cli -update
 
 cluster: preflight ## start a cluster in the background; its kubeconfig is .devcluster/kubeconfig
 	@go run -C devcluster ./cmd/devcluster up --dir ../.devcluster

@@ -9,6 +9,9 @@ import (
 	"time"
 )
 
+// From the server's second history on, an id includes the history: after a restored backup, the same version of the
+// same object is another change.
+
 // New makes the event of a change in the named cluster that happened at the given time. Everything
 // but the time follows from its arguments, the id too. The event shares d's slices and maps.
 func New(cluster string, at time.Time, d Data) Event {

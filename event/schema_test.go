@@ -60,6 +60,7 @@ func (g *generator) readSource(t *testing.T, file string) {
 				if !ok {
 					continue
 				}
+				g.comments[typ.Name+" values"] = text(d.Doc)
 				for _, v := range s.Values {
 					value, err := strconv.Unquote(v.(*ast.BasicLit).Value)
 					if err != nil {

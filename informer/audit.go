@@ -15,6 +15,14 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A watch that never fails may have missed something: after a restored backup has overtaken our version, nothing in a
+// quiet kind shows it. So an audit compares UIDs and versions with a list of metadata after each resumption from
+// disk, after an outage, and every few hours. A difference counts only once the watch has passed the list's version.
+// Then the stream is listed under a new epoch, behind a gap with the reason "missed".
+//
+// An object whose last version the watch could not read is read again by the same audit. An object on which the
+// transform failed is left alone. Neither needs a list.
+
 // audit is one audit.
 type audit struct {
 	*ingest

@@ -15,6 +15,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// The bytes are what is stored, and readers decide what is decoded. An index or a transform decodes an object once
+// when it arrives. A read decodes it, and keeps it decoded only if it is read again. Decoded objects are bounded by
+// bytes (SourceOptions.Hot), in a ring that gives each a second chance.
+
 // Object is the type of an Informer's objects: a pointer to a Kubernetes object.
 type Object interface {
 	runtime.Object

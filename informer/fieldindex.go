@@ -10,6 +10,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A field index needs no decoded object: informer/internal/field compiles a path from the type's struct tags, for
+// protobuf and JSON. Bytes for which decoders have special rules (a field twice, another wire type) are decoded, so
+// that the answer is the decoded object's.
+
 // AddFieldIndex adds an index by a field, as text: "spec.nodeName", "spec.containers[*].image" or
 // `metadata.labels["app"]`, in the grammar of docs/paths.md: fields, map keys, and [*] for all elements of a list.
 // It costs a hundredth of AddIndex, since it decodes no object; prefer it if a path can name the value.

@@ -16,6 +16,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
 )
 
+// Equal versions do not mean equal contents: CRD defaulting, conversion and API server upgrades change what is read
+// at the same resource version. A list compares a sum of each object's bytes (wire.Sum) besides UID and version, and
+// contents where sums differ. The hash of the group-version's OpenAPI document, requested every minute and kept with
+// the state on disk, shows when to compare: then an audit lists whole objects beside the watch, which continues.
+// While several API servers disagree about the form, the audits become rarer, down to one in six hours. The next one
+// follows when the servers have agreed for as long as they disagreed.
+
 const (
 	// formsEvery is how often the cluster requests the forms of all kinds. The document has about 100 bytes per group
 	// and version.

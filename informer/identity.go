@@ -9,6 +9,16 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A checkpoint proves nothing by itself. Before a loaded state is resumed, three conditions must hold: the cluster's
+// identity is the same; a list of one object is not behind the state; and the newest object exists at its version or
+// later, or the watch delivers its deletion before it reaches the version that the server had after the request. If
+// any of them fails or cannot be checked, a new epoch begins with a list that is compared by content.
+//
+// Until then the state can be read (Loaded), as of the checkpoint. Subscriptions wait until it is synced unless they
+// set FromCheckpoint; feeds begin at once. A bookmark 2 s before the end of a short watch shows that the state is
+// current. A loaded server may leave that bookmark out, so there are two short watches, of 3 and 8 s, before the
+// state counts as unverified.
+
 // identity caches Cluster.Identity.
 type identity struct {
 	mu    sync.Mutex

@@ -15,6 +15,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// An index that is added late computes its values for the stored objects in steps, and for arriving objects as they
+// arrive. Until it is complete, a lookup asks every object, which is slow and correct.
+
 // Index finds objects by the value of a function or of a field. It is safe for concurrent use.
 type Index[T Object, K comparable] struct {
 	informer *Informer[T]

@@ -10,6 +10,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A watch may deliver old changes: after a restart or an outage the server sends what it has kept, as if it happened
+// now. The probe before the watch returns the server's version. A change up to that version happened after the stream
+// was last current. That interval travels with the change (store.Delta.After) to the journal and the event, and
+// queries by time use it. If a manager's time lies within, the change happened then.
+
 // A list is committed in pieces of this many objects, or compressed bytes.
 const (
 	maxStaged      = 500

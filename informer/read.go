@@ -13,6 +13,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// Closed is not deleted, and undecodable is not absent. A program that deletes what has no object in the cache must
+// not do so because it is being stopped. So a closed store keeps its last state, and a store that never had a state
+// ends every loop with ErrClosed. An object that cannot be decoded is an error in its place, and in every index
+// lookup, since its indexed value is unknown.
+
 // DecodeError is the error of an object that exists but cannot be decoded. Loops over objects yield it in the
 // object's place and continue.
 type DecodeError struct {

@@ -18,6 +18,15 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A version that is not behind ours proves little: a server that was restored from a backup may have overtaken it. So
+// after every failure the three objects with the highest versions are requested. An older one proves another history.
+// A missing one must be deleted by the watch before it reaches the server's version, or the history is another.
+// Without the right to get objects, only versions are compared.
+
+// A verified state is resumed like any other stream: its batches have phase Resuming and a version, and a process
+// that is killed meanwhile resumes from there. Only while the deletion of the newest object is still expected, the
+// stream holds back what the watch delivers; see hold.go.
+
 const restoreRetry = 2 * time.Second
 
 // resume loads a stream's state of an earlier run, verifies that it belongs to the server's history, and checks the

@@ -12,6 +12,12 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
+// A resource version belongs to a stream. A source with several namespaces has several streams, each with its own
+// version, gaps and state.
+//
+// The version of a stream and its objects reach the disk in one transaction. A first list, or a list that is not
+// complete, is marked as such; after a restart in the middle of it, the stream lists again.
+
 // stream is one list and watch of a source. Any goroutine may use it, except for its parts.
 type stream struct {
 	source   *Source

@@ -1,4 +1,4 @@
-// Command tattler tells what changed in a Kubernetes cluster.
+// Command tattler shows what changed in a Kubernetes cluster.
 package main
 
 import (

@@ -16,6 +16,12 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/request"
 )
 
+// Under client-go's interfaces its promises hold, not ours: every event counts, whatever its version; a relist
+// notifies of unchanged objects; a recreated object is an update. So this package shares compact, wire and request
+// with the engine, and not its store or its reflector. client-go's own Reflector feeds it, with the program's own
+// clients, so the requests, the handling of errors and the time until the next attempt are client-go's by
+// construction.
+
 // Engine is what informers share: the connection, the room for decoded objects, statistics. It is safe
 // for concurrent use.
 type Engine struct {

@@ -16,6 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
+// What is packed must come back exactly, with nil distinct from empty, or is kept as it is. A plan per Go type
+// inspects each object for what its encoding would lose.
+
 // verdict says what becomes of a value that is encoded and decoded again.
 type verdict uint8
 

@@ -15,6 +15,11 @@ import (
 	"k8s.io/klog/v2"
 )
 
+// Our transport takes the responses to lists and watches, under a marked context, and passes on an empty list and a
+// silent watch. The objects that it cuts out of the real responses go to the Reflector undecoded. That requires a
+// ListerWatcher that leaves objects unchanged. Its provenance shows that (our ListWatch, or controller-runtime's
+// cache by NewCacheInformer); its behaviour is never tried out.
+
 // rawSource is client-go's Reflector over what the server answers to its ListerWatcher, out of which objects
 // are cut: nothing is decoded before somebody reads it. When and what is asked, what becomes of errors and how
 // long it takes until the next attempt is up to client-go.

@@ -11,6 +11,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
+// The consumer of a feed can be the checkpoint. Options.Restore starts a stream with the state that a consumer has
+// kept, and the feed delivers only what differs from it. A Strict feed ends where others fold: its consumer opens it
+// again with the state that it has kept, and so misses nothing while the server has the history. Package capture does
+// so if Options.Kept is set.
+
 // Options tune a feed and its source. The zero value is usable.
 type Options struct {
 	// SourceOptions configure the source. With Restore, Format must be JSON, and the source has no checkpoint.

@@ -9,6 +9,21 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
+// The judge accepts a gap only where the torture made it necessary, and only as wide as that. The observer, an HTTPS
+// proxy that the daemon takes for the API server, records each list and watch of each run, and each 410 with the version
+// that was requested. A gap needs one of these causes:
+//
+//   - expired: a 410 on that stream, at the version where the gap begins, after a restart or a compaction that explains
+//     it. The server's version afterwards is recorded; from there on the journal must be complete;
+//   - history-changed or unverified: an etcd backup that was restored;
+//   - not served: a 404 while the server starts;
+//   - a list was interrupted: a first list, or a list after such a 410 or 404, that was not recorded to its end.
+//
+// Every other gap fails the run, with the daemon's requests and what was done to the server around it. So does a loss
+// beside the versions of a necessary gap. TestTortureKills leaves the server alone and kills the daemon every 0.3 to 3 s
+// at 100 to 300 writes a second: there must be no gap at all. Each time that the daemon did not run has an absence, and so
+// has each outage of the API server whose end the daemon lived to see. No absence is without a cause, and no two overlap.
+
 // judgedGap is a gap and the judge's findings about it.
 type judgedGap struct {
 	row

@@ -1,4 +1,4 @@
-// Package buildinfo says which build of tattler this is.
+// Package buildinfo has the version of this build.
 package buildinfo
 
 import "runtime/debug"
@@ -6,8 +6,7 @@ import "runtime/debug"
 // stamped is set by the linker in builds from a checkout; `go install …@version` needs none.
 var stamped string
 
-// Version is the stamped version, or the module's; "devel" where neither is known. It is fit for a
-// User-Agent.
+// Version returns the stamped version, or the module's, or "devel". It is valid in a User-Agent.
 func Version() string {
 	if stamped != "" {
 		return stamped

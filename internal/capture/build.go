@@ -13,6 +13,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
+// Managed fields are read for attribution, then dropped from the object before and after: they repeat the object and
+// differ with every write. The wire does not say who removed a field.
+
 // builder builds changes from deltas.
 type builder struct {
 	change.Builder

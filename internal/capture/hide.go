@@ -5,6 +5,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
+// Redaction is a Transform. It runs on the decoded object before the engine compares or stores it, so neither memory
+// nor a diff ever holds a value. A cheap look at the bytes (Wants) spares many objects the decoding. An object in
+// which nothing is hidden keeps the server's bytes, unless a key occurs twice in it, of which only the last was
+// inspected. The hash is keyed with a random key per process and bound to object and path: it shows that a value
+// changed, not that two objects share it.
+
 // hidden returns an object's JSON with its secret values redacted, or raw itself.
 func hidden(r *redact.Redactor, resource string, raw []byte) ([]byte, error) {
 	if !r.Wants(resource, raw) {

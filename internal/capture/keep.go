@@ -16,6 +16,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
+// The API server can serve other bytes of the same version: because of a CRD's new default, a conversion, an upgrade.
+// Each object has a sum of what the server sent. Lists compare sums, and so does an audit when the OpenAPI hash of
+// the kind's group and version changes. The state on disk keeps the hash, and the sums, keyed. A difference is
+// "converted": quiet, with its fields, and attributed to no manager.
+//
+// A list that was interrupted is a gap: its objects are known, but versions in between may have been served and not
+// recorded.
+
 // Stream identifies a list-and-watch across runs.
 type Stream struct {
 	// Resource is in the version being watched, which is not part of the identity.

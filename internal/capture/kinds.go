@@ -15,6 +15,14 @@ import (
 	"github.com/tattler-dev/tattler/informer/feed"
 )
 
+// A stream that gets 404 twice, seconds apart, is parked unless the library finds the kind in discovery. If the
+// tool's own discovery agrees, what is still stored is reported as deleted (feed.Feed.Retire). When the kind comes
+// back, the stream relists against what it knows: at once by feed.Feed.Retry, or else by a look every few minutes.
+// API servers answer in plain text for a kind that they do not serve, as any proxy might; theirs have an Audit-Id.
+//
+// When a version is no longer served, such as a CRD's v1beta1, the source moves to the new one. It lists against what
+// it knows, so that only real differences are recorded, behind one gap.
+
 // kind is a watched resource type, with one source for all its objects or one per name. Watcher.mu guards its
 // mutable fields unless stated otherwise.
 type kind struct {

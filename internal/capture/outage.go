@@ -12,6 +12,9 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
+// Streams are cut and come back within moments of each other, so an outage sums them up. A gap that belongs to it is
+// marked (Change.Away), so that the text shows one line while events have every gap.
+
 // outageKey identifies a stream among those of all kinds.
 type outageKey struct {
 	resource string

@@ -7,6 +7,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
+// There is no order between kinds, so a pod may be seen before the ReplicaSet that owns it. Under deploy/web, a
+// change whose owner is unknown waits up to five seconds for it.
+
 // Limits of changes that wait for their owner. Streams are not ordered relative to each other, so a pod may
 // arrive before the ReplicaSet that owns it, usually by milliseconds.
 const (

@@ -42,9 +42,9 @@ const (
 	exitUsage
 )
 
-// Main runs the command line of the process, which is the program's, and returns its exit code.
+// Main runs the process's command line for a program, and returns its exit code.
 func Main(program *kinds.Program) int {
-	// What net/http and client-go log comes back as an error, too; stderr is ours.
+	// net/http and client-go also return what they log; stderr is ours.
 	log.SetOutput(io.Discard)
 	klog.SetLogger(klog.Logger{})
 
@@ -65,27 +65,27 @@ func execute(ctx context.Context, args []string, io *terminal.IO, program *kinds
 	root.PersistentPreRun = func(*cobra.Command, []string) { understood = true }
 
 	cmd, err := root.ExecuteContextC(ctx)
-	told := named(root)
+	named := programName(root)
 	var usage *capture.UsageError
 	var file *fileconfig.Error
 	switch {
 	case err == nil, brokenPipe(err):
 		return exitDone
 	case errors.As(err, &usage):
-		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, told(ours(err.Error())))
+		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, named(ours(err.Error())))
 		return exitUsage
 	case !understood: // cobra's own errors have no type
-		fmt.Fprintf(io.Err, "%s: %s; see `%s --help`\n", program.Name, terminal.Line(inWords(cmd, err)), cmd.CommandPath())
+		fmt.Fprintf(io.Err, "%s: %s; see `%s --help`\n", program.Name, terminal.Line(plainError(cmd, err)), cmd.CommandPath())
 		return exitUsage
 	case errors.As(err, &file):
-		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, told(ours(err.Error())))
+		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, named(ours(err.Error())))
 		return exitFailed
 	}
-	fmt.Fprintf(io.Err, "%s: %s\n", program.Name, told(terminal.Line(err.Error())+hint(err)))
+	fmt.Fprintf(io.Err, "%s: %s\n", program.Name, named(terminal.Line(err.Error())+hint(err)))
 	return exitFailed
 }
 
-// hint is what to do about an error that any verb may have.
+// hint returns advice for an error that any verb may have.
 func hint(err error) string {
 	var damage *journaldb.DamagedError
 	if errors.As(err, &damage) {
@@ -94,8 +94,7 @@ func hint(err error) string {
 	return ""
 }
 
-// ours is a text that may have several lines, such as one that points into an expression: it comes from no
-// server.
+// ours makes a text of ours safe for the terminal. It may have several lines, for example to point into an expression.
 func ours(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
@@ -104,8 +103,8 @@ func ours(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// brokenPipe is true where the reader of our output has gone, which is its way to say that it has
-// enough. On a connection to a server the same error number is a failure.
+// brokenPipe reports whether the reader of our output has closed it, which is not a failure. On a connection to a server,
+// the same error number is one.
 func brokenPipe(err error) bool {
 	var file *fs.PathError
 	return errors.As(err, &file) && errors.Is(file, syscall.EPIPE)
@@ -119,8 +118,8 @@ func newRoot(binary string, io *terminal.IO, program *kinds.Program) *cobra.Comm
 	root := &cobra.Command{
 		Use:           program.Name,
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: name},
-		Short:         "Tell what changed in a Kubernetes cluster",
-		Long:          "Tattler tells what changed in a Kubernetes cluster: every change, once, with its\ndiff and which manager wrote it.",
+		Short:         "Show what changed in a Kubernetes cluster",
+		Long:          "Tattler shows what changed in a Kubernetes cluster: every change, once, with its\ndiff and the field manager that wrote it.",
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		Args:          unknownCommand,
@@ -135,16 +134,16 @@ func newRoot(binary string, io *terminal.IO, program *kinds.Program) *cobra.Comm
 		journal.NewCommand(io), config.NewCommand(io, program), rbac.NewCommand(io, program), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
-	rename(root, named(root))
+	rename(root, programName(root))
 	for _, c := range root.Commands() {
-		if !c.Runnable() { // cobra would take a wrong word after it for a wish for help
+		if !c.Runnable() { // cobra would print the help for an unknown subcommand
 			c.Args, c.RunE = cobra.NoArgs, root.RunE
 		}
 	}
 	return root
 }
 
-// unknownCommand is the error for words that no command takes; nil where there are none.
+// unknownCommand returns the error for an unknown command; nil if there are no words.
 func unknownCommand(cmd *cobra.Command, words []string) error {
 	if len(words) == 0 {
 		return nil

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// usageTemplate is cobra's, in fewer words and at most 80 columns wide. A command that does something
-// without one of its subcommands tells of its flags, too: that is one with a journal.
+// usageTemplate is cobra's, shorter and at most 80 columns wide. A command that also runs without a subcommand, which is one
+// with a journal, shows its flags too.
 const usageTemplate = `{{$does := .LocalFlags.Lookup "journal"}}Usage:
   {{if and .HasAvailableSubCommands (not $does)}}{{.CommandPath}} COMMAND{{else}}{{.UseLine}}{{end}}
 {{- if .HasExample}}
@@ -29,7 +29,7 @@ Flags:
 {{- end}}
 `
 
-// newHelp returns the help command. Unlike cobra's it fails where there is no such command.
+// newHelp returns the help command. Unlike cobra's, it fails for an unknown command.
 func newHelp() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",

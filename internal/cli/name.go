@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// named returns what makes a text say the program's own name where it tells people to run tattler with one
-// of its commands: another program may be built of the same verbs. Names of files and accounts stay.
-func named(root *cobra.Command) func(text string) string {
+// programName returns a function that replaces tattler by the program's name where a text mentions one of its commands:
+// other programs, such as tattler-cloud, have the same verbs. Names of files and accounts stay.
+func programName(root *cobra.Command) func(text string) string {
 	if root.Name() == "tattler" {
 		return func(text string) string { return text }
 	}
@@ -22,7 +22,7 @@ func named(root *cobra.Command) func(text string) string {
 	return func(text string) string { return command.ReplaceAllString(text, root.Name()+"$1") }
 }
 
-// rename has the help of a command, and of those below it, say so.
+// rename applies the replacement to the help of a command and of its subcommands.
 func rename(c *cobra.Command, named func(text string) string) {
 	c.Short, c.Long, c.Example = named(c.Short), named(c.Long), named(c.Example)
 	flag := func(f *pflag.Flag) { f.Usage = named(f.Usage) }

@@ -11,14 +11,14 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// argumentCount matches the errors of cobra's validators of arguments, with the least number that they accept, or the
-// most where there is no least, and the number that was received.
+// argumentCount matches the errors of cobra's argument validators, with the minimum that they accept, or the maximum if
+// there is no minimum, and the number of arguments.
 //
 // Source: args.go of github.com/spf13/cobra v1.10.2.
 var argumentCount = regexp.MustCompile(`^(?:requires|accepts) \D*(\d+)(?: and \d+)? arg\(s\), (?:only )?received (\d+)$`)
 
-// inWords says a library's error about the command line in a user's words.
-func inWords(cmd *cobra.Command, err error) string {
+// plainError rewrites a library's error about the command line for users.
+func plainError(cmd *cobra.Command, err error) string {
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
 		return fmt.Sprintf("--%s: %q %s", value.GetFlag().Name, value.GetValue(), invalid(value))
@@ -39,11 +39,11 @@ func inWords(cmd *cobra.Command, err error) string {
 }
 
 func number(digits string) int {
-	n, _ := strconv.Atoi(digits) // a huge one is the largest
+	n, _ := strconv.Atoi(digits) // returns the largest int on overflow
 	return n
 }
 
-// invalid says what is wrong with a flag's value.
+// invalid describes what is wrong with a flag's value.
 func invalid(e *pflag.InvalidValueError) string {
 	switch typ := e.GetFlag().Value.Type(); {
 	case errors.Is(e, strconv.ErrRange):

@@ -13,6 +13,10 @@ import (
 	"time"
 )
 
+// Commands that name no journal find that of the only running daemon: each daemon records its journal in
+// $XDG_STATE_HOME/tattler/running while it serves its socket (Announce). The socket shows whether a record is true: a
+// killed daemon leaves one behind, which the next daemon removes.
+
 // Announce records, in a directory of the user, that a daemon serves the socket beside a journal, for commands
 // that do not name a journal; see Running. withdraw removes the record. Announce also removes records of killed
 // daemons.

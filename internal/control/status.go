@@ -4,6 +4,9 @@ package control
 
 import "time"
 
+// Everything that shows a daemon's state reads Status, over the socket: the verb status, /metrics, /readyz and
+// /healthz. /healthz fails only where a restart would help.
+
 // Status is the state of a daemon. `tattler status -o json` prints it, and /metrics and /readyz are derived
 // from it, so its counters count from the daemon's start and never decrease.
 type Status struct {

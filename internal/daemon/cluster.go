@@ -7,6 +7,10 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
+// A journal of another cluster is refused if both its name and its identity differ: that is a mistake, and would
+// record every object as deleted. With the same name and another identity, the cluster was created again. With the
+// same identity and another name, it was renamed.
+
 // sameCluster checks a journal made under another cluster name, which may be a new name or a mistake. It fails
 // if the journal records another cluster, because all its objects would be reported as deleted. A cluster that
 // was recreated under the same name is accepted.

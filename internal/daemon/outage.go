@@ -8,6 +8,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
+// An outage of the API server of 5 s or more, from the last sign of life to its return, is an absence with the reason
+// "unreachable": a restart is one, a reconnect is not. It is written 2 s after the last change that was caught up
+// with, so that it can count them. A daemon that is stopped meanwhile records one absence for both. One that is
+// killed within these seconds loses it.
+
 const (
 	// minOutage is how long the API server must be unreachable to count as an absence. A reconnect takes less,
 	// a restart of the server more.

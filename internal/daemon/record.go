@@ -11,6 +11,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
+// A journal that cannot be written loses nothing: what was not committed is dropped, the watcher is stopped, and the
+// next one requests everything after the last commit. Only a server that no longer has those versions causes a gap.
+//
+// A daemon that did not run records an absence. It lasts from the last sign of life in the journal, or from the end
+// that a stop has recorded, until every stream is live again. It is a change without an object (absent), with the
+// number of changes that were caught up with. If the daemon dies before that, the next one's absence begins where
+// this one did.
+
 const (
 	// maxRows is about how many changes are written at once. More wait in the feeds, compressed.
 	maxRows = 500

@@ -9,6 +9,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 )
 
+// Changes that were decoded and compared are kept on shelves, with their JSON, for other pumps. The largest shelf
+// shrinks first, so a lagging sink does not evict what live sinks share.
+
 // shelves hold the changes that pumps have read recently, so that sinks at similar positions share the work: a
 // change is read, decoded and diffed once. Each pump fills its own shelf, and takes from all. When the limit is
 // reached, the largest shelf shrinks: a lagging sink cannot push out the changes that others are about to read.

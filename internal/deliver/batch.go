@@ -11,6 +11,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
+// A lagging sink yields: a pump calls runtime.Gosched after every change, so that a live sink waits for one change of
+// each laggard, and not for the scheduler's 10 ms.
+//
+// A pump continues its reading where it stopped. The journal is read in pages, and a batch of large objects is a
+// tenth of a page. So the reading stays open between batches, and is closed when the next batch begins elsewhere, or
+// is not due soon.
+
 // batch is what is sent at once.
 type batch struct {
 	items    []Item // of messages: without their events

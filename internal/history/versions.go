@@ -9,6 +9,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
+// Only what has changed is decoded. A Builder keeps the last version of some objects decoded, within a bound. It
+// decodes the next version from it (jsonmap.Version), and both share every object and array with the same text. A
+// kept version is used only if its text equals the journal's. Without one, root fields with the same text are
+// skipped, unless the sink needs whole objects: to include, show or narrate them, or because its filter reads them
+// (deliver.Options.Whole). The two kinds of sinks share nothing with each other.
+
 // versions caches objects, decoded, as the last changes left them, because that is the state before their next change.
 // The zero value caches nothing. It is safe for concurrent use.
 type versions struct {

@@ -6,6 +6,13 @@ import (
 	"time"
 )
 
+// Streams outlive the configuration. A stream that is no longer configured is forgotten, but not before its successor
+// has delivered its whole state, which begins with the old stream's state. So a changed configuration continues with
+// what is known, without repeating it. That holds between all namespaces and some. Where labels, fields or globs of
+// namespaces select, the new stream begins from nothing, and so does one that was left out for a while. What happened
+// in between is unknown: a gap names its start, for which the journal keeps the time until which forgotten streams
+// were watched.
+
 // Origin says where a stream's resume state came from.
 type Origin uint8
 

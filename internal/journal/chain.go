@@ -9,6 +9,10 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
+// The journal stores an update as the difference from the new version back to the old one. So a write reads nothing,
+// the newest history is the cheapest to read, and the oldest can be dropped. The last state of each live object is
+// complete. A row whose event id exists already is not written again.
+
 // wholeEvery bounds how many later changes are needed to read one.
 const wholeEvery = 64
 

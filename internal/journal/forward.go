@@ -8,6 +8,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
+// A pump reads forwards, with its own connection. It unwinds a chain once and keeps the following versions as forward
+// differences (Reader.ReadForwards), within a bound that all pumps share, until it reaches the journal's end.
+
 // A chain is read from its newest change, but a lagging sink reads an object's changes from the oldest, which would read
 // the chain once per change. So one read of the chain is reversed: the versions after the requested one are kept, each as
 // a delta from the one before.

@@ -9,6 +9,11 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
+// Other redaction rules make other bytes of the same version. The next list rewrites states without a change; what
+// differs for another reason follows a gap. What older rules wrote stays in the history until tattler journal purge,
+// which also erases the free space of the files. A change whose predecessor was erased says so instead of showing a
+// difference.
+
 // Uncovered is what was recorded under other redaction rules than the current ones: it may show values that are now
 // hidden. Purge removes it.
 type Uncovered struct {

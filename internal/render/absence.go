@@ -12,13 +12,13 @@ func (t *Text) absence(c change.Change) {
 	t.begin(row{at: c.Since, until: c.At, sign: signNotice, name: absenceText(c)})
 }
 
-// absenceText says why nothing was recorded for a while, and what became of it.
+// absenceText describes why nothing was recorded for a while, and whether anything was lost.
 func absenceText(c change.Change) string {
 	a := c.Absence
 	if a == nil {
 		a = &event.Absence{}
 	}
-	text := "tattler was not running for at most " // a kill has no time: it counts from the last sign of life
+	text := "tattler was not running for at most " // nothing records the time of a kill, so the last sign of life counts
 	switch a.Reason {
 	case event.AbsenceUnwritten:
 		text = "tattler could not write its journal for "

@@ -10,11 +10,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// bodyLines is how many lines of a created object are printed.
+// bodyLines is the maximum number of lines for a created object.
 const bodyLines = 15
 
-// body prints what a created object wants: all but its identity and its status. Where that is long,
-// what the server filled in is left out, so that the few lines say what somebody wrote, and what matters most comes first.
+// body prints a created object without its identity and status. A long object loses the server's defaults, and its most
+// important fields come first, so that the few lines show what its author wrote.
 func (t *Text) body(r change.Resource, obj map[string]any) {
 	if t.o.Whole {
 		t.whole(obj)
@@ -54,11 +54,11 @@ func (t *Text) body(r change.Resource, obj map[string]any) {
 	}
 }
 
-// maxHighlights is how many lines of a long body say what matters.
+// maxHighlights is the maximum number of highlights of a long body.
 const maxHighlights = 6
 
-// highlights are the fields of a long object that say most about it: how many pods it wants and when, which images
-// they run, and which keys it has.
+// highlights returns lines for the most important fields of a long object: how many pods it runs and when, their images,
+// and the keys of its data.
 func highlights(obj map[string]any) []string {
 	var out []string
 	for _, path := range []string{"replicas", "schedule", "parallelism"} {
@@ -96,11 +96,10 @@ func (t *Text) whole(obj map[string]any) {
 	}
 }
 
-// textLines is how many lines are printed of a text within a long body, such as a certificate.
+// textLines is the maximum number of lines of a text within a long body, such as a certificate.
 const textLines = 4
 
-// excerptOf is the beginning of a long body: of each text some lines, and no name at the end without
-// its value.
+// excerptOf returns the beginning of a long body. It shortens each text, and does not end with a name without its value.
 func excerptOf(lines []string, most int) []string {
 	var out []string
 	block, shown := -1, 0 // the indentation of the text's name, and its lines so far
@@ -134,13 +133,13 @@ func bodyYAML(wants map[string]any) []string {
 	return diff.YAML(wants)
 }
 
-// bodyMetadata is what of the metadata somebody chose: labels, annotations, finalizers.
+// bodyMetadata returns the metadata that an author chose: labels, annotations, finalizers.
 func bodyMetadata(obj map[string]any) map[string]any {
 	m := map[string]any{}
 	for _, key := range []string{"labels", "annotations"} {
 		chosen := map[string]any{}
 		for k, v := range fields(obj, "metadata", key) {
-			if !repeats(k) {
+			if !redundant(k) {
 				chosen[k] = v
 			}
 		}
@@ -160,8 +159,8 @@ func bodyMetadata(obj map[string]any) map[string]any {
 	return m
 }
 
-// repeats tells labels and annotations that say what is said elsewhere.
-func repeats(key string) bool {
+// redundant reports whether a label or annotation repeats another field.
+func redundant(key string) bool {
 	switch key {
 	case "kubectl.kubernetes.io/last-applied-configuration", "kubernetes.io/metadata.name",
 		"controller-uid", "batch.kubernetes.io/controller-uid", "job-name", "batch.kubernetes.io/job-name":
@@ -170,8 +169,8 @@ func repeats(key string) bool {
 	return strings.HasPrefix(key, "deployment.kubernetes.io/")
 }
 
-// defaults are fields that the server fills in where nobody says otherwise (k8s.io/kubernetes:
-// pkg/apis/{core,apps,batch}/v1/defaults.go and others), and that say little about an object.
+// defaults are fields that the server sets by default (k8s.io/kubernetes: pkg/apis/{core,apps,batch}/v1/defaults.go and
+// others), and that say little about an object.
 var defaults = map[string][]any{
 	"backoffLimit":                         {int64(6)},
 	"completionMode":                       {"NonIndexed"},
@@ -206,7 +205,7 @@ var defaults = map[string][]any{
 	"updateStrategy":                       {rolling("partition", int64(0)), rolling("maxSurge", int64(0), "maxUnavailable", int64(1))},
 }
 
-// rolling is the default strategy of a workload's updates, with pairs of names and values.
+// rolling returns a workload's default update strategy, with pairs of names and values.
 func rolling(pairs ...any) map[string]any {
 	update := map[string]any{}
 	for i := 0; i < len(pairs); i += 2 {
@@ -215,13 +214,13 @@ func rolling(pairs ...any) map[string]any {
 	return map[string]any{"type": "RollingUpdate", "rollingUpdate": update}
 }
 
-// withoutDefaults copies a value without its defaults.
+// withoutDefaults returns a copy of a value without defaults.
 func withoutDefaults(v any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		out := map[string]any{}
 		for key, e := range v {
-			if repeats(key) {
+			if redundant(key) {
 				continue
 			}
 			if !slices.ContainsFunc(defaults[key], func(d any) bool { return diff.Equal(d, e) }) {

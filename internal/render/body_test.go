@@ -35,7 +35,7 @@ func TestExcerptOf(t *testing.T) {
 	}
 }
 
-// TestHighlights: a long new object begins with what matters, and has nothing that only controllers read.
+// TestHighlights: a long new object begins with its important fields, and omits fields that only controllers read.
 func TestHighlights(t *testing.T) {
 	container := func(name string) obj {
 		return obj{"name": name, "image": name + ":1", "env": variables(40)}
@@ -80,7 +80,7 @@ func TestHighlights(t *testing.T) {
 	}
 }
 
-// TestDifferenceIsSeen: of long lines of a text that begin alike, what differs is on the screen.
+// TestDifferenceIsSeen: the difference of two long lines with the same beginning is on the screen.
 func TestDifferenceIsSeen(t *testing.T) {
 	long := strings.Repeat("the same text ", 20)
 	p := newPlay(t, Options{Terminal: true, Width: 80})

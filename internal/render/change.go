@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// appeared prints an object that is not new: of the first list, or of a selector that it now matches.
+// appeared prints an object that is not new: it was in the first list, or now matches the selection.
 func (t *Text) appeared(c change.Change) {
 	t.counts.Shown++
 	r := t.row(c, signSnapshot)
@@ -25,23 +25,22 @@ func (t *Text) appeared(c change.Change) {
 	t.whole(c.After)
 }
 
-// unknown stands for a manager that the server does not tell: of a deletion, of a change of the
-// selection.
+// unknown stands for a manager that the server does not name: of a deletion, or of a change of the selection.
 const unknown = "?"
 
 func (t *Text) created(c change.Change) {
 	o := t.track(c)
 	f := &fold{since: momentOf(c), to: c.After}
-	if c.Owner != nil && foldedAtBirth(c) && !t.o.Flat {
-		if o.fold == nil { // else it was told twice, which must not lose what is pending
-			f.born = true
+	if c.Owner != nil && foldedWhenCreated(c) && !t.o.Flat {
+		if o.fold == nil { // otherwise it was received twice, and its pending changes must stay
+			f.created = true
 			o.fold = f
 		}
 		t.add(o, c, nil)
 		t.schedule(o)
 		return
 	}
-	t.born(c)
+	t.printCreated(c)
 	f.from, f.origin = c.After, c.After
 	if o.fold == nil && !t.o.Flat && moving(c.Resource, f.from, c.After) {
 		o.fold = f
@@ -49,17 +48,17 @@ func (t *Text) created(c change.Change) {
 	t.schedule(o)
 }
 
-// foldedAtBirth reports whether an object that a controller created waits for what becomes of it before it has a line.
-func foldedAtBirth(c change.Change) bool {
-	return isPod(c.Resource) || castKinds[kindOf(c.Resource)] && workloadKinds[c.Owner.Kind]
+// foldedWhenCreated reports whether the line of an object that a controller created waits for its next state.
+func foldedWhenCreated(c change.Change) bool {
+	return isPod(c.Resource) || memberKinds[kindOf(c.Resource)] && workloadKinds[c.Owner.Kind]
 }
 
-// born prints a created object.
-func (t *Text) born(c change.Change) {
+// printCreated prints a created object.
+func (t *Text) printCreated(c change.Change) {
 	t.counts.Shown++
 	r := t.row(c, signCreated)
 	if c.Owner != nil {
-		r.info = stateAtBirth(c.Resource, c.After)
+		r.info = stateWhenCreated(c.Resource, c.After)
 	} else {
 		r.manager = c.Manager
 	}
@@ -78,23 +77,23 @@ func (t *Text) updated(now time.Time, c change.Change) {
 		if c.Blind && (t.o.Noise || !c.Quiet) {
 			t.counts.Shown++
 			r := t.row(c, signUpdated)
-			r.info, r.manager = purged, managersOf(c, nil)
+			r.info, r.manager = unknownBefore, managersOf(c, nil)
 			t.begin(r)
 		} else {
 			t.counts.Quiet++
 		}
 		if o := t.objects[keyOf(c)]; o != nil && o.fold != nil {
-			o.fold.to = c.After // such as an observedGeneration, which ends a rollout
+			o.fold.to = c.After // an observedGeneration ends a rollout
 			t.schedule(o)
 		}
 		return
 	}
-	t.overtaken(now, c)
+	t.flushFailure(now, c)
 	o := t.track(c)
 	switch pod := c.Owner != nil && isPod(c.Resource); {
 	case t.o.Flat:
 		t.printChange(now, o, c, shown)
-	case onlyState, pod && o.fold != nil && o.fold.born, pod && terminating(c.After):
+	case onlyState, pod && o.fold != nil && o.fold.created, pod && terminating(c.After):
 		t.add(o, c, shown)
 	default:
 		t.printChange(now, o, c, shown)
@@ -109,11 +108,11 @@ func (t *Text) updated(now time.Time, c change.Change) {
 	t.schedule(o)
 }
 
-// servedOtherwise is said of a conversion.
+// servedOtherwise describes a conversion.
 const servedOtherwise = "is served in another form"
 
-// converted prints an object that the API server serves in another form. Nobody wrote it, so it is no part of
-// what somebody's changes come to.
+// converted prints an object that the API server serves in another form. No client wrote it, so it does not count as a
+// change in a summary.
 func (t *Text) converted(c change.Change) {
 	if o := t.objects[keyOf(c)]; o != nil && o.fold != nil {
 		o.fold.to = c.After
@@ -126,7 +125,7 @@ func (t *Text) converted(c change.Change) {
 	t.counts.Shown++
 	r := t.row(c, signUpdated)
 	if r.info, r.manager = servedOtherwise, unknown; c.Blind {
-		r.info = purged
+		r.info = unknownBefore
 	}
 	t.begin(r)
 	fields := make([]diff.Change, len(c.Fields))
@@ -136,7 +135,7 @@ func (t *Text) converted(c change.Change) {
 	t.details(fields)
 }
 
-// visible returns the fields to show, and whether all of them are state.
+// visible returns the fields to show, and whether they all describe state.
 func (t *Text) visible(c change.Change) (shown []change.FieldChange, onlyState bool) {
 	onlyState = true
 	for _, f := range c.Fields {
@@ -149,12 +148,12 @@ func (t *Text) visible(c change.Change) (shown []change.FieldChange, onlyState b
 	return shown, onlyState
 }
 
-// printChange prints an update at once, unless its object prints too often.
+// printChange prints an update at once, unless its object has had too many lines.
 func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []change.FieldChange) {
 	if !t.mayPrint(now, o) {
 		t.counts.Pending++
 		if f := o.fold; f != nil && f.pending() > 0 {
-			o.hot.fold(f.pending(), f.latest, f.caught, "")
+			o.hot.fold(f.pending(), f.latest, f.lateSpan, "")
 			f.rebase()
 		}
 		o.hot.add(c, fields)
@@ -176,14 +175,14 @@ func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []c
 	t.details(plain)
 }
 
-// managersOf names who wrote: the one who wrote all, or else everyone in the fields' order.
+// managersOf names the manager of all fields, or else every manager, in the order of the fields.
 func managersOf(c change.Change, fields []change.FieldChange) string {
 	if c.Manager != unknown && c.Manager != "" {
 		return c.Manager
 	}
 	var names []string
 	for _, f := range fields {
-		if everyWrite(f.Path) && len(fields) > 1 {
+		if changesEveryWrite(f.Path) && len(fields) > 1 {
 			continue
 		}
 		name := managers.Display(f.Manager, f.Subresource)
@@ -197,12 +196,12 @@ func managersOf(c change.Change, fields []change.FieldChange) string {
 	return strings.Join(names, ", ")
 }
 
-// counted says for how many changes a line stands, and which flag shows them.
+// counted adds the number of changes in a line, and the flag that shows them.
 func (t *Text) counted(r row, f *fold) row {
 	switch {
 	case r.owned:
 		r.count = "(" + plural(f.pending(), "change") + ")"
-	case f.cast.count > 0:
+	case f.members.count > 0:
 		r.count, r.hint = "("+plural(f.pending(), "change")+")", "--flat"
 	default:
 		r.count, r.hint = "("+plural(f.count, "status change")+")", "--flat"

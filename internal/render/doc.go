@@ -1,26 +1,26 @@
-// Package render writes changes for people: one readable text for terminals, files and pipes.
+// Package render writes changes for people: one readable text for terminals, files and pipes. It is the only renderer of
+// watch, log and show.
 //
-// It is the one renderer of watch, log and show. It keeps no clock and no goroutine: the caller hands
-// over changes with the time, and calls Tick when Next says so. A line is a time, a sign, a name and
-// what happened:
+// It has no clock and no goroutine: the caller passes changes with the time, and calls Tick when Next says so. A line has
+// a time, a sign, a name and a description:
 //
 //   - created                 >  entered the selection
 //   - deleted                 <  left the selection
-//     ~  changed                 ·  a line that stands for several changes
-//     =  there at the start      !  a notice or a gap
+//     ~  changed                 ·  a line for several changes
+//     =  existed at the start    !  a notice or a gap
 //
-// Changes of state (the status, and what controllers write during a rollout) are folded until the object is calm. While
-// a workload is on its way to another state, what its ReplicaSets, Jobs and pods do is part of its story, and has no
-// lines of its own: one line says at the end how many pods came and went, and how long it took. Of the pods that fail
-// for the same reason, the first has a line, which is indented. A folded line says for how many changes it stands:
-// Counts accounts for every change that was handed over.
+// Changes of state (the status, and what controllers write during a rollout) are folded until the object has not changed
+// for a while. The kind decides how long: an unready pod or an unfinished rollout may stay without a line for ten seconds
+// or more. While a workload is in transition, the changes of its ReplicaSets, Jobs and pods are part of its story, without
+// lines of their own: at the end, one line says how many pods were created and deleted, and how long it took. Of the pods
+// that fail for the same reason, the first has an indented line. A folded line says how many changes it covers, and Counts
+// accounts for every change: nothing is hidden without being counted.
 //
-// A summary begins with what is wrong, in red; a warning is yellow, a recovery green. On a narrow terminal the hint
-// and the count go first, and what happened is cut last.
+// A summary begins with the problem, in red; a warning is yellow, a recovery green. On a narrow terminal the hint and the
+// count are dropped first, and the description is cut last.
 //
-// An event of the cluster about an object that has a line to come is part of that line, with how often it happened and
-// in how long; others have a line as of kubectl.
+// An event of the cluster is part of its object's pending line, with its number of occurrences and their duration. Without
+// a pending line it is printed like kubectl get events.
 //
-// Whatever the cluster says is made harmless for a terminal: control characters and marks that
-// reorder text are written as escapes.
+// Everything from the cluster is made harmless for a terminal: control characters and marks that reorder text are escaped.
 package render

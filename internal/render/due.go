@@ -1,6 +1,6 @@
 package render
 
-// dueHeap orders objects by when they are due.
+// dueHeap orders objects by due time.
 type dueHeap []*object
 
 func (h dueHeap) Len() int { return len(h) }

@@ -10,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSON writes a value for people and programs: indented, and without characters that command a terminal.
+// WriteJSON writes a value as indented JSON, without characters that control a terminal.
 func WriteJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
@@ -22,8 +22,7 @@ func WriteJSON(w io.Writer, v any) error {
 	return err
 }
 
-// escapeJSON writes what commands a terminal in the strings of a JSON document as escapes. The values stay what
-// they are.
+// escapeJSON escapes the characters in a JSON document's strings that control a terminal. The values stay the same.
 func escapeJSON(doc []byte) []byte {
 	return escapeBy(doc, func(r rune) string {
 		if r <= 0xffff {
@@ -34,21 +33,21 @@ func escapeJSON(doc []byte) []byte {
 	})
 }
 
-// escapeYAML makes YAML of a JSON document, which is YAML as it is but for pairs of surrogates.
+// escapeYAML makes YAML of a JSON document. JSON is YAML except for surrogate pairs.
 func escapeYAML(doc []byte) []byte {
 	return escapeBy(doc, func(r rune) string { return fmt.Sprintf(`\U%08x`, r) })
 }
 
-// escapeBy replaces what commands a terminal. Outside of its strings a JSON document is ASCII.
+// escapeBy replaces characters that control a terminal. Outside of its strings, a JSON document is ASCII.
 func escapeBy(doc []byte, by func(rune) string) []byte {
-	if !commands(doc) {
+	if !hasControls(doc) {
 		return doc
 	}
 	out := make([]byte, 0, len(doc)+64)
 	for len(doc) > 0 {
 		r, n := utf8.DecodeRune(doc)
-		if isCommand(r, n) {
-			out = append(out, by(r)...) // of a byte that is no text: the replacement character
+		if isControl(r, n) {
+			out = append(out, by(r)...) // invalid UTF-8 becomes the replacement character
 		} else {
 			out = append(out, doc[:n]...)
 		}
@@ -57,11 +56,11 @@ func escapeBy(doc []byte, by func(rune) string) []byte {
 	return out
 }
 
-// commands reports whether a document holds what commands a terminal.
-func commands(doc []byte) bool {
+// hasControls reports whether a document has characters that control a terminal.
+func hasControls(doc []byte) bool {
 	for len(doc) > 0 {
 		r, n := utf8.DecodeRune(doc)
-		if isCommand(r, n) {
+		if isControl(r, n) {
 			return true
 		}
 		doc = doc[n:]
@@ -69,10 +68,10 @@ func commands(doc []byte) bool {
 	return false
 }
 
-// isCommand reports whether a rune of so many bytes commands a terminal or changes how it shows what is around:
-// DEL and the C1 controls, and format characters, such as the marks, overrides and isolates of bidirectional text.
-// The other controls of ASCII are escapes in a JSON string already; a line end is one between strings.
-func isCommand(r rune, size int) bool {
+// isControl reports whether a rune of the given size in bytes controls a terminal or changes how it shows the text around:
+// DEL, the C1 controls, and format characters such as the marks, overrides and isolates of bidirectional text. JSON
+// already escapes the other ASCII controls in strings; between strings they are line ends.
+func isControl(r rune, size int) bool {
 	switch {
 	case r < 0x7f:
 		return false

@@ -13,13 +13,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// hostile are characters that command a terminal, and some that do not.
+// hostile are characters that control a terminal, and some that do not.
 const (
 	hostile  = "\u009b31m \u0080 \u009f \u007f \u202e \u202a \u2066 \u2069 \u200e \u200f \u061c \u200b \ufeff \u00ad \u2028 \u2029 \U000e0041 \x1b[31m \t \n"
 	harmless = "ü 漢 😀 \u00a0 e\u0301 \ufffd \"\\ <&>"
 )
 
-// raw reports what commands a terminal in a text, line ends excepted.
+// raw returns the characters in a text that control a terminal, except line ends.
 func raw(text string) string {
 	return strings.Map(func(r rune) rune {
 		if r == '\n' || r >= ' ' && !strings.ContainsRune(hostile, r) || r == ' ' || strings.ContainsRune("31m[", r) {
@@ -29,7 +29,7 @@ func raw(text string) string {
 	}, text)
 }
 
-// TestEventsAreEscaped has no value of an object command a terminal, and every value be what it was.
+// TestEventsAreEscaped: no value of an object controls a terminal, and every value stays the same.
 func TestEventsAreEscaped(t *testing.T) {
 	read := map[string]func([]byte, any) error{
 		JSON: json.Unmarshal, YAML: func(b []byte, v any) error { return yaml.Unmarshal(b, v) },

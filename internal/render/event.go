@@ -29,13 +29,13 @@ type EventsOptions struct {
 	Noise bool
 }
 
-// Events writes changes for programs, in a form that commands no terminal. It is used by one goroutine.
+// Events writes changes for programs, without characters that control a terminal. It is not safe for concurrent use.
 type Events struct {
 	o     EventsOptions
 	quiet int
 }
 
-// NewEvents makes an Events. The error tells an unknown format.
+// NewEvents returns an Events. It fails for an unknown format.
 func NewEvents(o EventsOptions) (*Events, error) {
 	if o.Format != JSON && o.Format != YAML {
 		return nil, fmt.Errorf("unknown format %q: use %s or %s", o.Format, JSON, YAML)
@@ -43,17 +43,17 @@ func NewEvents(o EventsOptions) (*Events, error) {
 	return &Events{o: o}, nil
 }
 
-// Quiet returns how many changes were left out because they are quiet.
+// Quiet returns the number of quiet changes that were left out.
 func (e *Events) Quiet() int { return e.quiet }
 
-// Change writes one change, in one write. An error of Out is returned as it is.
+// Change writes one change, in one write. It returns errors of Out unchanged.
 func (e *Events) Change(c change.Change) error {
 	if c.Quiet && !e.o.Noise {
 		e.quiet++
 		return nil
 	}
 	if !e.o.Noise {
-		c.Fields = loud(c.Fields)
+		c.Fields = listedFields(c.Fields)
 	}
 	line, err := encode(change.Event(e.o.Cluster, &c))
 	if err != nil {
@@ -72,17 +72,17 @@ func (e *Events) Change(c change.Change) error {
 	return err
 }
 
-// toYAML makes YAML of an event. The library does not escape what commands a terminal: an event that holds such
-// characters stays in the form of JSON.
+// toYAML makes YAML of an event. The library does not escape characters that control a terminal, so an event with such
+// characters stays in JSON syntax.
 func toYAML(line []byte) ([]byte, error) {
-	if commands(line) {
+	if hasControls(line) {
 		return escapeYAML(line), nil
 	}
 	return yaml.JSONToYAML(line)
 }
 
-// loud are the fields that no quiet rule names.
-func loud(fields []change.FieldChange) []change.FieldChange {
+// listedFields returns the fields that no quiet rule matches.
+func listedFields(fields []change.FieldChange) []change.FieldChange {
 	var out []change.FieldChange
 	for _, f := range fields {
 		if !f.Quiet {
@@ -92,7 +92,7 @@ func loud(fields []change.FieldChange) []change.FieldChange {
 	return out
 }
 
-// encode writes an event on one line, without escapes for HTML.
+// encode returns an event on one line, without HTML escapes.
 func encode(e event.Event) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

@@ -8,17 +8,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// family knows which object belongs to which workload.
+// family records which object belongs to which workload.
 type family struct {
-	workloads map[string]*object          // that have changes to tell, by UID
-	members   map[string]map[*object]bool // that have, by the UID of their owner
-	// owners are the UIDs of what owns a ReplicaSet or a Job, by its UID, and owned is the reverse. Of those that have
-	// not changed for long nothing is known.
+	workloads map[string]*object          // tracked workloads by UID
+	members   map[string]map[*object]bool // tracked objects by the UID of their owner
+	// owners maps the UID of a ReplicaSet or Job to its owner's, and owned is the reverse. Entries that have not changed
+	// for long are forgotten.
 	owners, older map[string]string
 	owned         map[string]map[string]bool
 }
 
-// maxOwners is how many owners are known before the older ones are forgotten.
+// maxOwners bounds the known owners before the older ones are forgotten.
 const maxOwners = 10_000
 
 func newFamily() family {
@@ -27,7 +27,7 @@ func newFamily() family {
 	}
 }
 
-// see takes note of an object that changed.
+// see records the owner of an object that changed.
 func (f *family) see(c change.Change) {
 	if c.Owner == nil || c.UID == "" || workloads[kindOf(c.Resource)] == 0 || f.owners[c.UID] == c.Owner.UID {
 		return
@@ -50,7 +50,7 @@ func (f *family) own(owner, uid string) {
 	f.owned[owner][uid] = true
 }
 
-// join makes an object a member of its workload.
+// join adds an object to its workload.
 func (f *family) join(o *object) {
 	if rankOf(o) > 0 && o.key.uid != "" {
 		f.workloads[o.key.uid] = o
@@ -76,12 +76,12 @@ func (f *family) forget(o *object) {
 	}
 }
 
-// of returns the members of a workload that have changes to tell: what it owns, and what that owns.
+// of returns the tracked members of a workload: the objects that it owns, and the objects that those own.
 func (f *family) of(w *object) []*object {
 	all := slices.Collect(maps.Keys(f.members[w.key.uid]))
 	for uid := range f.owned[w.key.uid] {
 		all = slices.AppendSeq(all, maps.Keys(f.members[uid]))
 	}
-	slices.SortFunc(all, func(a, b *object) int { return cmp.Compare(b.seq, a.seq) }) // how a pod ended explains its Job
+	slices.SortFunc(all, func(a, b *object) int { return cmp.Compare(b.seq, a.seq) }) // the end of a pod explains the end of its Job
 	return all
 }

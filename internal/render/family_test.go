@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// TestFamilies is TestModel for objects that own each other in every way that somebody may write, also in circles, and
+// TestFamilies is TestModel for objects that own each other in every way that a client can write, also in circles, and
 // that come and go at any time.
 func TestFamilies(t *testing.T) {
 	for seed := range uint64(30) {
@@ -45,7 +45,7 @@ func families(t *testing.T, r *rand.Rand) {
 	checkLines(t, p.end(), p.text.o.Terminal)
 }
 
-// lives counts the objects that had a name.
+// lives counts the objects of one name.
 type lives map[string]int
 
 func (l lives) of(kind string, n int) string {
@@ -53,7 +53,7 @@ func (l lives) of(kind string, n int) string {
 	return fmt.Sprint("uid-", key, "-", l[key])
 }
 
-// live lets something happen to one of a few objects of each kind.
+// live changes one of a few objects of each kind.
 func live(p *play, r *rand.Rand, uids lives) {
 	kinds := []string{"Deployment", "StatefulSet", "CronJob", "ReplicaSet", "Job", "Pod", "ConfigMap", "Node"}
 	kind, n := kinds[r.IntN(len(kinds))], r.IntN(3)
@@ -86,7 +86,7 @@ func live(p *play, r *rand.Rand, uids lives) {
 	}
 }
 
-// anyStatus is one that objects of a kind may have.
+// anyStatus returns a random status for objects of a kind.
 func anyStatus(p *play, r *rand.Rand, kind string) obj {
 	n := func() any { return int64(r.IntN(3)) }
 	switch kind {

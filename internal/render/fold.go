@@ -14,30 +14,29 @@ import (
 
 // Times of folding.
 const (
-	// calm is how long an object must be quiet for its folded changes to be told.
-	calm = time.Second
-	// hold is the longest that they wait where the object never is calm.
-	hold = 10 * time.Second
-	// movingHold is the same for an object on its way to another state, such as a rollout.
-	movingHold = time.Minute
-	// repeat is after how long a line is printed that says the same as the one before; each further time it is twice
-	// as long, up to maxRepeats times.
-	repeat     = time.Minute
-	maxRepeats = 6
-	// orphanage is how long those are waited for whose owner was deleted: longer than pods usually take to stop.
-	orphanage = 45 * time.Second
-	// laggards is how long a workload that is complete waits for pods that are not ready yet: kinds are not seen in one
-	// order.
-	laggards = 5 * time.Second
-	// heirs is how long is waited for the first of their pods to go, where none is known.
-	heirs = 5 * time.Second
-	// mourning is how long a pod that is gone waits for the change of its workload that it is part of.
-	mourning = 2 * time.Second
-	// steady is how long a container has to run that crashed again and again, before that counts as a recovery.
-	steady = time.Minute
+	// idleDelay is how long an object must not change before its folded changes are printed.
+	idleDelay = time.Second
+	// maxDelay is the longest that they wait if the object keeps changing.
+	maxDelay = 10 * time.Second
+	// maxMovingDelay is the same for an object in transition, such as a rollout.
+	maxMovingDelay = time.Minute
+	// repeatInterval is the time until a line is printed that says the same as the last one. It doubles each time, up to
+	// maxRepeats times.
+	repeatInterval = time.Minute
+	maxRepeats     = 6
+	// orphanWait is how long a deleted owner's objects are waited for: longer than pods usually take to stop.
+	orphanWait = 45 * time.Second
+	// lateReadyWait is how long a complete workload waits for pods that are not ready yet: there is no order between kinds.
+	lateReadyWait = 5 * time.Second
+	// firstOrphanWait is how long to wait for the first deleted pod of an owner without known pods.
+	firstOrphanWait = 5 * time.Second
+	// ownerWait is how long a deleted pod waits for the change of its workload that it belongs to.
+	ownerWait = 2 * time.Second
+	// steadyRun is how long a container must run after a crash loop before that counts as a recovery.
+	steadyRun = time.Minute
 )
 
-// objectKey is the identity of an object; name is set where the server gives no UID.
+// objectKey identifies an object; name is set if the server gives no UID.
 type objectKey struct{ resource, uid, name string }
 
 func keyOf(c change.Change) objectKey {
@@ -48,51 +47,51 @@ func keyOf(c change.Change) objectKey {
 	return k
 }
 
-// object is what is remembered of an object while it changes.
+// object is the state of an object while it changes.
 type object struct {
 	key             objectKey
 	resource        change.Resource
 	namespace, name string
 	owned           bool
 	owner           *event.Owner
-	replaced        bool // a line says that it is about to go
+	replaced        bool // a line already counts its deletion
 	gone            bool
-	ended           string // what is said of it then
+	ended           string // the text of its line then
 
 	fold   *fold
 	hot    *hot
 	prints []time.Time // of the last hotWindow, at most hotLines
 
 	due   time.Time
-	place int // in the heap; -1 if not there
+	place int // in the heap; -1 if not in it
 	seq   int // breaks ties
 }
 
-// fold is a run of changes of an object's state.
+// fold is a series of changes of an object's state.
 type fold struct {
-	born  bool      // created in this run
-	count int       // changes that no line stands for yet
-	first time.Time // of these
-	last  time.Time
-	// settled is since when the object has not been moving; zero while it is.
-	settled time.Time
-	since   moment // the write that began the transition
-	end     moment // of the change with which the object ceased to move
-	latest  moment // of the last change
-	caught  caught // when the last change happened, if it was seen later
-	dropped moment // of the change that began the last time in which not all pods were ready
-	drops   int    // how often such a time began since the last line
-	// origin is the object before the transition, from as the last line told it; nil if born.
+	created bool      // created in this run
+	count   int       // changes that no line counts yet
+	first   time.Time // when the first of them was seen
+	last    time.Time
+	// stableSince is when the object last ceased to move; zero while it moves.
+	stableSince time.Time
+	since       moment   // the write that began the transition
+	end         moment   // of the change that ended the transition
+	latest      moment   // of the last change
+	lateSpan    lateSpan // when the last change happened, if it was seen later
+	dropped     moment   // when pods last ceased to be all ready
+	drops       int      // how often they did since the last line
+	// origin is the object before the transition, from its state in the last line; nil if created.
 	origin, from, to map[string]any
 	net              netChanges
 	report           report // of an event of the cluster, since the last line
 	reports          int    // how many of the changes are such events
-	told             string // the state that the last line told
-	toldAt           time.Time
-	repeats          int // lines in a row that told the same state
-	cast             cast
-	orphans          bool // the object is gone: the story is what becomes of those that it owned
-	crashed          bool // a container crashed again and again, and has not run steadily since
+	lastState        string // the state in the last line
+	lastStateAt      time.Time
+	repeats          int // lines in a row with the same state
+	members          members
+	orphans          bool // the object is gone: the story is about the objects that it owned
+	crashed          bool // a container crash-looped, and has not run for steadyRun since
 }
 
 func (t *Text) track(c change.Change) *object {
@@ -107,7 +106,7 @@ func (t *Text) track(c change.Change) *object {
 		t.objects[k] = o
 		t.family.join(o)
 	}
-	t.note(o, c.After)
+	t.noteState(o, c.After)
 	return o
 }
 
@@ -119,7 +118,7 @@ func (t *Text) forget(o *object) {
 	}
 }
 
-// add folds a change.
+// add folds a change into the object's next line.
 func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	t.counts.Pending++
 	if o.hot != nil {
@@ -132,16 +131,16 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	f := o.fold
 	if f == nil {
 		f = &fold{since: momentOf(c), origin: c.Before, from: c.Before}
-		f.cast.partial = c.Before != nil && moving(c.Resource, c.Before, c.Before)
+		f.members.partial = c.Before != nil && moving(c.Resource, c.Before, c.Before)
 		o.fold = f
 	}
 	if f.count == 0 {
 		f.first = c.At
 	}
 	f.count++
-	f.last, f.to, f.latest, f.caught = c.At, c.After, momentOf(c), caughtUp(c)
+	f.last, f.to, f.latest, f.lateSpan = c.At, c.After, momentOf(c), lateSpanOf(c)
 	if isPod(o.resource) && terminating(c.After) && !terminating(c.Before) {
-		f.report = report{} // what it could not do before does not matter any more
+		f.report = report{} // earlier problems no longer matter
 	}
 	f.crashed = f.crashed || isPod(o.resource) && podWord(c.After) == crashLoop
 	f.drop(c)
@@ -150,11 +149,11 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	}
 }
 
-// overtaken says what keeps a pod from running before a change that is the end of it. What was missed comes all at
-// once: nothing of it would be calm long enough for a line.
-func (t *Text) overtaken(now time.Time, c change.Change) {
+// flushFailure prints why a pod does not run before a change that ends that state. Missed changes arrive all at once, so
+// no state among them would last long enough for a line.
+func (t *Text) flushFailure(now time.Time, c change.Change) {
 	o := t.objects[keyOf(c)]
-	if !isPod(c.Resource) || o == nil || o.hot != nil || o.fold == nil || o.fold.count == 0 || !o.fold.caught.late {
+	if !isPod(c.Resource) || o == nil || o.hot != nil || o.fold == nil || o.fold.count == 0 || !o.fold.lateSpan.late {
 		return
 	}
 	f := o.fold
@@ -162,14 +161,14 @@ func (t *Text) overtaken(now time.Time, c change.Change) {
 	is, _ := podTrouble(c.After)
 	next := momentOf(c).server
 	switch {
-	case was == "", is == was && !terminating(c.After), f.told == gistOf(o):
-	case !next.IsZero() && next.Sub(f.latest.server) <= calm: // it did not last
+	case was == "", is == was && !terminating(c.After), f.lastState == gistOf(o):
+	case !next.IsZero() && next.Sub(f.latest.server) <= idleDelay: // too short
 	default:
 		t.expire(now, o)
 	}
 }
 
-// drop notes when pods ceased to be ready.
+// drop records when pods ceased to be ready.
 func (f *fold) drop(c change.Change) {
 	was, is := isReady(c.Before), isReady(c.After)
 	switch {
@@ -182,35 +181,35 @@ func (f *fold) drop(c change.Change) {
 	}
 }
 
-// spec begins the transition anew where a change asks for something else. A change of the size within a rollout,
-// or before the controller has seen the object, leaves the transition as it is.
+// spec begins a new transition if a change of the spec requires one. A change of the size within a rollout, or before the
+// controller has seen the object, continues the transition.
 func (f *fold) spec(c change.Change) {
 	if c.Before == nil || diff.Equal(get(c.Before, "metadata", "generation"), get(c.After, "metadata", "generation")) {
 		return
 	}
 	template := func(obj map[string]any) any { return get(obj, "spec", "template") }
-	if diff.Equal(template(c.Before), template(c.After)) && (fresh(f.origin) || !diff.Equal(template(f.origin), template(c.Before))) {
+	if diff.Equal(template(c.Before), template(c.After)) && (unobserved(f.origin) || !diff.Equal(template(f.origin), template(c.Before))) {
 		return
 	}
 	f.since, f.origin = causeOf(c), c.Before
-	f.cast = cast{count: f.cast.count, runs: f.cast.runs}
+	f.members = members{count: f.members.count, runs: f.members.runs}
 }
 
-// schedule decides when an object is looked at again, and forgets one of which nothing is left.
+// schedule decides when an object is due, and forgets an object with nothing left to print.
 func (t *Text) schedule(o *object) {
 	f := o.fold
 	switch {
 	case o.hot != nil:
 		o.due = o.hot.since.Add(hotEvery)
 	case f != nil && f.orphans:
-		o.due = t.orphansUntil(o)
+		o.due = t.orphanDeadline(o)
 	case o.gone:
-		o.due = f.last.Add(mourning)
-	case f != nil && waits(o):
-		if o.due = dueOf(o); !open(o) && t.incomplete(o) {
-			o.due = later(o.due, f.settled.Add(laggards))
+		o.due = f.last.Add(ownerWait)
+	case f != nil && reportable(o):
+		if o.due = dueOf(o); !inTransition(o) && t.incomplete(o) {
+			o.due = later(o.due, f.stableSince.Add(lateReadyWait))
 		}
-	case f != nil && !open(o):
+	case f != nil && !inTransition(o):
 		o.fold = nil
 		t.schedule(o)
 		return
@@ -219,7 +218,7 @@ func (t *Text) schedule(o *object) {
 	case f == nil:
 		t.forget(o)
 		return
-	default: // unsettled and told: there is nothing to do before it changes
+	default: // in transition and printed: nothing to do until it changes
 		o.due = time.Time{}
 		if o.place >= 0 {
 			heap.Remove(&t.due, o.place)
@@ -233,44 +232,44 @@ func (t *Text) schedule(o *object) {
 	heap.Fix(&t.due, o.place)
 }
 
-// waits reports whether an object has changes to be told. Those of its members wait for one of its own, or for the end.
-func waits(o *object) bool {
+// reportable reports whether an object has changes to print. Its members' changes wait for one of its own, or for the end
+// of the transition.
+func reportable(o *object) bool {
 	f := o.fold
-	return f.count > 0 || f.cast.count > 0 && !open(o)
+	return f.count > 0 || f.members.count > 0 && !inTransition(o)
 }
 
-// changed is when an object or a member of its story changed last.
-func (f *fold) changed() time.Time { return later(f.last, f.cast.last) }
+// changed returns when an object or a member of its story last changed.
+func (f *fold) changed() time.Time { return later(f.last, f.members.last) }
 
-// open reports whether the transition of an object goes on: it is moving, it stands still but is not where it should be,
-// or it is only there for the time being.
-func open(o *object) bool {
-	return moving(o.resource, o.fold.from, o.fold.to) || stuck(o.fold.to) != "" || o.fold.cast.looping()
+// inTransition reports whether an object's transition continues: it is moving, it is stuck, or it crash-loops.
+func inTransition(o *object) bool {
+	return moving(o.resource, o.fold.from, o.fold.to) || stuck(o.fold.to) != "" || o.fold.members.crashLooping()
 }
 
 func dueOf(o *object) time.Time {
 	f := o.fold
-	if !open(o) {
-		if f.settled.IsZero() {
-			f.settled, f.end = f.last, f.latest
+	if !inTransition(o) {
+		if f.stableSince.IsZero() {
+			f.stableSince, f.end = f.last, f.latest
 		}
 		if f.crashed {
-			return f.settled.Add(steady)
+			return f.stableSince.Add(steadyRun)
 		}
-		return earlier(f.last.Add(calm), f.settled.Add(hold))
+		return earlier(f.last.Add(idleDelay), f.stableSince.Add(maxDelay))
 	}
-	f.settled = time.Time{}
-	if f.told != "" && gistOf(o) == f.told {
-		return later(f.toldAt.Add(repeat<<min(f.repeats, maxRepeats)), f.changed().Add(calm))
+	f.stableSince = time.Time{}
+	if f.lastState != "" && gistOf(o) == f.lastState {
+		return later(f.lastStateAt.Add(repeatInterval<<min(f.repeats, maxRepeats)), f.changed().Add(idleDelay))
 	}
 	if f.report.severity == event.Failure {
-		return earlier(f.last.Add(calm), f.first.Add(hold))
+		return earlier(f.last.Add(idleDelay), f.first.Add(maxDelay))
 	}
-	wait := patience(o.resource, o.owned, f.origin, f.to)
+	wait := reportDelay(o.resource, o.owned, f.origin, f.to)
 	if stuck(f.to) != "" {
-		wait = calm
+		wait = idleDelay
 	}
-	return earlier(f.last.Add(wait), f.first.Add(max(movingHold, wait)))
+	return earlier(f.last.Add(wait), f.first.Add(max(maxMovingDelay, wait)))
 }
 
 func later(a, b time.Time) time.Time {
@@ -287,37 +286,37 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// expire does what is due for an object.
+// expire prints what is due for an object.
 func (t *Text) expire(now time.Time, o *object) {
 	f := o.fold
 	switch {
 	case o.hot != nil:
 		t.printHot(now, o)
-	case f != nil && f.orphans && t.orphansUntil(o).After(now): // more of them changed
+	case f != nil && f.orphans && t.orphanDeadline(o).After(now): // more orphans changed
 	case f != nil && f.orphans:
-		if t.gather(o); f.cast.count > 0 {
-			t.printFold(now, o, t.legacy(o))
+		if t.absorbMembers(o); f.members.count > 0 {
+			t.printFold(now, o, t.orphanSummary(o))
 		}
 		t.forget(o)
 		return
 	case o.gone:
-		if !t.tell(o) {
+		if !t.joinStory(o) {
 			t.printFold(now, o, o.ended)
 		}
 		t.forget(o)
 		return
-	case f != nil && waits(o):
-		if o.replaced = false; t.tell(o) {
+	case f != nil && reportable(o):
+		if o.replaced = false; t.joinStory(o) {
 			break
 		}
-		if !open(o) {
-			t.gather(o)
+		if !inTransition(o) {
+			t.absorbMembers(o)
 		}
 		text := t.summary(t.happened(now, o), o)
 		if t.mayPrint(now, o) {
 			t.printFold(now, o, text)
 		} else {
-			o.hot.fold(f.pending(), f.latest, f.caught, text)
+			o.hot.fold(f.pending(), f.latest, f.lateSpan, text)
 		}
 		f.rebase()
 		t.recovered(o)
@@ -327,7 +326,7 @@ func (t *Text) expire(now time.Time, o *object) {
 	t.schedule(o)
 }
 
-// printFold prints the line that stands for the folded changes.
+// printFold prints the line for the folded changes.
 func (t *Text) printFold(now time.Time, o *object, text string) {
 	f := o.fold
 	t.uncount(f)
@@ -336,16 +335,16 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 		at: t.happened(now, o), sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity, last: f.changed(),
 	}, f)
-	t.begin(t.seenLate(r, f.caught))
-	told := gistOf(o)
-	if f.repeats++; told != f.told {
+	t.begin(t.withLateSpan(r, f.lateSpan))
+	lastState := gistOf(o)
+	if f.repeats++; lastState != f.lastState {
 		f.repeats = 0
 	}
-	f.told, f.toldAt = told, now
+	f.lastState, f.lastStateAt = lastState, now
 }
 
-// seenLate gives a row the time at which happened what was seen later.
-func (t *Text) seenLate(r row, c caught) row {
+// withLateSpan sets a row's time to when the change happened, if that was before it was seen.
+func (t *Text) withLateSpan(r row, c lateSpan) row {
 	if !c.late {
 		return r
 	}
@@ -357,22 +356,22 @@ func (t *Text) seenLate(r row, c caught) row {
 	return r
 }
 
-// happened is the time of a folded line. What is over has the time at which it happened, where a duration in the line
-// ends, and so has a failure that is new; the line itself waits until the object is calm. What goes on is as of now.
+// happened returns the time of a folded line. A finished transition and a new failure have the time at which they
+// happened, where a duration in the line ends, although the line itself comes later. A continuing one has the present time.
 func (t *Text) happened(now time.Time, o *object) time.Time {
 	f := o.fold
-	at := f.caught.from
+	at := f.lateSpan.from
 	switch {
 	case f.orphans:
 		at = f.last
 	case o.gone:
-	case open(o) && (f.count == 0 || !dated(o) || f.told != "" && f.told == gistOf(o) && !f.wavered()):
+	case inTransition(o) && (f.count == 0 || !hasEventTime(o) || f.lastState != "" && f.lastState == gistOf(o) && !f.readinessChanged()):
 		return now
-	case f.crashed && !open(o):
+	case f.crashed && !inTransition(o):
 		return now
 	case f.count == 0:
-		at = f.cast.last
-	case rankOf(o) > 0 && !f.settled.IsZero():
+		at = f.members.last
+	case rankOf(o) > 0 && !f.stableSince.IsZero():
 		end := f.end
 		if kindOf(o.resource) == "Deployment.apps" && rolls(f.origin, f.to) {
 			end = rolledOut(view{to: f.to, since: f.since, end: f.end})
@@ -385,9 +384,9 @@ func (t *Text) happened(now time.Time, o *object) time.Time {
 	return at
 }
 
-// dated reports whether what is said of an object that is not where it should be happened at a time: a failure, for
-// which its line does not wait long, or pods that are not ready any more though nobody asked for a change.
-func dated(o *object) bool {
+// hasEventTime reports whether the state of an object in transition began at a known time: a failure, whose line does not
+// wait long, or pods that ceased to be ready without a change of the spec.
+func hasEventTime(o *object) bool {
 	f := o.fold
 	switch {
 	case isPod(o.resource):
@@ -396,23 +395,23 @@ func dated(o *object) bool {
 	case stuck(f.to) != "":
 		return true
 	}
-	asked := fresh(f.origin) || !diff.Equal(get(f.origin, "metadata", "generation"), get(f.to, "metadata", "generation"))
+	asked := unobserved(f.origin) || !diff.Equal(get(f.origin, "metadata", "generation"), get(f.to, "metadata", "generation"))
 	return rankOf(o) > 0 && !asked && !terminating(f.to)
 }
 
-// wavered reports whether pods became ready or ceased to be since the last line.
-func (f *fold) wavered() bool { return f.drops > 0 || isReady(f.from) != isReady(f.to) }
+// readinessChanged reports whether pods became ready or ceased to be since the last line.
+func (f *fold) readinessChanged() bool { return f.drops > 0 || isReady(f.from) != isReady(f.to) }
 
-// severity says how bad it is what became of the object; what still fails is as bad as it was.
+// severity returns the severity of the object's changes. An object that still fails is a failure.
 func (f *fold) severity(r change.Resource) event.Severity {
 	if f.orphans {
-		return event.Normal // it is gone, and so is how it was
+		return event.Normal // the failing object is gone
 	}
 	op := event.Updated
-	if f.born {
+	if f.created {
 		op = event.Created
 	}
-	if slices.ContainsFunc(f.cast.runs, func(job jobRun) bool { return job.failed }) || len(f.cast.failing) > 0 {
+	if slices.ContainsFunc(f.members.runs, func(job jobRun) bool { return job.failed }) || len(f.members.failing) > 0 {
 		return event.Failure
 	}
 	if s := severity.Of(op, kindOf(r), f.from, f.to); s != event.Normal {
@@ -421,23 +420,23 @@ func (f *fold) severity(r change.Resource) event.Severity {
 	return severity.Failing(kindOf(r), f.to)
 }
 
-// rebase begins the next line of a transition where the last one ended.
+// rebase starts the next line of a transition where the last one ended.
 func (f *fold) rebase() {
-	f.from, f.born, f.count, f.net, f.settled = f.to, false, 0, netChanges{}, time.Time{}
+	f.from, f.created, f.count, f.net, f.stableSince = f.to, false, 0, netChanges{}, time.Time{}
 	f.end, f.dropped, f.drops, f.report, f.reports = moment{}, moment{}, 0, report{}, 0
-	f.cast.count, f.cast.runs, f.caught = 0, nil, caught{}
+	f.members.count, f.members.runs, f.lateSpan = 0, nil, lateSpan{}
 }
 
-// summary says what the folded changes come to.
+// summary describes the net effect of the folded changes.
 func (t *Text) summary(now time.Time, o *object) string {
 	f := o.fold
 	end := f.end
-	if f.settled.IsZero() {
+	if f.stableSince.IsZero() {
 		end = f.latest
 	}
 	return summarize(o.resource, view{
-		born: f.born, told: f.told, origin: f.origin, from: f.from, to: f.to,
+		created: f.created, lastState: f.lastState, origin: f.origin, from: f.from, to: f.to,
 		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: now, net: &f.net, idle: f.count == 0, down: t.down,
-		failures: f.cast.failures(), why: f.cast.why, pods: f.cast.pods(fresh(f.origin)), runs: f.cast.runs,
+		failures: f.members.failures(), why: f.members.why, pods: f.members.pods(unobserved(f.origin)), runs: f.members.runs,
 	})
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// gap prints versions that were missed, except where one notice sums up many.
+// gap prints missed versions, except if one notice sums up many gaps.
 func (t *Text) gap(c change.Change) {
 	if c.Away {
 		t.counts.Away++
@@ -18,10 +18,10 @@ func (t *Text) gap(c change.Change) {
 	t.begin(row{at: c.At, sign: signNotice, name: t.gapText(c)})
 }
 
-// versionChange matches the reason of a gap between two versions in which a kind was served; see package capture.
+// versionChange matches the reason of a gap between two API versions of a kind; see package capture.
 var versionChange = regexp.MustCompile(`not served as (\S+), now as ([^\s,]+)`)
 
-// gapText says what was missed.
+// gapText describes what was missed.
 func (t *Text) gapText(c change.Change) string {
 	where := ""
 	if c.Namespace != "" {
@@ -47,7 +47,7 @@ func (t *Text) gapText(c change.Change) string {
 	return t.typeName(c.Resource) + where + ": " + missed + "; the net change, if any, follows"
 }
 
-// reasons says why there is a gap.
+// reasons describes the reasons of a gap.
 func reasons(reason string) string {
 	all := strings.Split(reason, ", ")
 	for i, r := range all {
@@ -61,7 +61,7 @@ func reasons(reason string) string {
 		case "unreadable":
 			all[i] = "the API server sent something unreadable"
 		case "unverified":
-			all[i] = "the state on disk could not be shown to be of the API server's history"
+			all[i] = "the state on disk could not be verified against the API server's history"
 		case "watch-failed":
 			all[i] = "the watch kept failing"
 		case "not served":

@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// TestGapText says what a gap means for a user, and promises nothing that may not follow.
+// TestGapText: the text says what a gap means for a user, and promises nothing that may not follow.
 func TestGapText(t *testing.T) {
 	wd := change.Resource{Group: "example.com", Version: "v2", Resource: "widgets", Short: "wd", Kind: "Widget", Namespaced: true}
 	for _, tc := range []struct {

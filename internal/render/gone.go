@@ -8,15 +8,15 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// gone prints an object that was deleted or left the selection; what was folded goes along.
+// gone prints an object that was deleted or left the selection, and counts its folded changes.
 func (t *Text) gone(now time.Time, c change.Change) {
-	t.overtaken(now, c)
+	t.flushFailure(now, c)
 	o := t.track(c)
-	if o.hot != nil && o.hot.count > 0 { // what somebody wrote before it went
+	if o.hot != nil && o.hot.count > 0 { // writes before the deletion
 		t.hotLine(c.At, o)
 	}
 	o.hot = nil
-	if t.goneQuietly(o, c) {
+	if t.absorbDeletion(o, c) {
 		t.forget(o)
 		return
 	}
@@ -24,10 +24,10 @@ func (t *Text) gone(now time.Time, c change.Change) {
 		t.counts.Pending++
 		o.ended = podGone(c, o.fold)
 		if podReady(c.Before) {
-			o.fold.report = report{} // such as that it is stopped
+			o.fold.report = report{} // such as Killing
 		}
 		o.fold.count++
-		o.gone, o.fold.last, o.fold.to, o.fold.caught = true, c.At, c.Before, caughtUp(c)
+		o.gone, o.fold.last, o.fold.to, o.fold.lateSpan = true, c.At, c.Before, lateSpanOf(c)
 		t.schedule(o)
 		return
 	}
@@ -45,7 +45,7 @@ func (t *Text) gone(now time.Time, c change.Change) {
 	case c.Op == event.Left:
 		r.sign, r.info, r.manager = signLeft, "left the selection", unknown
 	default:
-		r.info, r.manager = existed(c), unknown
+		r.info, r.manager = existedFor(c), unknown
 	}
 	t.counts.Shown++
 	if absorbed > 0 {
@@ -55,64 +55,64 @@ func (t *Text) gone(now time.Time, c change.Change) {
 	t.printSelected(c)
 	t.whole(c.Before)
 	if c.Op == event.Deleted && workloads[kindOf(c.Resource)] > 0 && !t.o.Flat {
-		t.orphan(c)
+		t.trackOrphans(c)
 	}
 }
 
-// purged is said of a change of which nobody knows any more what was before it.
-const purged = "what it was before was purged"
+// unknownBefore describes a change whose previous state was purged from the journal.
+const unknownBefore = "the previous state was purged"
 
-func existed(c change.Change) string {
+func existedFor(c change.Change) string {
 	if c.Blind {
-		return purged
+		return unknownBefore
 	}
-	if age, known := lived(c); known {
+	if age, known := lifetime(c); known {
 		return "existed " + Duration(age)
 	}
 	return ""
 }
 
-// lived is how long an object existed that is gone, if both ends are known.
-func lived(c change.Change) (age time.Duration, known bool) {
-	born := createdAt(c.Before)
+// lifetime returns how long a deleted object existed, if both ends are known.
+func lifetime(c change.Change) (age time.Duration, known bool) {
+	created := createdAt(c.Before)
 	from, gone := c.Span()
-	return gone.Sub(born), !born.IsZero() && from.Equal(gone)
+	return gone.Sub(created), !created.IsZero() && from.Equal(gone)
 }
 
-// orphan begins the story of what a workload leaves behind: the garbage collector deletes it.
-func (t *Text) orphan(c change.Change) {
+// trackOrphans begins the story of a deleted workload's objects, which the garbage collector deletes.
+func (t *Text) trackOrphans(c change.Change) {
 	o := t.track(c)
 	o.fold = &fold{orphans: true, last: c.At, from: c.Before, to: c.Before}
 	t.schedule(o)
 }
 
-// legacy says what became of what an object left behind.
-func (t *Text) legacy(o *object) string {
-	rest := "what it owned is gone"
+// orphanSummary describes what happened to a deleted workload's objects.
+func (t *Text) orphanSummary(o *object) string {
+	rest := "owned objects are gone"
 	if len(t.family.of(o)) > 0 {
-		rest = "what it owned changed"
+		rest = "owned objects changed"
 	}
-	return cmp.Or(o.fold.cast.pods(false), rest)
+	return cmp.Or(o.fold.members.pods(false), rest)
 }
 
-// orphansUntil is until when what an object left behind is waited for.
-func (t *Text) orphansUntil(o *object) time.Time {
+// orphanDeadline returns until when a deleted workload's objects are waited for.
+func (t *Text) orphanDeadline(o *object) time.Time {
 	switch f := o.fold; {
 	case len(t.family.of(o)) > 0:
-		return f.last.Add(orphanage)
-	case len(f.cast.gone) > 0:
-		return f.last.Add(calm)
+		return f.last.Add(orphanWait)
+	case len(f.members.gone) > 0:
+		return f.last.Add(idleDelay)
 	default:
-		return f.last.Add(heirs)
+		return f.last.Add(firstOrphanWait)
 	}
 }
 
-// goneQuietly takes the end of an object that needs no line: it is part of a story, or was to be expected.
-func (t *Text) goneQuietly(o *object, c change.Change) bool {
+// absorbDeletion handles a deletion that needs no line: it is part of a story, or was expected.
+func (t *Text) absorbDeletion(o *object, c change.Change) bool {
 	if t.o.Flat || c.Op != event.Deleted || c.Owner == nil {
 		return false
 	}
-	w := t.teller(o)
+	w := t.storyOwner(o)
 	if o.fold == nil {
 		o.fold = &fold{from: c.Before, to: c.Before}
 	}
@@ -123,8 +123,8 @@ func (t *Text) goneQuietly(o *object, c change.Change) bool {
 	case w != nil && !(w.fold.orphans && finished && !t.o.Noise):
 		t.counts.Pending++
 		o.fold.count++
-		o.gone, o.fold.last, o.fold.caught = true, c.At, caughtUp(c)
-		w.fold.take(o)
+		o.gone, o.fold.last, o.fold.lateSpan = true, c.At, lateSpanOf(c)
+		w.fold.absorb(o)
 		t.forget(o)
 		t.schedule(w)
 		return true

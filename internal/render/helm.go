@@ -9,13 +9,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// helmRelease is what the labels of a Secret or ConfigMap say in which Helm 3 keeps a revision of a release. The chart
-// stands in its data alone, which are hidden.
+// helmRelease is a revision of a Helm 3 release, from the labels of its Secret or ConfigMap. The chart is only in the data,
+// which is hidden.
 //
 // Source: newSecretsObject and newConfigMapsObject in pkg/storage/driver of helm.sh/helm/v3 v3.19.0.
 type helmRelease struct{ name, revision, status string }
 
-// helmPrefix begins the names of these objects.
+// helmPrefix is the prefix of these objects' names.
 const helmPrefix = "sh.helm.release.v1."
 
 func helmReleaseOf(r change.Resource, name string, obj map[string]any) (h helmRelease, ok bool) {
@@ -30,7 +30,7 @@ func helmReleaseOf(r change.Resource, name string, obj map[string]any) (h helmRe
 	return h, text(labels, "owner") == "helm" && h.name != "" && h.revision != ""
 }
 
-// helm is a change of a release in words, and false for a change of anything else.
+// helm describes a change of a release; ok is false for any other object.
 func helm(c change.Change) (words string, ok bool) {
 	obj := c.After
 	if c.Gone() {
@@ -50,11 +50,11 @@ func helm(c change.Change) (words string, ok bool) {
 		}
 	case c.Op != event.Created && c.Op != event.Updated:
 		steps = false
-	case c.Op == event.Updated && was == h: // such as between the hooks of an upgrade
+	case c.Op == event.Updated && was == h: // for example between the hooks of an upgrade
 		status = "still " + status
 	}
 	revision := "v" + h.revision
-	// Each revision of a release is one more than the last: see (*Upgrade).prepareUpgrade and
+	// Revisions increase by one: see (*Upgrade).prepareUpgrade and
 	// (*Rollback).prepareRollback in helm.sh/helm/v3/pkg/action.
 	if n, err := strconv.Atoi(h.revision); err == nil && n > 1 && steps && !strings.HasPrefix(h.status, "uninstall") {
 		revision = fmt.Sprintf("v%d → %s", n-1, revision)
@@ -85,7 +85,7 @@ func (t *Text) helm(c change.Change) bool {
 		shown, _ := t.visible(c)
 		r.manager = managersOf(c, shown)
 	case event.Deleted:
-		r.sign, r.info = signDeleted, existed(c)
+		r.sign, r.info = signDeleted, existedFor(c)
 	case event.Left:
 		r.sign, r.info = signLeft, "left the selection"
 	case event.Entered:

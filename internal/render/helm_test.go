@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// TestHelmLines are the changes of a release that TestHelm of package cli does not have.
+// TestHelmLines covers the changes of a release that TestHelm of package cli does not.
 func TestHelmLines(t *testing.T) {
 	secret := change.Resource{Version: "v1", Resource: "secrets", Singular: "secret", Kind: "Secret", Namespaced: true}
 	release := func(version, status string) obj {

@@ -12,35 +12,35 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// An object whose lines come more than hotLines times within hotWindow has one every hotEvery, with
-// the net changes of that time below it.
+// An object with more than hotLines lines within hotWindow gets one line every hotEvery, with the net changes of that time
+// below it.
 const (
 	hotLines  = 10
 	hotWindow = time.Minute
 	hotEvery  = 10 * time.Second
-	// hotDetails is how many net changes are printed of each line.
+	// hotDetails bounds the net changes below each line.
 	hotDetails = 10
-	// hotRests is after how many times hotEvery without a change the object prints as others again.
-	hotRests = 2
+	// hotIdle is the number of intervals of hotEvery without a change after which the object prints normally again.
+	hotIdle = 2
 )
 
-// hot is the state of an object that prints too often.
+// hot is the state of an object that changes too often for a line each.
 type hot struct {
-	count    int
-	net      netChanges
-	managers []string
-	text     string         // the state, where it is what changed last
-	severity event.Severity // the worst since the last line
-	since    time.Time      // of the last line
-	first    moment         // of the first change that is counted
-	last     moment         // of the last one
-	caught   caught         // when the last one happened, if it was seen later
-	rests    int            // times hotEvery without a change
-	window   time.Time      // start of the current hotWindow, in which there were seen changes
-	seen     int
+	count         int
+	net           netChanges
+	managers      []string
+	text          string         // the state, where it is what changed last
+	severity      event.Severity // the worst since the last line
+	since         time.Time      // of the last line
+	first         moment         // of the first change that is counted
+	last          moment         // of the last one
+	lateSpan      lateSpan       // when the last one happened, if it was seen later
+	idleIntervals int            // times hotEvery without a change
+	window        time.Time      // start of the current hotWindow, in which there were seen changes
+	seen          int
 }
 
-// mayPrint tells whether an object may have another line now, and counts it. If not, the object is hot.
+// mayPrint reports whether an object may have another line now, and counts it. If not, the object becomes hot.
 func (t *Text) mayPrint(now time.Time, o *object) bool {
 	if o.hot != nil {
 		return false
@@ -55,10 +55,10 @@ func (t *Text) mayPrint(now time.Time, o *object) bool {
 	return false
 }
 
-// add takes a change that has no line of its own.
+// add counts a change without its own line.
 func (h *hot) add(c change.Change, fields []change.FieldChange) {
-	h.fold(1, momentOf(c), caughtUp(c), "")
-	if s := c.Severity(); badness(s) > badness(h.severity) {
+	h.fold(1, momentOf(c), lateSpanOf(c), "")
+	if s := c.Severity(); severityRank(s) > severityRank(h.severity) {
 		h.severity = s
 	}
 	for _, f := range fields {
@@ -71,38 +71,38 @@ func (h *hot) add(c change.Change, fields []change.FieldChange) {
 	}
 }
 
-// fold takes n folded changes of state, when the last one happened, and what they come to.
-func (h *hot) fold(n int, last moment, late caught, text string) {
+// fold counts n folded changes of state; last is when the last one happened, text is their net effect.
+func (h *hot) fold(n int, last moment, late lateSpan, text string) {
 	if h.count == 0 {
 		h.first = last
 	}
-	h.last, h.caught = last, late
+	h.last, h.lateSpan = last, late
 	h.count += n
 	h.seen += n
 	h.text = text
 }
 
-// printHot prints the line of an object that prints too often. It no longer does after some rest, or
-// a window with as few changes as may print.
+// printHot prints the line of a hot object. The object cools down after some idle intervals, or after a window with few
+// enough changes.
 func (t *Text) printHot(now time.Time, o *object) {
 	h := o.hot
 	if h.count > 0 {
 		t.hotLine(now, o)
-		h.rests = 0
+		h.idleIntervals = 0
 	} else {
-		h.rests++
+		h.idleIntervals++
 	}
 	h.count, h.since, h.net, h.managers, h.text, h.severity = 0, now, netChanges{}, nil, "", event.Normal
 	over := now.Sub(h.window) >= hotWindow
 	switch {
-	case h.rests == hotRests, over && h.seen <= hotLines:
+	case h.idleIntervals == hotIdle, over && h.seen <= hotLines:
 		o.hot = nil
 	case over:
 		h.window, h.seen = now, 0
 	}
 }
 
-// hotLine says how often the object changed, and what that comes to.
+// hotLine prints how often the object changed, and the net effect.
 func (t *Text) hotLine(now time.Time, o *object) {
 	h := o.hot
 	t.counts.Pending -= h.count
@@ -119,12 +119,12 @@ func (t *Text) hotLine(now time.Time, o *object) {
 		info += ", and back"
 	}
 	at := cmp.Or(h.last.server, h.last.seen, now)
-	t.begin(t.seenLate(row{
+	t.begin(t.withLateSpan(row{
 		at: at, sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: info,
 		manager: strings.Join(h.managers, ", "), severity: h.severity,
 		hint: fmt.Sprintf("folded: more than %d a minute", hotLines),
-	}, h.caught))
+	}, h.lateSpan))
 	t.details(net[:min(len(net), hotDetails)])
 	if more := len(net) - hotDetails; more > 0 || h.net.beyond {
 		t.line(t.detail(dim, fmt.Sprintf("… %d more", max(more, 1))))
@@ -138,19 +138,18 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// excerpt is the first of several changed fields, or a text.
+// excerpt names the first of several changed fields, or is a text.
 type excerpt struct {
 	text  string
 	first *diff.Change
 	more  int
 }
 
-// firstOf names the first field that is not quiet, else the first that tells more than that something
-// was written.
+// firstOf names the first field that is not quiet, or else the first that not every write changes.
 func firstOf(fields []change.FieldChange) excerpt {
 	var first *change.FieldChange
 	for i, f := range fields {
-		if first == nil || first.Quiet && !f.Quiet || first.Quiet == f.Quiet && everyWrite(first.Path) && !everyWrite(f.Path) {
+		if first == nil || first.Quiet && !f.Quiet || first.Quiet == f.Quiet && changesEveryWrite(first.Path) && !changesEveryWrite(f.Path) {
 			first = &fields[i]
 		}
 	}
@@ -160,8 +159,8 @@ func firstOf(fields []change.FieldChange) excerpt {
 	return excerpt{first: &first.Change, more: len(fields) - 1}
 }
 
-// everyWrite tells the fields that the API server itself changes with every write.
-func everyWrite(p diff.Path) bool {
+// changesEveryWrite reports whether the API server itself changes a field with every write.
+func changesEveryWrite(p diff.Path) bool {
 	name := field(p, 1)
 	return field(p, 0) == "metadata" && (name == "resourceVersion" || name == "generation" || name == "managedFields")
 }

@@ -11,18 +11,18 @@ import (
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
-// report is what an event of the cluster says about an object.
+// report is an event of the cluster about an object.
 type report struct {
 	reason, message, repeated string
 	severity                  event.Severity
 	at                        time.Time // when it was seen
 }
 
-// maxReports bounds the reports that are kept of objects without a line to come.
+// maxReports bounds the reports that are kept for objects without a pending line.
 const maxReports = 1000
 
-// join adds an event to the line to come of the object that it is about. It returns false where there is none: the
-// event has its own line then, and is remembered for a moment, since it often comes before its object's change.
+// join adds an event to the pending line of its object. It returns false if the object has no pending line: then the event has its own
+// line, and is remembered for a moment, because it often comes before its object's change.
 func (t *Text) join(c change.Change) bool {
 	r := reportOf(c)
 	object := about(c.After)
@@ -53,7 +53,7 @@ func (t *Text) remember(uid string, r report) {
 		return
 	}
 	if len(t.reports) >= maxReports {
-		maps.DeleteFunc(t.reports, func(_ string, old report) bool { return r.at.Sub(old.at) > hold })
+		maps.DeleteFunc(t.reports, func(_ string, old report) bool { return r.at.Sub(old.at) > maxDelay })
 		if len(t.reports) >= maxReports {
 			clear(t.reports)
 		}
@@ -68,23 +68,22 @@ func reportOf(c change.Change) report {
 	}
 }
 
-// badness orders severities: the worst is the highest.
-func badness(s event.Severity) int {
+// severityRank orders severities: the worst is the highest.
+func severityRank(s event.Severity) int {
 	return slices.Index([]event.Severity{event.Normal, event.Recovery, event.Warning, event.Failure}, s)
 }
 
-// worse is the report that says more: the worse of two, and of equals the newer one, but that BackOff only says that
-// another one stands.
+// worse returns the report with the higher severity, and the newer one of equals. BackOff yields to another failure,
+// because it only repeats it.
 func worse(a, b report) report {
-	switch ra, rb := badness(a.severity), badness(b.severity); {
+	switch ra, rb := severityRank(a.severity), severityRank(b.severity); {
 	case ra > rb, ra == rb && a.severity == event.Failure && a.reason != "BackOff" && b.reason == "BackOff":
 		return a
 	}
 	return b
 }
 
-// resourceOf is the resource and group of an object that an event refers to by its kind, in the way in which nearly
-// all kinds have theirs.
+// resourceOf guesses the resource and group of a reference to a kind. The rule fits nearly all kinds.
 func resourceOf(reference map[string]any) string {
 	resource := strings.ToLower(text(reference, "kind"))
 	switch {
@@ -102,16 +101,15 @@ func resourceOf(reference map[string]any) string {
 	return resource + "." + group
 }
 
-// reported adds to an object's line what an event said about it, if the object is not well or still on its way. What
-// is wrong comes first.
+// reported adds an event to its object's line, if the object fails or is still in transition. The problem comes first.
 func (t *Text) reported(o *object, summary string, s event.Severity) (string, event.Severity) {
 	f := o.fold
 	r := f.report
-	if f.reports > 0 && f.reports == f.count && !f.born && !isPod(o.resource) { // the object itself has not changed
+	if f.reports > 0 && f.reports == f.count && !f.created && !isPod(o.resource) { // the object itself has not changed
 		summary = stateOf(o.resource, f.to)
 	}
 	f.report, f.reports = report{}, 0
-	if old, ok := t.reports[o.key.uid]; ok && !f.first.After(old.at.Add(hold)) {
+	if old, ok := t.reports[o.key.uid]; ok && !f.first.After(old.at.Add(maxDelay)) {
 		r = worse(old, r)
 	}
 	delete(t.reports, o.key.uid)
@@ -130,7 +128,7 @@ func (t *Text) reported(o *object, summary string, s event.Severity) (string, ev
 	case r.message != "" && strings.Contains(summary, r.message):
 		return summary, s
 	case failing == event.Failure:
-		if more, ok := strings.CutPrefix(summary, stateOf(o.resource, f.to)); ok { // such as since when it is new
+		if more, ok := strings.CutPrefix(summary, stateOf(o.resource, f.to)); ok { // such as its age
 			return summary[:len(summary)-len(more)] + "; " + said + more, s
 		}
 		return joined(summary, "; ", said), s

@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// happens has an event of the core group come about an object: its kind and name, how often it happened, and since when.
+// happens creates an event of the core group about an object: its kind and name, how often it happened, and since when.
 func (p *play) happens(about, kind, reason, message string, times int, since time.Duration) {
 	p.t.Helper()
 	_, name, _ := strings.Cut(about, "/")
@@ -31,7 +31,7 @@ func (p *play) reference(about string) obj {
 	return obj{"kind": kind, "name": name, "uid": text(o, "metadata", "uid"), "apiVersion": group + "v1"}
 }
 
-// troubles is what an incident looks like where events are watched, too.
+// troubles is an incident with watched events.
 func troubles(p *play) {
 	p.have(day, replicaSet(p.t, "web-1", 2, 3))
 	pod := func(name string) string {
@@ -69,20 +69,20 @@ func troubles(p *play) {
 		set{"status.conditions", []any{obj{"type": "PodScheduled", "status": "True"}, obj{"type": "Ready", "status": "False", "lastTransitionTime": p.now.Format(time.RFC3339)}}},
 		set{"status.containerStatuses", []any{obj{"name": "app", "ready": false, "state": obj{"running": obj{"startedAt": p.now.Add(-19 * time.Second).Format(time.RFC3339)}}}}})
 	p.at(25)
-	// More of the same is told once a minute.
+	// A repeated event is printed once a minute.
 	for i := range 6 {
 		p.at(25 + float64(10*i))
 		p.happens(crash, "Warning", "BackOff", "Back-off restarting failed container app", 5+i, time.Duration(24+10*i)*time.Second)
 	}
 	p.at(100)
-	// What nobody follows has its own line, by its name.
+	// An event about an object that is not watched has its own line, with the object's name.
 	p.happens("ReplicaSet/web-1", "Warning", "FailedCreate", "pods \"web-1-x\" is forbidden: exceeded quota", 2, 3*time.Second)
 	p.remove(mount)
 	p.write("kubelet/status", image, set{"status", runningStatus(p.now)})
 	p.at(120)
 }
 
-// TestJoinedEvents: the line of an object carries what events of the cluster say about it, with true counts and times.
+// TestJoinedEvents: the line of an object includes events of the cluster about it, with correct counts and times.
 func TestJoinedEvents(t *testing.T) {
 	for name, o := range map[string]Options{
 		"joined-160.txt": {Terminal: true, Width: 160}, "joined-80.txt": {Terminal: true, Width: 80}, "joined-pipe.txt": {Full: true},
@@ -102,7 +102,7 @@ func TestJoinedEvents(t *testing.T) {
 	}
 }
 
-// TestJoinedForms: events of both groups have their counts and times at different places.
+// TestJoinedForms: the two event groups have counts and times in different fields.
 func TestJoinedForms(t *testing.T) {
 	for _, tc := range []struct{ why, event, want string }{
 		{"core", `{"type":"Warning","reason":"BackOff","message":"m","count":3,"firstTimestamp":"2026-11-21T10:40:00Z","lastTimestamp":"2026-11-21T10:42:00Z"}`, "BackOff: m (3 times in 2 min)"},
@@ -128,7 +128,7 @@ func TestJoinedForms(t *testing.T) {
 	}
 }
 
-// TestEventsOnOneLine: in the form without folding, an event is named by the object that it is about.
+// TestEventsOnOneLine: without folding, an event has the name of its object.
 func TestEventsOnOneLine(t *testing.T) {
 	var out bytes.Buffer
 	l := NewLines(Options{Out: &out, Location: time.UTC}, "test")
@@ -144,7 +144,7 @@ func TestEventsOnOneLine(t *testing.T) {
 	}
 }
 
-// TestNarrowEvents: where an event's columns leave no room for its message, they move together.
+// TestNarrowEvents: if the columns leave too little for the message, they move together.
 func TestNarrowEvents(t *testing.T) {
 	p := newPlay(t, Options{Terminal: true, Width: 80, Namespaces: true})
 	p.have(day, replicaSet(t, "web-1", 2, 3))
@@ -157,7 +157,7 @@ func TestNarrowEvents(t *testing.T) {
 	}
 }
 
-// TestStoppedPod: what kept a pod from running is no news once it is about to go.
+// TestStoppedPod: why a pod did not run no longer matters once it terminates.
 func TestStoppedPod(t *testing.T) {
 	p := newPlay(t, narrow)
 	p.have(day, replicaSet(t, "web-1", 2, 3))

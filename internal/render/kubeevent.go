@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// The widths of kubectl's columns for events, where they suffice.
+// The minimum widths of columns for events, as kubectl has them.
 const (
 	eventTypeWidth   = 7
 	eventReasonWidth = 18
@@ -20,9 +20,8 @@ func isEvent(r change.Resource) bool {
 	return r.Resource == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }
 
-// event takes an event of the cluster. One about an object that has a line to come is part of that line; others
-// are printed as kubectl get events does: when it was last seen, its type, reason, object and message. Events that
-// expire are not news.
+// event handles an event of the cluster. It joins the pending line of its object, or is printed like kubectl get events:
+// when it was last seen, its type, reason, object and message. The deletion of an expired event is quiet.
 func (t *Text) event(c change.Change) {
 	if c.After == nil {
 		t.counts.Quiet++
@@ -54,7 +53,7 @@ func (t *Text) event(c change.Change) {
 	t.line(t.style(severityStyles[c.Severity()], said))
 }
 
-// about is the reference to the object that an event is about.
+// about returns an event's reference to its object.
 func about(obj map[string]any) map[string]any {
 	if object := fields(obj, "involvedObject"); object != nil {
 		return object
@@ -62,12 +61,12 @@ func about(obj map[string]any) map[string]any {
 	return fields(obj, "regarding")
 }
 
-// messageOf is an event's message; its field differs between the two groups.
+// messageOf returns an event's message. The two groups have different fields for it.
 func messageOf(obj map[string]any) string {
 	return strings.TrimSpace(text(obj, "message") + text(obj, "note"))
 }
 
-// lastSeen is the newest time that an event has, else when the change was seen.
+// lastSeen returns an event's newest time, or else when the change was seen.
 func lastSeen(c change.Change) time.Time {
 	if last := lastOf(c.After); !last.IsZero() {
 		return last
@@ -75,7 +74,7 @@ func lastSeen(c change.Change) time.Time {
 	return c.At
 }
 
-// lastOf is the newest time that an event has; its fields differ between the two groups and their reporters.
+// lastOf returns an event's newest time. The fields differ between the two groups and their reporters.
 func lastOf(obj map[string]any) time.Time {
 	var last time.Time
 	for _, path := range [][]string{
@@ -88,7 +87,7 @@ func lastOf(obj map[string]any) time.Time {
 	return last
 }
 
-// firstTimeOf is when what an event reports happened first.
+// firstTimeOf returns when an event first happened.
 func firstTimeOf(obj map[string]any) time.Time {
 	var first time.Time
 	for _, path := range [][]string{{"firstTimestamp"}, {"deprecatedFirstTimestamp"}, {"eventTime"}} {
@@ -99,7 +98,7 @@ func firstTimeOf(obj map[string]any) time.Time {
 	return first
 }
 
-// repeated is "(12 times in 3 min)"; empty for what happened once. Where an end is not known, there is no duration.
+// repeated returns "(12 times in 3 min)"; empty for an event that happened once. Without both times, there is no duration.
 func repeated(obj map[string]any) string {
 	n := occurrences(obj)
 	if n <= 1 {
@@ -116,7 +115,7 @@ func occurrences(obj map[string]any) int64 {
 	return max(count(obj, "series", "count"), count(obj, "count"), count(obj, "deprecatedCount"))
 }
 
-// eventRow is the one line of an event: it has the name of the object that it is about.
+// eventRow returns the row of an event, under the name of its object.
 func eventRow(r row, c change.Change) row {
 	obj := c.After
 	if obj == nil {
@@ -134,7 +133,7 @@ func eventRow(r row, c change.Change) row {
 	return r
 }
 
-// nameOf names the object of a reference: pod/web-1.
+// nameOf returns the name of a reference's object, such as pod/web-1.
 func nameOf(reference map[string]any) string {
 	return strings.ToLower(text(reference, "kind")) + "/" + text(reference, "name")
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// TestMembersAtTheEnd: what a workload's pods did while it did not change itself has no second line at the end that says
-// the same as the last one.
+// TestMembersAtTheEnd: members that changed while their workload did not cause no second line at the end that repeats the
+// last one.
 func TestMembersAtTheEnd(t *testing.T) {
 	p := newPlay(t, narrow)
 	shop(p)
@@ -26,8 +26,8 @@ func TestMembersAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestFrom: a story that was over when the time that was asked for began has no line, unless something that belongs to
-// it happened since.
+// TestFrom: a story that ended before the requested time range has no line, unless one of its members changed
+// afterwards.
 func TestFrom(t *testing.T) {
 	for _, tc := range []struct {
 		from  float64
@@ -51,7 +51,7 @@ func TestFrom(t *testing.T) {
 	}
 }
 
-// TestForget: stories in which nothing happened since a time are not told at the end; the others are.
+// TestForget: stories without changes since a time are not printed at the end; the others are.
 func TestForget(t *testing.T) {
 	p := newPlay(t, narrow)
 	podStarts(p, "web-1-a")
@@ -64,7 +64,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestOnlyMembers: of a workload of which only members changed, the line does not say that it changed.
+// TestOnlyMembers: if only members of a workload changed, the line does not say that the workload changed.
 func TestOnlyMembers(t *testing.T) {
 	p := newPlay(t, narrow)
 	p.have(day, parse(t, `{"kind":"CronJob","metadata":{"name":"nightly","namespace":"shop"},"spec":{"schedule":"* * * * *"},"status":{"active":[{"name":"nightly-1"}]}}`))
@@ -74,13 +74,13 @@ func TestOnlyMembers(t *testing.T) {
 	p.create(kcm, parse(t, `{"kind":"Job","metadata":{"name":"nightly-1","uid":"uid-nightly-1","namespace":"shop",
 		"ownerReferences":[{"kind":"CronJob","name":"nightly","uid":"uid-nightly","controller":true}]},"spec":{"completions":1},"status":{}}`))
 	p.at(80)
-	if got := p.end()[before:]; strings.Contains(got, "and back") || !strings.Contains(got, "what it owns changed") {
+	if got := p.end()[before:]; strings.Contains(got, "and back") || !strings.Contains(got, "owned objects changed") {
 		t.Errorf("at the end:\n%s", got)
 	}
 }
 
-// TestHeirs: what a deleted workload owned is part of its story, also where it did not change for so long that nobody
-// remembers it, and is deleted some seconds later.
+// TestHeirs: a deleted workload's objects are part of its story, even if they did not change for so long that they were
+// forgotten, and are deleted some seconds later.
 func TestHeirs(t *testing.T) {
 	p := newPlay(t, narrow)
 	shop(p)
@@ -102,7 +102,7 @@ func TestHeirs(t *testing.T) {
 	}
 }
 
-// TestLaggards: that a rollout is complete may be known before its pods are seen to be ready: they are part of its line.
+// TestLaggards: a rollout may be complete before its pods are seen to be ready; they are part of its line.
 func TestLaggards(t *testing.T) {
 	p := newPlay(t, narrow)
 	shop(p)
@@ -130,8 +130,8 @@ func TestLaggards(t *testing.T) {
 	}
 }
 
-// TestOrphansAtTheEnd: what a failed Job leaves behind is no failure, and at the end its line does not say that the Job
-// is there.
+// TestOrphansAtTheEnd: the orphans of a failed Job are not a failure, and at the end its line does not say that the Job
+// exists.
 func TestOrphansAtTheEnd(t *testing.T) {
 	play := func(o Options) string {
 		p := newPlay(t, o)
@@ -159,8 +159,8 @@ func TestOrphansAtTheEnd(t *testing.T) {
 	}
 }
 
-// TestWavering: that pods of a workload are ready again has the time at which they were, also where a pod that crashes
-// keeps its line waiting.
+// TestWavering: a line about pods that are ready again has the time at which they became ready, even if a crashing pod
+// delays it.
 func TestWavering(t *testing.T) {
 	p := newPlay(t, narrow)
 	shop(p)
@@ -184,8 +184,8 @@ func TestWavering(t *testing.T) {
 	}
 }
 
-// TestMissedCrash: of a pod that crashed and was deleted while nobody watched, all of which is seen at once, the crash has
-// a line with its time.
+// TestMissedCrash: if a pod crashed and was deleted during an absence, and both are seen at once, the crash has a line
+// with its time.
 func TestMissedCrash(t *testing.T) {
 	for _, lasted := range []time.Duration{0, time.Second, 8 * time.Second} {
 		p := newPlay(t, Options{Terminal: true, Width: 120})
@@ -211,7 +211,7 @@ func TestMissedCrash(t *testing.T) {
 	}
 }
 
-// TestCauseBeforeSeen: on a narrow screen, when a failure was seen gives way to why it failed.
+// TestCauseBeforeSeen: on a narrow screen, the cause of a failure takes precedence over when it was seen.
 func TestCauseBeforeSeen(t *testing.T) {
 	for width, seen := range map[int]bool{80: false, 140: true} {
 		p := newPlay(t, Options{Terminal: true, Width: width})

@@ -10,19 +10,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// Lines prints one line for each change, folding none: the beginning of its event's id, and then what
-// Text prints without details. It is used by one goroutine.
+// Lines prints one line for each change, without folding: the beginning of its event's id, then the line of Text without
+// details. It is not safe for concurrent use.
 type Lines struct {
 	text    *Text
 	cluster string
 }
 
-// idShown is how much of an id is printed: what the journal's index has of it, and so little that one
-// can type it.
+// idShown is the number of printed characters of an id: as many as the journal's index has, and few enough to type.
 const idShown = 8
 
-// NewLines makes a Lines; cluster is in the ids. Of the options, those that are about folding or
-// details mean nothing.
+// NewLines returns a Lines. The ids depend on the cluster's name. Options for folding and details have no effect.
 func NewLines(o Options, cluster string) *Lines {
 	l := &Lines{New(o), cluster}
 	l.SetWidth(o.Width)
@@ -37,7 +35,7 @@ func (l *Lines) SetWidth(columns int) {
 	l.text.SetWidth(columns)
 }
 
-// Change prints a change. A quiet update is left out without Options.Noise.
+// Change prints a change. Without Options.Noise it leaves out quiet updates.
 func (l *Lines) Change(c change.Change) error {
 	if c.Quiet && !l.text.o.Noise {
 		return nil
@@ -49,13 +47,13 @@ func (l *Lines) Change(c change.Change) error {
 	return t.write()
 }
 
-// Notice prints a line of the program's own.
+// Notice prints a message of the program.
 func (l *Lines) Notice(at time.Time, text string) error {
 	l.text.line(strings.Repeat(" ", idShown+1) + l.text.head(row{at: at, sign: signNotice, name: text}))
 	return l.text.write()
 }
 
-// row is what there is to say of a change on one line.
+// row returns the row of a change.
 func (l *Lines) row(c change.Change) row {
 	t := l.text
 	r := t.row(c, signUpdated)
@@ -70,27 +68,27 @@ func (l *Lines) row(c change.Change) row {
 	case event.Created:
 		r.sign, r.manager = signCreated, c.Manager
 	case event.Deleted:
-		r.sign, r.info = signDeleted, existed(c)
+		r.sign, r.info = signDeleted, existedFor(c)
 	case event.Entered:
 		r.sign, r.info = signEntered, "entered the selection"
 	case event.Left:
 		r.sign, r.info = signLeft, "left the selection"
 	case event.Converted:
 		if r.info = servedOtherwise; c.Blind {
-			r.info = purged
+			r.info = unknownBefore
 		}
 	case event.Snapshot:
 		r.sign, r.info, r.manager = signSnapshot, stateOf(c.Resource, c.After), ""
 	default:
 		fields, _ := t.visible(c)
 		if r.info, r.manager = firstOf(fields).String(), managersOf(c, fields); c.Blind {
-			r.info = purged
+			r.info = unknownBefore
 		}
 	}
 	if words, ok := helm(c); ok && c.Op != event.Converted {
 		r.name, r.info = words, ""
 		if c.Gone() {
-			r.info = existed(c)
+			r.info = existedFor(c)
 		}
 	}
 	if fields, more := t.selected(c); !c.Op.Differs() && len(fields) > 0 {

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// TestLines prints each sort of change.
+// TestLines prints each kind of change.
 func TestLines(t *testing.T) {
 	var out bytes.Buffer
 	l := NewLines(Options{Out: &out, Terminal: true, Location: time.UTC, Namespaces: true}, "test")
@@ -68,8 +68,8 @@ func TestLines(t *testing.T) {
 		"10:42:13 = shop cm/a Ready",
 		"10:42:14 ! cm (namespace shop): versions after 3 were not seen: the API server no longer had them; the net change, if any, follows",
 		`10:42:15 + shop event/a.1 event Killing: Stopping\ncontainer`,
-		"10:42:16 ~ shop cm/a what it was before was purged helm",
-		"10:42:17 - shop cm/a what it was before was purged ?",
+		"10:42:16 ~ shop cm/a the previous state was purged helm",
+		"10:42:17 - shop cm/a the previous state was purged ?",
 		"10:42:18 ! cm (namespace shop): versions 3..5 were not seen: an audit found changes that the watch had not shown; the net change, if any, follows",
 		"10:42:07 ! a change cannot be shown",
 	}
@@ -78,7 +78,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// TestConverted: a conversion is quiet. Where quiet changes are shown, it says what it is and names nobody.
+// TestConverted: a conversion is quiet. If quiet changes are shown, it is described, without a manager.
 func TestConverted(t *testing.T) {
 	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
 	field := change.FieldChange{Manager: "?", Change: diff.Change{
@@ -92,7 +92,7 @@ func TestConverted(t *testing.T) {
 	}{
 		{"it is quiet", false, false, ""},
 		{"it is shown", true, false, "10:42:07 ~ cm/a is served in another form ?\n spec.color: + red\n"},
-		{"what was before was purged", true, true, "10:42:07 ~ cm/a what it was before was purged ?\n"},
+		{"what was before was purged", true, true, "10:42:07 ~ cm/a the previous state was purged ?\n"},
 	} {
 		var out bytes.Buffer
 		text := New(Options{Out: &out, Terminal: true, Location: time.UTC, Noise: tc.noise})
@@ -121,7 +121,7 @@ func TestConverted(t *testing.T) {
 	}
 }
 
-// TestWhole prints all of an object below what came or went.
+// TestWhole prints the whole object below its creation or deletion.
 func TestWhole(t *testing.T) {
 	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
 	ev := change.Resource{Version: "v1", Resource: "events", Short: "ev", Kind: "Event", Namespaced: true}
@@ -153,7 +153,7 @@ func TestWhole(t *testing.T) {
 	}
 }
 
-// TestToday prints the date of what is not of today, on a terminal: elsewhere it is there anyway.
+// TestToday: on a terminal, times of other days include the date; elsewhere all times do.
 func TestToday(t *testing.T) {
 	zone := time.FixedZone("there", -12*60*60)
 	now := morning.Add(24 * time.Hour)
@@ -180,7 +180,7 @@ func TestToday(t *testing.T) {
 	}
 }
 
-// TestBlind: a change of which nobody knows what was before says so, and is no quiet one, unless it was.
+// TestBlind: a change with an unknown previous state says so, and is not quiet unless it was.
 func TestBlind(t *testing.T) {
 	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
 	for _, tc := range []struct {
@@ -189,11 +189,11 @@ func TestBlind(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"an update", change.Change{Op: event.Updated, Manager: "helm"}, Options{}, "10:42:07 ~ cm/a what it was before was purged helm"},
-		{"one by nobody that is known", change.Change{Op: event.Updated, Manager: "?"}, Options{}, "10:42:07 ~ cm/a what it was before was purged ?"},
+		{"an update", change.Change{Op: event.Updated, Manager: "helm"}, Options{}, "10:42:07 ~ cm/a the previous state was purged helm"},
+		{"one by nobody that is known", change.Change{Op: event.Updated, Manager: "?"}, Options{}, "10:42:07 ~ cm/a the previous state was purged ?"},
 		{"one that was quiet", change.Change{Op: event.Updated, Quiet: true}, Options{}, ""},
-		{"and noise is asked for", change.Change{Op: event.Updated, Quiet: true, Manager: "helm"}, Options{Noise: true}, "10:42:07 ~ cm/a what it was before was purged helm"},
-		{"a deletion", change.Change{Op: event.Deleted}, Options{}, "10:42:07 - cm/a what it was before was purged ?"},
+		{"and noise is asked for", change.Change{Op: event.Updated, Quiet: true, Manager: "helm"}, Options{Noise: true}, "10:42:07 ~ cm/a the previous state was purged helm"},
+		{"a deletion", change.Change{Op: event.Deleted}, Options{}, "10:42:07 - cm/a the previous state was purged ?"},
 	} {
 		var out bytes.Buffer
 		tc.o.Out, tc.o.Location, tc.o.Terminal = &out, time.UTC, true

@@ -12,8 +12,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestModel feeds random lives of objects and checks what must hold for any: every change is
-// accounted for at any time, nothing is remembered of what is gone, and lines are clean and in order.
+// TestModel feeds random lives of objects and checks what must hold for all of them: every change is
+// accounted for at any time, deleted objects are forgotten, and lines are clean and in order.
 func TestModel(t *testing.T) {
 	for seed := range uint64(40) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) { model(t, rand.New(rand.NewPCG(seed, 1))) })
@@ -49,7 +49,7 @@ func model(t *testing.T, r *rand.Rand) {
 	checkLines(t, out, p.text.o.Terminal)
 }
 
-// act does something to an object, or makes one.
+// act changes an object, or creates one.
 func act(p *play, r *rand.Rand) {
 	pod := fmt.Sprint("web-86c9647fcb-", r.IntN(5))
 	switch _, exists := p.objects["Pod/"+pod]; {
@@ -113,7 +113,7 @@ func TestColourIsAllThatDiffers(t *testing.T) {
 	}
 }
 
-// Names that live shortly leave nothing behind, also where nothing is ever flushed.
+// Short-lived names leave nothing behind, even if nothing is ever flushed.
 func TestShortLivedNames(t *testing.T) {
 	p := newPlay(t, Options{})
 	for i := range 2000 {
@@ -124,7 +124,7 @@ func TestShortLivedNames(t *testing.T) {
 		p.write("kubectl", fmt.Sprint("ConfigMap/c", i), set{"data", obj{"a": "b"}})
 		p.write("x", fmt.Sprint("ConfigMap/c", i), set{"status", obj{"a": "b"}})
 		p.remove(fmt.Sprint("ConfigMap/c", i))
-		if n := len(p.text.objects); n > 100*int(mourning/time.Second)+1 { // a hundred pods go each second
+		if n := len(p.text.objects); n > 100*int(ownerWait/time.Second)+1 { // a hundred pods go each second
 			t.Fatalf("after %d names %d are remembered", i+1, n)
 		}
 	}
@@ -149,7 +149,7 @@ func TestForgets(t *testing.T) {
 	}
 }
 
-// A rollout that stands still is told, and is not forgotten: its end says how long it took.
+// A stuck rollout is printed, and not forgotten: its end says how long it took.
 func TestStuckRollout(t *testing.T) {
 	p := newPlay(t, Options{Terminal: true})
 	shop(p)

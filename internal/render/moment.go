@@ -7,16 +7,16 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// moment is when something happened, by two clocks. The zero time means that the clock did not see it.
+// moment is when something happened, by two clocks. A zero time is unknown.
 //
-// A duration is the distance of two moments by one clock: the clocks may differ, and what the API server sent
-// late, as after a restart, was seen long after it happened.
+// A duration is the difference of two moments by one clock: the clocks may differ, and changes that the API server sent
+// late, as after a restart, were seen long after they happened.
 type moment struct {
-	server time.Time // what the object says, in whole seconds as a rule
-	seen   time.Time // when the change was seen, if that was as it happened
+	server time.Time // the object's own time, usually in whole seconds
+	seen   time.Time // when the change was seen, if it was seen as it happened
 }
 
-// momentOf is when a change happened.
+// momentOf returns when a change happened.
 func momentOf(c change.Change) moment {
 	var m moment
 	if !c.Time.IsZero() && !c.Time.Equal(c.At) {
@@ -29,20 +29,20 @@ func momentOf(c change.Change) moment {
 	return m
 }
 
-// caught is when a change happened that was seen later, as after an absence: from the one to the other.
-type caught struct {
+// lateSpan is the interval in which a change happened that was seen later, as after an absence.
+type lateSpan struct {
 	late     bool
 	from, to time.Time
 	seen     time.Time
 }
 
-func caughtUp(c change.Change) caught {
+func lateSpanOf(c change.Change) lateSpan {
 	from, to := c.Span()
-	return caught{!from.Equal(to) || c.At.Sub(from) > lateness, from, to, c.At}
+	return lateSpan{!from.Equal(to) || c.At.Sub(from) > lateness, from, to, c.At}
 }
 
-// causeOf is when somebody wrote the spec that a change brought. What a list derived may have been written by
-// several managers at several times: those of the spec count.
+// causeOf returns when the spec of a change was written. A change derived from a list may have been written by several
+// managers at several times: the managers of the spec count.
 func causeOf(c change.Change) moment {
 	m := momentOf(c)
 	if !c.Net {
@@ -61,13 +61,13 @@ func causeOf(c change.Change) moment {
 		}
 	}
 	if m.server.Before(c.Since.Add(-lateness)) || m.server.After(c.At.Add(lateness)) {
-		m.server = time.Time{} // a manager's entry that its last write left as it was
+		m.server = time.Time{} // the manager's last write did not update its entry
 	}
 	return m
 }
 
-// took is how long it was from one moment to another: "in 13 s", or "within 1 s" where both are in the same
-// second; empty where a clock saw but one of them.
+// took describes the time between two moments: "in 13 s", or "within 1 s" if both are in the same second. It is empty if no
+// clock saw both.
 func took(from, to moment) string {
 	switch {
 	case !from.server.IsZero() && !to.server.IsZero():
@@ -78,7 +78,7 @@ func took(from, to moment) string {
 	return ""
 }
 
-// after is took in other words: "after 13 s".
+// after is like took, but says "after 13 s".
 func after(from, to moment) string {
 	said := took(from, to)
 	if rest, ok := strings.CutPrefix(said, "in "); ok {
@@ -87,7 +87,7 @@ func after(from, to moment) string {
 	return said
 }
 
-// distance is as exact as its ends: a time without fractions is known to the second.
+// distance describes the time between two times. It is as exact as they are: a time without fractions is known to the second.
 func distance(from, to time.Time) string {
 	if from.Nanosecond() == 0 || to.Nanosecond() == 0 {
 		from, to = from.Truncate(time.Second), to.Truncate(time.Second)

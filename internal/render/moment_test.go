@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// late has the play's next changes come from a daemon that was away until its second 45: written at a second, or
+// late makes the next changes come from a daemon that was away until second 45: written at a given second, or
 // at an unknown time, and seen when it came back.
 func (p *play) late(second float64, known bool) {
 	at := morning.Add(time.Duration(second * float64(time.Second))).Truncate(time.Second)
@@ -21,7 +21,7 @@ func (p *play) late(second float64, known bool) {
 	}
 }
 
-// short is a rollout of which the status is complete at a second.
+// short is a rollout whose status is complete at a given second.
 func short(p *play, at func(second float64)) {
 	shop(p)
 	at(0)
@@ -32,7 +32,7 @@ func short(p *play, at func(second float64)) {
 	p.write(kcm+"/status", "Deployment/web", set{"status.updatedReplicas", int64(3)}, set{"status.readyReplicas", int64(3)})
 }
 
-// hotConfig is a ConfigMap that somebody writes 21 times, ten times of them at once.
+// hotConfig is a ConfigMap that is written 21 times, ten of them at once.
 func hotConfig(p *play, at func(second float64)) {
 	p.have(day, parse(p.t, `{"kind":"ConfigMap","metadata":{"name":"leader-x"},"data":{"n":"0"}}`))
 	at(0)
@@ -44,7 +44,7 @@ func hotConfig(p *play, at func(second float64)) {
 	}
 }
 
-// TestDurations: a duration has two ends that the objects say, or that were seen as they happened.
+// TestDurations: both ends of a duration come from objects, or were seen as they happened.
 func TestDurations(t *testing.T) {
 	for _, tc := range []struct {
 		name, want string
@@ -141,7 +141,7 @@ func TestDurations(t *testing.T) {
 	}
 }
 
-// TestWhenItHappened: a line that waited until its object was calm has the time at which it happened.
+// TestWhenItHappened: a delayed line has the time at which its change happened.
 func TestWhenItHappened(t *testing.T) {
 	for _, tc := range []struct {
 		name, want string
@@ -209,7 +209,7 @@ func TestWhenItHappened(t *testing.T) {
 	}
 }
 
-// TestCaughtUp: the line that sums up what was seen late has the time at which that happened.
+// TestCaughtUp: a summary of changes that were seen late has the time at which they happened.
 func TestCaughtUp(t *testing.T) {
 	for _, tc := range []struct {
 		name, want string

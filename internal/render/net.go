@@ -6,15 +6,14 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// maxNet bounds how many paths of an object are followed; a line names the first.
+// maxNet bounds the paths of an object whose net changes are kept. A line names the first.
 const maxNet = 100
 
-// netChanges is what several changes of one object come to, in the order in which its paths first
-// changed.
+// netChanges is the net effect of several changes of one object, in the order in which its paths first changed.
 type netChanges struct {
 	changes []diff.Change
 	index   map[string]int
-	beyond  bool // there are paths that are not followed
+	beyond  bool // more than maxNet paths changed
 }
 
 func (n *netChanges) add(c diff.Change) {
@@ -45,18 +44,18 @@ func netOp(c diff.Change) diff.Op {
 	return diff.Replace
 }
 
-// left are the paths whose values differ now.
+// left returns the paths whose values differ now.
 func (n *netChanges) left() []diff.Change {
 	return slices.DeleteFunc(slices.Clone(n.changes), func(c diff.Change) bool { return diff.Equal(c.From, c.To) })
 }
 
-// String is one line: "status.x: a → b, 3 more".
+// String returns one line, such as "status.x: a → b, 3 more".
 func (n *netChanges) String() string {
 	left := n.left()
 	if len(left) == 0 {
 		return "changed and back"
 	}
-	if i := slices.IndexFunc(left, func(c diff.Change) bool { return !everyWrite(c.Path) }); i > 0 {
+	if i := slices.IndexFunc(left, func(c diff.Change) bool { return !changesEveryWrite(c.Path) }); i > 0 {
 		left = append(left[i:], left[:i]...)
 	}
 	s := excerpt{first: &left[0], more: len(left) - 1}.String()
@@ -66,7 +65,7 @@ func (n *netChanges) String() string {
 	return s
 }
 
-// touched tells whether a path changed, even if it is back at what it was.
+// touched reports whether a path changed, even if it has its old value again.
 func (n *netChanges) touched(path string) bool {
 	_, ok := n.index[path]
 	return ok

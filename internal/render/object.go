@@ -41,13 +41,13 @@ func number(obj map[string]any, path ...string) (int64, bool) {
 	return 0, false
 }
 
-// count is number with 0 for what is absent, as in the counters of a status.
+// count reads an integer, and 0 if it is absent, as in the counters of a status.
 func count(obj map[string]any, path ...string) int64 {
 	n, _ := number(obj, path...)
 	return n
 }
 
-// when reads a time, also one with fractions of a second (metav1.MicroTime); zero if there is none.
+// when reads a time, with or without fractions of a second (metav1.MicroTime); zero if it is absent.
 func when(obj map[string]any, path ...string) time.Time {
 	at, err := time.Parse(time.RFC3339, text(obj, path...))
 	if err != nil {
@@ -63,7 +63,7 @@ func terminating(obj map[string]any) bool { return text(obj, "metadata", "deleti
 // condition is an entry of status.conditions, as most kinds have them.
 type condition struct {
 	kind, status, reason, message string
-	since, updated                time.Time // its status, and its reason
+	since, updated                time.Time // of the status, and of the reason
 }
 
 func conditions(obj map[string]any) []condition {
@@ -86,7 +86,7 @@ func conditionOf(obj map[string]any, kind string) condition {
 	return condition{}
 }
 
-// stale tells an object whose controller has not yet seen its last change.
+// stale reports whether the controller has not yet seen an object's last change.
 func stale(obj map[string]any) bool {
 	want, ok := number(obj, "metadata", "generation")
 	seen, reports := number(obj, "status", "observedGeneration")

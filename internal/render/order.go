@@ -10,17 +10,16 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// OrderWindow is how long a change waits for an earlier one of another kind: longer than kinds' streams
-// differ on a healthy server, too short for a person to notice.
+// OrderWindow is how long a change waits for an earlier one of another kind: longer than the streams of a healthy server
+// diverge, too short for a person to notice.
 const OrderWindow = 100 * time.Millisecond
 
-// Order puts the changes of different kinds, which come on streams of their own, into the order in
-// which they were written, so that a cause is read before its effect. Resource versions tell it: one
-// server's etcd counts them for all kinds. That is not promised between kinds, so it only serves the
-// reader: nothing depends on it, and of one object nothing changes its place. It is used by one
-// goroutine.
+// Order sorts the changes of different kinds, which arrive on separate streams, by resource version, so that a reader sees
+// a cause before its effect. One server's etcd counts versions for all kinds. Kubernetes does not promise that between
+// kinds, so nothing else depends on the order, and changes of one object never change places. Order is not safe for
+// concurrent use.
 type Order struct {
-	waiting []heldChange // in the order in which they came
+	waiting []heldChange // in order of arrival
 }
 
 type heldChange struct {
@@ -28,9 +27,9 @@ type heldChange struct {
 	until time.Time
 }
 
-// Add takes a change, and returns what is to be told now. The change is held for a moment, but for what
-// has no place of its own (gaps, what a list derived, what was there before, conversions, versions that are no
-// numbers): that comes at once, after all that came before it.
+// Add adds a change, and returns the changes to show now. It holds the change for a moment. Changes without a place in the
+// order (gaps, net changes of a list, snapshots, conversions, versions that are not numbers) are returned at once, after
+// all earlier ones.
 func (o *Order) Add(now time.Time, c change.Change) []change.Change {
 	if c.Op == event.Gap || c.Op == event.Snapshot || c.Op == event.Converted || c.Net || !numeric(c.ResourceVersion) {
 		return append(o.Rest(), c)
@@ -39,7 +38,7 @@ func (o *Order) Add(now time.Time, c change.Change) []change.Change {
 	return nil
 }
 
-// Next is when Due has something; false while nothing is held.
+// Next returns when Due has a change to return; false while none is held.
 func (o *Order) Next() (time.Time, bool) {
 	if len(o.waiting) == 0 {
 		return time.Time{}, false
@@ -47,7 +46,7 @@ func (o *Order) Next() (time.Time, bool) {
 	return o.waiting[0].until, true
 }
 
-// Due returns what has waited enough.
+// Due returns the changes that have waited long enough.
 func (o *Order) Due(now time.Time) []change.Change {
 	due := 0
 	for due < len(o.waiting) && !o.waiting[due].until.After(now) {
@@ -56,10 +55,10 @@ func (o *Order) Due(now time.Time) []change.Change {
 	return o.release(due)
 }
 
-// Rest returns all that waits.
+// Rest returns all held changes.
 func (o *Order) Rest() []change.Change { return o.release(len(o.waiting)) }
 
-// release returns the first n held changes, and those that came after them and are older.
+// release returns the first n held changes, and older ones that arrived after them.
 func (o *Order) release(n int) []change.Change {
 	if n == 0 {
 		return nil

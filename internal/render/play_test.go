@@ -25,8 +25,8 @@ var morning = time.Date(2026, 11, 21, 10, 42, 7, 0, time.UTC)
 
 type obj = map[string]any
 
-// play is a cluster in a test: its objects change at given times, and a Text prints it, driven as the
-// caller's loop would: Tick whenever Next says so.
+// play is a cluster in a test: its objects change at given times, and a Text prints it, driven like the
+// caller's loop: Tick whenever Next says so.
 type play struct {
 	t       *testing.T
 	text    *Text
@@ -47,7 +47,7 @@ func newPlay(t *testing.T, o Options) *play {
 
 var terminal = Options{Terminal: true, Width: 120}
 
-// at moves to a moment, in seconds after the play's start.
+// at moves the clock to a time, in seconds after the play's start.
 func (p *play) at(seconds float64) {
 	to := morning.Add(time.Duration(seconds * float64(time.Second)))
 	if to.Before(p.now) {
@@ -97,7 +97,7 @@ func (p *play) feed(c change.Change) {
 	p.must(p.text.Change(p.now, c))
 }
 
-// change is one of an object, which tells its kind by itself.
+// change returns a change of an object.
 func (p *play) change(op event.Op, before, after obj) change.Change {
 	o := after
 	if o == nil {
@@ -133,7 +133,7 @@ func (p *play) create(manager string, o obj) {
 	p.feed(c)
 }
 
-// have adds an object that was there before the play.
+// have adds an object that existed before the play.
 func (p *play) have(age time.Duration, o obj) {
 	p.version++
 	m := o["metadata"].(obj)
@@ -145,13 +145,13 @@ func (p *play) have(age time.Duration, o obj) {
 
 func key(o obj) string { return text(o, "kind") + "/" + text(o, "metadata", "name") }
 
-// set writes one field of an object, given by its path in dots.
+// set writes one field of an object, given by its dotted path.
 type set struct {
 	path  string
 	value any // nil removes
 }
 
-// write updates an object as one write of a manager: fields that are removed have no owner.
+// write updates an object as one write of a manager: removed fields have no owner.
 func (p *play) write(manager, name string, sets ...set) {
 	p.t.Helper()
 	p.feed(p.written(manager, name, sets...))
@@ -198,7 +198,7 @@ func (p *play) remove(name string) {
 	p.feed(p.change(event.Deleted, o, nil))
 }
 
-// quiet stands in for the quiet rules.
+// quiet replaces the quiet rules.
 func quiet(path string) bool {
 	for _, s := range []string{"resourceVersion", "generation", "observedGeneration", "TransitionTime", "UpdateTime", "HeartbeatTime", "renewTime"} {
 		if strings.HasSuffix(path, s) {
@@ -208,7 +208,7 @@ func quiet(path string) bool {
 	return false
 }
 
-// put writes a field; a step that is a number is an element of a list.
+// put writes a field; a numeric step is an element of a list.
 func put(o obj, path string, value any) {
 	steps := strings.Split(path, ".")
 	for i, s := range steps[:len(steps)-1] {
@@ -314,7 +314,7 @@ var resources = func() map[string]change.Resource {
 	return m
 }()
 
-// golden compares with a file of testdata.
+// golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
 	path := filepath.Join("testdata", name)

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
-// containers are the statuses of a pod's containers, those that run before the others first.
+// containers returns the statuses of a pod's containers, init containers first.
 func containers(pod map[string]any) []map[string]any {
 	var out []map[string]any
 	for _, key := range []string{"initContainerStatuses", "containerStatuses"} {
@@ -23,11 +23,11 @@ func containers(pod map[string]any) []map[string]any {
 	return out
 }
 
-// crashLoop is the reason of a container that waits to be started again.
+// crashLoop is the reason of a container that waits for its restart.
 const crashLoop = "CrashLoopBackOff"
 
-// whose names a container, where its pod has several.
-func whose(pod, container map[string]any) string {
+// containerSuffix names a container if its pod has several.
+func containerSuffix(pod, container map[string]any) string {
 	if len(containers(pod)) < 2 {
 		return ""
 	}
@@ -40,20 +40,20 @@ func whose(pod, container map[string]any) string {
 	return " in container " + name
 }
 
-// podTrouble is why a container does not run, and more about it.
+// podTrouble returns the reason why a container does not run, and details.
 func podTrouble(pod map[string]any) (reason, detail string) {
 	reason, detail, _ = trouble(pod)
 	return reason, detail
 }
 
-// trouble is podTrouble, and the container that it is about; nil: none.
+// trouble is like podTrouble, and also returns the container; nil if all run.
 func trouble(pod map[string]any) (reason, detail string, container map[string]any) {
 	for _, c := range containers(pod) {
 		reason := text(c, "state", "waiting", "reason")
 		switch {
 		case !severity.Stuck[reason]:
 		case reason == "ErrImagePull", reason == "ImagePullBackOff":
-			// The two take turns while nothing changes.
+			// The two alternate while nothing changes.
 			return "ImagePullBackOff", text(c, "image"), c
 		case reason == crashLoop:
 			return reason, lastExit(c), c
@@ -64,7 +64,7 @@ func trouble(pod map[string]any) (reason, detail string, container map[string]an
 	return "", "", nil
 }
 
-// lastExit says how a container ended before it was started again.
+// lastExit describes how a container ended before its restart.
 func lastExit(c map[string]any) string {
 	ended := fields(c, "lastState", "terminated")
 	if ended == nil {
@@ -76,7 +76,7 @@ func lastExit(c map[string]any) string {
 	return fmt.Sprintf("exit code %d", count(ended, "exitCode"))
 }
 
-// lastExitOf is how the last container of a pod ended that was started again.
+// lastExitOf describes how the last restarted container of a pod ended.
 func lastExitOf(pod map[string]any) string {
 	var last string
 	var at time.Time
@@ -105,8 +105,7 @@ func podEnded(pod map[string]any) bool {
 	return phase == "Succeeded" || phase == "Failed"
 }
 
-// podMoving is true for a pod that has not become ready yet, or that is in trouble. One that was ready
-// and is not any more is told at once.
+// podMoving reports whether a pod has not become ready yet, or fails. A pod that ceases to be ready gets a line at once.
 func podMoving(from, to map[string]any) bool {
 	if reason, _ := podTrouble(to); reason != "" {
 		return true
@@ -114,7 +113,7 @@ func podMoving(from, to map[string]any) bool {
 	return !podEnded(to) && !podReady(to) && !podReady(from)
 }
 
-// podWord is a pod's state in a word, as in the STATUS column of kubectl.
+// podWord returns a pod's state in a word, as in the STATUS column of kubectl.
 func podWord(pod map[string]any) string {
 	phase := text(pod, "status", "phase")
 	reason, _ := podTrouble(pod)
@@ -133,7 +132,7 @@ func podWord(pod map[string]any) string {
 	return phase
 }
 
-// podState is the word and what explains it.
+// podState returns podWord and its explanation.
 func podState(pod map[string]any) string {
 	word := podWord(pod)
 	switch word {
@@ -151,12 +150,12 @@ func podState(pod map[string]any) string {
 		}
 		return fmt.Sprintf("Running, %d/%d ready", ready, len(all))
 	case "Pending":
-		return joined(word, ": ", podWaits(pod))
+		return joined(word, ": ", waitingReason(pod))
 	}
 	_, detail, container := trouble(pod)
 	switch word {
 	case crashLoop:
-		word = joined(word+whose(pod, container), ", ", detail)
+		word = joined(word+containerSuffix(pod, container), ", ", detail)
 		if n := restarts(pod); n > 0 {
 			word += ", " + plural(n, "restart")
 		}
@@ -164,7 +163,7 @@ func podState(pod map[string]any) string {
 	case "ImagePullBackOff":
 		return joined(word, " ", detail)
 	}
-	return joined(word+whose(pod, container), ": ", detail)
+	return joined(word+containerSuffix(pod, container), ": ", detail)
 }
 
 func joined(a, sep, b string) string {
@@ -174,8 +173,8 @@ func joined(a, sep, b string) string {
 	return a + sep + b
 }
 
-// podWaits is what a pod waits for.
-func podWaits(pod map[string]any) string {
+// waitingReason returns why a pod is pending.
+func waitingReason(pod map[string]any) string {
 	if c := conditionOf(pod, "PodScheduled"); c.status == "False" {
 		return joined(c.reason, ": ", c.message)
 	}
@@ -187,26 +186,26 @@ func podWaits(pod map[string]any) string {
 	return ""
 }
 
-// failure is why a pod failed: evicted, or how its container ended.
+// failure returns why a pod failed: evicted, or how its container ended.
 func failure(pod map[string]any) string {
 	if reason := text(pod, "status", "reason"); reason != "" {
 		return joined(reason, ": ", text(pod, "status", "message"))
 	}
 	for _, c := range containers(pod) {
 		if code := count(c, "state", "terminated", "exitCode"); code != 0 {
-			return joined(text(c, "state", "terminated", "reason"), ", ", fmt.Sprintf("exit code %d", code)) + whose(pod, c)
+			return joined(text(c, "state", "terminated", "reason"), ", ", fmt.Sprintf("exit code %d", code)) + containerSuffix(pod, c)
 		}
 	}
 	return ""
 }
 
 func podSummary(v view) string {
-	if v.born {
-		return podBorn(v)
+	if v.created {
+		return newPodSummary(v)
 	}
 	from, to := podWord(v.from), podWord(v.to)
-	if v.told == crashLoop && to != crashLoop {
-		from = crashLoop // it runs now and then
+	if v.lastState == crashLoop && to != crashLoop {
+		from = crashLoop // between its crashes it runs
 	}
 	more := restarts(v.to) - restarts(v.from)
 	if to == "terminating" {
@@ -228,11 +227,11 @@ func podSummary(v view) string {
 		}
 	case to != "Ready" && !podEnded(v.to):
 		s = podState(v.to)
-		if v.told == to {
+		if v.lastState == to {
 			s = "still " + s
 		}
 	case more == 0:
-		return "" // something else than its state
+		return "" // the change is not about its state
 	default:
 		return restarted(to, v)
 	}
@@ -242,7 +241,7 @@ func podSummary(v view) string {
 	return s
 }
 
-// restarted describes a pod whose state is as before, though a container ended in between. How it ended comes first.
+// restarted describes a pod in an unchanged state of which a container ended in between. How it ended comes first.
 func restarted(word string, v view) string {
 	n, how := restarts(v.to)-restarts(v.from), lastExitOf(v.to)
 	if n == 1 {
@@ -255,8 +254,8 @@ func restarted(word string, v view) string {
 	return how + ", " + s + ", now " + word
 }
 
-// ready says how long it took a pod to become ready, if it was not ready in between, and for how long one has run that
-// crashed again and again.
+// ready describes how long it took a pod to become ready, if it was not ready in between, and how long it has run after a
+// crash loop.
 func ready(from string, v view) string {
 	took := joined("", " ", took(unready(v.from), readySince(v.to)))
 	if from != crashLoop {
@@ -271,34 +270,34 @@ func ready(from string, v view) string {
 	return took
 }
 
-// heldBack reports whether a pod is not ready although its containers are: the node's controller, or a readiness
-// gate, says so.
+// heldBack reports whether a pod is not ready although its containers are, because of the node's controller or a
+// readiness gate.
 func heldBack(pod map[string]any) bool {
 	return conditionOf(pod, "Ready").status == "False" && conditionOf(pod, "ContainersReady").status == "True"
 }
 
-// podBorn tells the life of a new pod so far.
-func podBorn(v view) string {
+// newPodSummary describes the life of a new pod so far.
+func newPodSummary(v view) string {
 	s := "new"
 	if node := text(v.to, "spec", "nodeName"); node != "" {
 		s += " on " + node
 	}
-	born := moment{server: createdAt(v.to), seen: v.since.seen}
+	created := moment{server: createdAt(v.to), seen: v.since.seen}
 	switch {
 	case podReady(v.to):
-		s += joined(", Pending → Ready", " ", took(born, readySince(v.to)))
+		s += joined(", Pending → Ready", " ", took(created, readySince(v.to)))
 	case podEnded(v.to):
-		s += joined(", Pending → "+podState(v.to), " ", took(born, finished(v.to)))
+		s += joined(", Pending → "+podState(v.to), " ", took(created, finished(v.to)))
 	case severity.Failing("Pod", v.to) == event.Failure:
 		s = podState(v.to) + ", " + s
 		switch reason, _ := podTrouble(v.to); {
 		case reason != "":
-			s = joined(s, ", ", after(born, v.end))
-		case !born.seen.IsZero() && v.now.After(born.seen):
-			s += ", after " + Duration(v.now.Sub(born.seen))
+			s = joined(s, ", ", after(created, v.end))
+		case !created.seen.IsZero() && v.now.After(created.seen):
+			s += ", after " + Duration(v.now.Sub(created.seen))
 		}
-	case !born.seen.IsZero() && v.now.After(born.seen):
-		s += ", after " + Duration(v.now.Sub(born.seen)) + ": " + podState(v.to)
+	case !created.seen.IsZero() && v.now.After(created.seen):
+		s += ", after " + Duration(v.now.Sub(created.seen)) + ": " + podState(v.to)
 	default:
 		s += ", " + podState(v.to)
 	}
@@ -308,10 +307,10 @@ func podBorn(v view) string {
 	return s
 }
 
-// readySince is when a pod became ready, or ceased to be.
+// readySince returns when a pod became ready, or ceased to be.
 func readySince(pod map[string]any) moment { return moment{server: conditionOf(pod, "Ready").since} }
 
-// unready is since when a pod has not been ready: one that never ran, since it exists.
+// unready returns since when a pod has not been ready. A pod that never ran counts from its creation.
 func unready(pod map[string]any) moment {
 	if since := readySince(pod); text(pod, "status", "phase") != "Pending" && since != (moment{}) {
 		return since
@@ -319,7 +318,7 @@ func unready(pod map[string]any) moment {
 	return moment{server: createdAt(pod)}
 }
 
-// finished is when the last container of a pod ended.
+// finished returns when the last container of a pod ended.
 func finished(pod map[string]any) moment {
 	var m moment
 	for _, c := range containers(pod) {
@@ -330,7 +329,7 @@ func finished(pod map[string]any) moment {
 	return m
 }
 
-// podTerminating is said of a pod that outlives its grace period.
+// podTerminating describes a pod that outlives its grace period.
 func podTerminating(v view) string {
 	at := when(v.to, "metadata", "deletionTimestamp") // includes the grace period
 	grace := time.Duration(count(v.to, "metadata", "deletionGracePeriodSeconds")) * time.Second
@@ -338,22 +337,22 @@ func podTerminating(v view) string {
 	if late := v.now.Sub(at); !at.IsZero() && late >= time.Second {
 		s += fmt.Sprintf(" since %s, its grace period was %s", Duration(late+grace), Duration(grace))
 	}
-	return s + strings.TrimPrefix(waitsFor(v.to), "terminating")
+	return s + strings.TrimPrefix(waitsForFinalizers(v.to), "terminating")
 }
 
-// podGone is the line of a pod that was deleted; f is what of it was not told, or nil.
+// podGone describes a deleted pod; f has its pending changes, or is nil.
 func podGone(c change.Change, f *fold) string {
 	age := ""
-	if lasted, known := lived(c); known {
+	if lasted, known := lifetime(c); known {
 		age = " after " + Duration(lasted)
 	}
 	var s string
 	switch {
-	case f != nil && f.born && podEnded(c.Before):
+	case f != nil && f.created && podEnded(c.Before):
 		s = "new, " + text(c.Before, "status", "phase") + " and gone" + age
-	case f != nil && f.born && !podReady(c.Before):
+	case f != nil && f.created && !podReady(c.Before):
 		s = "new and gone" + age + ", was never ready"
-	case f != nil && f.born:
+	case f != nil && f.created:
 		s = "new and gone" + age
 	default:
 		s = "gone" + age

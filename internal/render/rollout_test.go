@@ -11,7 +11,7 @@ import (
 
 const day = 24 * time.Hour
 
-// shop is what the issue's example begins with: a Deployment of 3 that is ready.
+// shop is the start of the example: a ready Deployment with 3 pods.
 func shop(p *play) {
 	for _, o := range []string{`{"kind":"Deployment","metadata":{"name":"web","namespace":"shop","generation":1,
 		"annotations":{"deployment.kubernetes.io/revision":"1"}},
@@ -52,14 +52,14 @@ func newPod(t *testing.T, name string) obj {
 		"spec":{"containers":[{"name":"app"}]},"status":{"phase":"Pending"}}`, name, owner, owner))
 }
 
-// runningStatus is the status of a pod that is ready.
+// runningStatus is the status of a ready pod.
 func runningStatus(since time.Time) obj {
 	return deep(obj{"phase": "Running", "conditions": []any{
 		obj{"type": "PodScheduled", "status": "True"}, obj{"type": "Ready", "status": "True", "lastTransitionTime": since.Format(time.RFC3339)},
 	}, "containerStatuses": []any{obj{"name": "app", "ready": true, "restartCount": 0, "state": obj{"running": obj{}}}}}).(obj)
 }
 
-// waiting is the status of a pod whose container waits for a reason.
+// waiting is the status of a pod whose container waits, with the reason.
 func waiting(reason string, restarts int) obj {
 	c := obj{"name": "app", "image": "shop/web:1.6", "restartCount": restarts, "ready": false,
 		"state": obj{"waiting": obj{"reason": reason, "message": "back-off"}}}
@@ -92,7 +92,7 @@ func podStarts(p *play, name string) {
 	p.write("kubelet/status", "Pod/"+name, set{"status", waiting("ContainerCreating", 0)})
 }
 
-// counts writes what the controllers count.
+// counts writes the counters of the controllers.
 func counts(p *play, old, now, ready int) {
 	n := func(i int) any { return int64(i) }
 	p.write(kcm+"/status", "ReplicaSet/web-86c9647fcb", set{"spec.replicas", n(now)},
@@ -104,7 +104,7 @@ func counts(p *play, old, now, ready int) {
 		set{"status.readyReplicas", n(old + ready)}, set{"status.availableReplicas", n(old + ready)})
 }
 
-// rollout plays a whole one: 3 pods, one after the other, each ready after 6 s; the old ones need 10 s
+// rollout plays a complete rollout: 3 pods, one after the other, each ready after 6 s; the old ones need 10 s
 // to stop.
 func rollout(p *play, start float64) {
 	const step, start0, stopping = 7, 6, 10
@@ -134,7 +134,7 @@ func rollout(p *play, start float64) {
 	}
 }
 
-// stop begins the end of an old pod.
+// stop begins the termination of an old pod.
 func stop(p *play, suffix string) {
 	p.write("?", "Pod/web-77dc77595-"+suffix,
 		set{"metadata.deletionTimestamp", p.now.Add(30 * time.Second).Format(time.RFC3339)},
@@ -142,7 +142,7 @@ func stop(p *play, suffix string) {
 	p.write("kubelet/status", "Pod/web-77dc77595-"+suffix, set{"status.conditions", []any{obj{"type": "Ready", "status": "False"}}})
 }
 
-// session is the issue's example.
+// session is the example of the README.
 func session(t *testing.T, o Options) string {
 	p := newPlay(t, o)
 	shop(p)

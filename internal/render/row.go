@@ -12,8 +12,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// The columns of a line, counted from 0 on a terminal without a namespace column. A longer cell
-// pushes the next one two spaces beyond its end.
+// The columns of a line, from 0, on a terminal without a namespace column. A longer cell pushes the next one to two spaces
+// behind it.
 const (
 	infoColumn    = 42
 	managerColumn = 68
@@ -22,7 +22,7 @@ const (
 	ownedIndent   = 2
 )
 
-// namespaceWidth is the least width of the namespace column; "default" fits.
+// namespaceWidth is the minimum width of the namespace column: "default" fits.
 const namespaceWidth = 7
 
 // The signs of a line; doc.go explains them.
@@ -37,20 +37,20 @@ const (
 	signNotice   = "!"
 )
 
-// row is the head of what is printed about one object.
+// row is the first line about one object.
 type row struct {
 	at        time.Time
-	until     time.Time // the end, if at is the begin of an interval
-	last      time.Time // when the last change was seen for which a folded line stands
+	until     time.Time // the end, if at begins an interval
+	last      time.Time // when the last folded change was seen
 	sign      string
 	namespace string
 	owned     bool
 	name      string // type/name, or a whole notice
 	info      string // what happened
 	manager   string
-	count     string // in parentheses: for how many changes the line stands
-	hint      string // the flag that shows them, or why there is one line only
-	note      string // in parentheses: what else there is to know, such as when it was seen
+	count     string // in parentheses: the number of changes in the line
+	hint      string // the flag that shows them, or why they are folded
+	note      string // in parentheses: more, such as when the change was seen
 	severity  event.Severity
 }
 
@@ -61,8 +61,8 @@ type cell struct {
 	style  style
 }
 
-// head lays a row out. On a terminal that is too narrow for the columns, cells move together; then the hint and
-// the count go, and what happened is cut last. Notices are never cut: they are few, and say what to do.
+// head lays out a row. On a narrow terminal the cells move together, then the hint and the count are dropped, and the
+// description is cut last. Notices are never cut: they are few, and say what to do.
 func (t *Text) head(r row) string {
 	clock := t.clock(r.at)
 	if !r.until.IsZero() {
@@ -84,11 +84,11 @@ func (t *Text) head(r row) string {
 	}
 	cells := t.cells(r, shift)
 	shorten := []func(){func() { r.hint = "" }, func() { r.count = "" }}
-	if r.severity == event.Failure { // why it fails matters more than when that was seen
+	if r.severity == event.Failure { // the cause matters more than when it was seen
 		shorten = append(shorten, func() { r.note = "" })
 	}
 	for _, less := range shorten {
-		if limit == 0 || r.info == "" || lineWidth(prefix, together(cells)) <= limit {
+		if limit == 0 || r.info == "" || lineWidth(prefix, closedUp(cells)) <= limit {
 			break
 		}
 		less()
@@ -100,7 +100,7 @@ func (t *Text) head(r row) string {
 	return t.paint(limit, prefix, clock, r, cells)
 }
 
-// cells are the columns of a row.
+// cells returns the columns of a row.
 func (t *Text) cells(r row, shift int) []cell {
 	cells := []cell{{escape(r.name), 0, t.signStyle(r.sign)}}
 	count := r.count
@@ -122,8 +122,8 @@ func (t *Text) cells(r row, shift int) []cell {
 	return cells
 }
 
-// together returns cells that stand two spaces apart.
-func together(cells []cell) []cell {
+// closedUp returns the cells, two spaces apart.
+func closedUp(cells []cell) []cell {
 	cells = slices.Clone(cells)
 	for i := range cells {
 		cells[i].column = 0
@@ -133,7 +133,7 @@ func together(cells []cell) []cell {
 
 var severityStyles = map[event.Severity]style{event.Failure: red, event.Warning: yellow, event.Recovery: green}
 
-// squeeze moves cells together and cuts the one that says what happened.
+// squeeze moves cells together and cuts the description.
 func squeeze(limit int, prefix string, cells []cell, hasInfo bool) {
 	for i := len(cells) - 1; i > 0 && lineWidth(prefix, cells) > limit; i-- {
 		cells[i].column = 0
@@ -148,7 +148,7 @@ func squeeze(limit int, prefix string, cells []cell, hasInfo bool) {
 	}
 }
 
-// paint joins the cells, cuts what is still too long, and colours it.
+// paint joins and colours the cells, and cuts the line at the limit.
 func (t *Text) paint(limit int, prefix, clock string, r row, cells []cell) string {
 	var b strings.Builder
 	b.WriteString(t.style(dim, clock))
@@ -182,7 +182,7 @@ func lineWidth(prefix string, cells []cell) int {
 	return at
 }
 
-// detail is a line below a head.
+// detail returns a line below a head.
 func (t *Text) detail(s style, text string) string {
 	text = strings.Repeat(" ", detailIndent) + escape(text)
 	if t.o.Width > 0 {
@@ -191,17 +191,17 @@ func (t *Text) detail(s style, text string) string {
 	return t.style(s, text)
 }
 
-// muchLeft is how many columns are left out of a line that says how many.
-const muchLeft = 1000
+// minCutNote is the number of cut columns from which a line says how many are cut.
+const minCutNote = 1000
 
-// cutLong is cut, which says how much it leaves out of a long line.
+// cutLong cuts a line, and says how much of a long line is cut.
 func cutLong(s string, w int) string {
 	total := width(s)
 	left, mark := total-w, ""
-	if left < muchLeft {
+	if left < minCutNote {
 		return cut(s, w)
 	}
-	for range 2 { // the mark takes room, too, and the number can get one more digit
+	for range 2 { // the mark itself takes columns, which can add a digit to the number
 		mark = fmt.Sprintf("… %d more characters", left)
 		left = total - (w - width(mark))
 	}
@@ -212,7 +212,7 @@ func cutLong(s string, w int) string {
 	return strings.TrimSuffix(cut(s, kept+1), "…") + fmt.Sprintf("… %d more characters", left)
 }
 
-// clock is the time of a line: short on a terminal, RFC 3339 elsewhere.
+// clock formats the time of a line: short on a terminal, RFC 3339 elsewhere.
 func (t *Text) clock(at time.Time) string {
 	at = at.In(t.o.Location)
 	switch {
@@ -224,7 +224,7 @@ func (t *Text) clock(at time.Time) string {
 	return at.Format(time.TimeOnly)
 }
 
-// span is an interval: as clock writes its ends, of which the second has its date only where that is another day.
+// span formats an interval, like clock. The end has a date only if it is on another day.
 func (t *Text) span(from, to time.Time) string {
 	if !t.o.Terminal {
 		return t.clock(from) + "/" + t.clock(to) // ISO 8601
@@ -267,8 +267,8 @@ func (t *Text) signStyle(sign string) style {
 	return dim
 }
 
-// escape writes what does not print as in a Go string: control characters, line breaks, invalid
-// UTF-8, and format characters such as those that reorder text. Tabs become spaces.
+// escape writes unprintable characters as in a Go string: control characters, line breaks, invalid UTF-8, and format
+// characters such as those that reorder text. Tabs become spaces.
 func escape(s string) string {
 	clean := utf8.ValidString(s)
 	for _, r := range s {
@@ -296,8 +296,8 @@ func escape(s string) string {
 	return b.String()
 }
 
-// width is the number of columns that a text takes. Emoji and the wide scripts of East Asia (the
-// blocks of Unicode's EastAsianWidth.txt that are wholly wide) take two, combining marks none.
+// width returns the number of columns of a text. Emoji and wide East Asian scripts (the entirely wide blocks of Unicode's
+// EastAsianWidth.txt) take two columns, combining marks none.
 func width(s string) int {
 	n := 0
 	for _, r := range s {
@@ -321,7 +321,7 @@ func runeWidth(r rune) int {
 	return 1
 }
 
-// cut shortens a text to a width; its last column is then an ellipsis.
+// cut shortens a text to a width, with an ellipsis in the last column.
 func cut(s string, w int) string {
 	if width(s) <= w {
 		return s

@@ -14,7 +14,7 @@ var scenarios = []struct {
 	o         Options
 	play      func(p *play)
 }{
-	{"crashloop", "each restart is told with its exit code, in between nothing is", terminal, func(p *play) {
+	{"crashloop", "each restart is printed with its exit code, and nothing in between", terminal, func(p *play) {
 		name := "web-86c9647fcb-dvmwn"
 		podStarts(p, name)
 		p.at(1)
@@ -33,7 +33,7 @@ var scenarios = []struct {
 		p.at(300)
 		p.remove("Pod/" + name)
 	}},
-	{"image-pull", "the two reasons take turns: told once, then once a minute with the count", terminal, func(p *play) {
+	{"image-pull", "the two reasons alternate: printed once, then once a minute with the count", terminal, func(p *play) {
 		name := "web-86c9647fcb-dvmwn"
 		podStarts(p, name)
 		for i := range 12 {
@@ -46,7 +46,7 @@ var scenarios = []struct {
 		p.write("kubelet/status", "Pod/"+name, set{"status", runningStatus(p.now)})
 		p.at(140)
 	}},
-	{"pending", "a pod that waits silently is told within 10 s, and again when it goes on", terminal, func(p *play) {
+	{"pending", "a pod that waits silently is printed within 10 s, and again when it continues", terminal, func(p *play) {
 		p.create(kcm, newPod(p.t, "web-1-a"))
 		p.write("kube-scheduler/status", "Pod/web-1-a", set{"status.conditions", []any{obj{
 			"type": "PodScheduled", "status": "False", "reason": "Unschedulable", "message": "0/3 nodes are available: 3 Insufficient cpu.",
@@ -55,14 +55,14 @@ var scenarios = []struct {
 		p.write("?", "Pod/web-1-a", set{"spec.nodeName", "n1"}, set{"status", runningStatus(p.now)})
 		p.at(60)
 	}},
-	{"stuck-termination", "a pod may use its grace period; then it is told", terminal, func(p *play) {
+	{"stuck-termination", "a pod has a line when its grace period is over", terminal, func(p *play) {
 		shop(p)
 		p.at(1)
 		stop(p, "xdkdf")
 		p.at(100)
 		p.remove("Pod/web-77dc77595-xdkdf")
 	}},
-	{"short-life", "a pod that goes before it was told is one line", terminal, func(p *play) {
+	{"short-life", "a pod that is deleted before its first line has one line", terminal, func(p *play) {
 		podStarts(p, "web-86c9647fcb-dvmwn")
 		p.at(4)
 		p.remove("Pod/web-86c9647fcb-dvmwn")
@@ -80,16 +80,16 @@ var scenarios = []struct {
 		}
 		p.at(30)
 	}},
-	{"created-twice", "a creation that is handed over again loses nothing", terminal, func(p *play) {
+	{"created-twice", "a repeated creation loses nothing", terminal, func(p *play) {
 		pod := newPod(p.t, "web-1-a")
 		pod["metadata"].(obj)["uid"] = "1"
 		p.create(kcm, pod)
 		p.create(kcm, clone(pod))
 		p.at(30)
 	}},
-	{"created", "15 lines of what it wants, without defaults; its later state folded", terminal, created},
+	{"created", "15 lines of its spec, without defaults; its later state is folded", terminal, created},
 	{"created-full", "--full: all of it", Options{Terminal: true, Full: true}, created},
-	{"hot", "more than ten lines a minute become one per 10 s, until a calm minute", terminal, func(p *play) {
+	{"hot", "more than ten lines a minute become one per 10 s, until a minute with few changes", terminal, func(p *play) {
 		p.have(day, parse(p.t, `{"kind":"ConfigMap","metadata":{"name":"leader-x"},"data":{"n":"0"}}`))
 		for i := range 60 {
 			p.at(float64(i) / 2)
@@ -106,7 +106,7 @@ var scenarios = []struct {
 		}
 		p.at(300)
 	}},
-	{"hot-gone", "a deletion takes what was folded along", terminal, func(p *play) {
+	{"hot-gone", "a deletion counts the folded changes", terminal, func(p *play) {
 		p.have(day, parse(p.t, `{"kind":"ConfigMap","metadata":{"name":"leader-x"},"data":{"n":"0"}}`))
 		for i := range 15 {
 			p.at(float64(i) / 10)
@@ -168,7 +168,7 @@ var scenarios = []struct {
 			"regarding":{"kind":"Pod","name":"web-1"},"note":"Back-off restarting failed container","series":{"count":4,"lastObservedTime":"2026-11-21T10:42:03.5Z"}}`))
 		p.remove("Event/a")
 	}},
-	{"gaps", "a gap says what was missed, unless one notice sums it up; what a list derived, or the server sent late, says when it happened", terminal, func(p *play) {
+	{"gaps", "a gap says what was missed, unless one notice sums it up; changes that a list derived, or that the server sent late, say when they happened", terminal, func(p *play) {
 		shop(p)
 		c := p.change(event.Gap, nil, p.objects["Deployment/web"])
 		c.Name, c.UID = "", ""
@@ -192,7 +192,7 @@ var scenarios = []struct {
 		c.Since = p.now.Add(-14 * time.Second)
 		p.feed(c)
 	}},
-	{"terminating", "what waits for finalizers is told, what goes at once is one line", terminal, func(p *play) {
+	{"terminating", "waiting for finalizers has a line; an immediate deletion is one line", terminal, func(p *play) {
 		ns := func(name string) obj {
 			return parse(p.t, `{"kind":"Namespace","metadata":{"name":"`+name+`"},"spec":{"finalizers":["kubernetes"]},"status":{"phase":"Active"}}`)
 		}
@@ -204,7 +204,7 @@ var scenarios = []struct {
 		p.at(0.3)
 		p.remove("Namespace/fast")
 		p.at(20)
-		p.write("kcm/status", "Namespace/slow", set{"status.note", "told again after a minute only"})
+		p.write("kcm/status", "Namespace/slow", set{"status.note", "printed again after a minute only"})
 		p.at(70)
 		p.remove("Namespace/slow")
 	}},
@@ -255,7 +255,7 @@ var scenarios = []struct {
 		p.write("kubelet/status", "Pod/web-1-a", set{"status", running(7)})
 		p.at(400)
 	}},
-	{"replicaset", "a ReplicaSet of which no Deployment is seen", narrow, func(p *play) {
+	{"replicaset", "a ReplicaSet without a visible Deployment", narrow, func(p *play) {
 		p.create(kcm, replicaSet(p.t, "web-86c9647fcb", 2, 1))
 		podStarts(p, "web-86c9647fcb-dvmwn")
 		p.at(3)
@@ -264,7 +264,7 @@ var scenarios = []struct {
 			set{"status", deep(obj{"observedGeneration": 1, "replicas": 1, "readyReplicas": 1})})
 		p.at(40)
 	}},
-	{"owned-others", "what else a workload owns has lines of its own", narrow, func(p *play) {
+	{"owned-others", "other objects of a workload have their own lines", narrow, func(p *play) {
 		shop(p)
 		setImage(p, "shop/web:1.6")
 		owned := func(name string) obj {
@@ -296,7 +296,7 @@ var scenarios = []struct {
 		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(303)}, set{"status.availableReplicas", int64(303)})
 		p.at(60)
 	}},
-	{"began-before", "of a story whose beginning is not known nobody says how many pods it replaced, or how long it took", narrow, func(p *play) {
+	{"began-before", "a story with an unknown beginning has no number of replaced pods and no duration", narrow, func(p *play) {
 		shop(p)
 		d := p.objects["Deployment/web"]
 		put(d, "status.updatedReplicas", int64(1))
@@ -311,7 +311,7 @@ var scenarios = []struct {
 		p.write(kcm+"/status", "Deployment/web", set{"status.updatedReplicas", int64(3)})
 		p.at(60)
 	}},
-	{"drain", "the pods of a drained node are part of what happens to their workload", narrow, func(p *play) {
+	{"drain", "the pods of a drained node are part of their workload's story", narrow, func(p *play) {
 		shop(p)
 		p.have(day, parse(p.t, `{"kind":"Node","metadata":{"name":"n2"},"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady"}]}}`))
 		p.write("kubectl-drain", "Node/n2", set{"spec.unschedulable", true})
@@ -330,7 +330,7 @@ var scenarios = []struct {
 		p.remove("Pod/web-77dc77595-xdkdf")
 		p.at(60)
 	}},
-	{"node-workload", "a node that is not ready explains what its pods' workload lacks", narrow, func(p *play) {
+	{"node-workload", "a node that is not ready explains the missing pods of a workload", narrow, func(p *play) {
 		shop(p)
 		p.have(day, parse(p.t, `{"kind":"Node","metadata":{"name":"n2"},"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady"}]}}`))
 		p.write("kcm/status", "Node/n2", set{"status.conditions", []any{obj{"type": "Ready", "status": "Unknown"}}})
@@ -341,7 +341,7 @@ var scenarios = []struct {
 		p.write(kcm+"/status", "Deployment/web", set{"status.readyReplicas", int64(1)}, set{"status.availableReplicas", int64(1)})
 		p.at(300)
 	}},
-	{"node-unseen", "pods say that their node is not ready where it is not among the changes; one that a gate holds back does not", narrow, func(p *play) {
+	{"node-unseen", "pods show that their unwatched node is not ready; a pod with an unmet readiness gate does not", narrow, func(p *play) {
 		shop(p)
 		unready := func(manager, suffix string) {
 			p.write(manager+"/status", "Pod/web-77dc77595-"+suffix, set{"status.conditions", []any{
@@ -362,7 +362,7 @@ var scenarios = []struct {
 		p.write("kubelet/status", "Pod/web-77dc77595-b2p8q", set{"status", oom})
 		p.at(300)
 	}},
-	{"deleted-workload", "what a deleted Deployment leaves behind is one line", narrow, func(p *play) {
+	{"deleted-workload", "the orphans of a deleted Deployment are one line", narrow, func(p *play) {
 		shop(p)
 		p.remove("Deployment/web")
 		p.at(0.1)
@@ -377,8 +377,8 @@ var scenarios = []struct {
 		p.at(90)
 	}},
 	{"cronjob", "a run of a CronJob is one line, which says how it ended", narrow, cronJob},
-	{"kinds", "workloads and others in their own words", terminal, kinds},
-	{"scale", "a scaling is no rollout; what never calms is told while it goes on", terminal, func(p *play) {
+	{"kinds", "each kind has its own words", terminal, kinds},
+	{"scale", "a scaling is not a rollout; constant changes are printed while they continue", terminal, func(p *play) {
 		shop(p)
 		p.write("kubectl/scale", "Deployment/web", set{"spec.replicas", int64(5)}, set{"metadata.generation", int64(2)})
 		p.at(0.2)
@@ -408,7 +408,7 @@ var scenarios = []struct {
 	}},
 	{"quiet", "quiet updates are counted, not printed", terminal, quietPlay},
 	{"noise", "--noise shows them", Options{Terminal: true, Noise: true}, quietPlay},
-	{"hostile", "names, values and messages cannot command a terminal", terminal, func(p *play) {
+	{"hostile", "names, values and messages cannot control a terminal", terminal, func(p *play) {
 		p.create("evil\x1b[2J", parse(p.t, `{"kind":"ConfigMap","metadata":{"name":"a\u001b]0;x\u0007","labels":{"x":"\u202egnp"}},
 			"data":{"k\r":"1\u001b[31m","t":"a\tb\n\u009bc\n"}}`))
 		p.create("kubelet", parse(p.t, `{"kind":"Event","metadata":{"name":"b"},"reason":"X\u001b[H","message":"line\nnext\u2028\u200b"}`))
@@ -477,7 +477,7 @@ func cronJob(p *play) {
 	p.remove("Pod/" + pod2)
 }
 
-// running is the status of a pod that was restarted and is ready.
+// running is the status of a restarted, ready pod.
 func running(restarts int) obj {
 	s := runningStatus(morning)
 	s["containerStatuses"].([]any)[0].(obj)["restartCount"] = int64(restarts)

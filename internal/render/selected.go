@@ -10,7 +10,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// selected are the fields of an object that came or went which Options.Only selects, and how many more there are.
+// selected returns the fields that Options.Only selects of an object that appeared or disappeared, and the number of
+// further ones.
 func (t *Text) selected(c change.Change) (fields []diff.Change, more int) {
 	obj := c.After
 	if obj == nil {
@@ -25,8 +26,8 @@ func (t *Text) selected(c change.Change) (fields []diff.Change, more int) {
 	}), more
 }
 
-// printSelected prints these fields below a head, each with its value: "+ path: value" of what came, "- path: value" of
-// what went.
+// printSelected prints the selected fields below a head: "+ path: value" if the object appeared, "- path: value" if it
+// disappeared.
 func (t *Text) printSelected(c change.Change) {
 	sign, kind := "", diff.PlainLine
 	switch {
@@ -52,10 +53,10 @@ func (t *Text) printSelected(c change.Change) {
 	}
 }
 
-// valueLines are a path and its value; below the path, where the value has several lines.
+// valueLines returns a path and its value, which is below the path if it has several lines.
 func valueLines(path, sign string, kind diff.LineKind, v any) []diff.Line {
 	lines := diff.Text([]diff.Change{{Op: diff.Add, To: v}}, diff.TextOptions{MaxLines: -1})
-	const whole = "(the object): " // the path that the text has
+	const whole = "(the object): " // the empty path as diff prints it
 	if said, ok := strings.CutPrefix(lines[0].Text, whole+"+ "); ok && len(lines) == 1 {
 		return []diff.Line{{Kind: kind, Text: sign + path + ": " + said}}
 	}

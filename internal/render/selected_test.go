@@ -24,7 +24,7 @@ func patterns(t *testing.T, texts ...string) (all []diff.Pattern) {
 	return all
 }
 
-// TestSelectedFields: with paths, what comes or goes is printed with the values that these select, and with no others.
+// TestSelectedFields: with paths, an object that appears or disappears is printed with the selected values only.
 func TestSelectedFields(t *testing.T) {
 	web := obj{"kind": "Deployment", "spec": obj{"replicas": int64(3), "template": obj{"spec": obj{
 		"initContainers": []any{obj{"name": "init", "image": "init:1"}}, "containers": []any{obj{"name": "app", "image": "app:1.5", "args": []any{obj{"a": "b\nc"}}}}}}}}

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// blocks are the lines of an output, each with what is below it.
+// blocks returns the lines of an output, each with its details.
 func blocks(out string) (all []string) {
 	for line := range strings.Lines(out) {
 		if n := len(all); n > 0 && strings.HasPrefix(line, " ") {
@@ -24,7 +24,7 @@ func blocks(out string) (all []string) {
 
 func isNotice(block string) bool { return len(block) > 9 && block[9] == '!' }
 
-// TestSeverities: each line has one severity, by which it is selected, with what is below it; notices have none.
+// TestSeverities: each line has one severity, which selects it and its details; notices have no severity.
 func TestSeverities(t *testing.T) {
 	for _, tc := range scenarios {
 		t.Run(tc.name, func(t *testing.T) {
@@ -53,14 +53,14 @@ func TestSeverities(t *testing.T) {
 	}
 }
 
-// TestFailures: what failed is told in the lines in which all is told, and nothing else is.
+// TestFailures: the lines of severity failure are those of the full output, and no others.
 func TestFailures(t *testing.T) {
 	p := newPlay(t, Options{Terminal: true, Width: 120, Severities: []event.Severity{event.Failure}})
 	troubles(p)
 	golden(t, "failures.txt", p.end())
 }
 
-// TestWhoseContainer: of a pod with several containers, a line names the one that fails.
+// TestWhoseContainer: the line of a pod with several containers names the failing one.
 func TestWhoseContainer(t *testing.T) {
 	status := func(key, name string, state obj) obj {
 		c := obj{"name": name, "image": "shop/" + name + ":1", "restartCount": 2, "ready": false, "state": state}
@@ -74,7 +74,7 @@ func TestWhoseContainer(t *testing.T) {
 		}
 		return deep(s).(obj)
 	}
-	waits := func(reason string) obj { return obj{"waiting": obj{"reason": reason, "message": "no such key"}} }
+	waiting := func(reason string) obj { return obj{"waiting": obj{"reason": reason, "message": "no such key"}} }
 	exits := obj{"terminated": obj{"exitCode": 3, "reason": "Error"}}
 	for _, tc := range []struct {
 		key   string
@@ -82,10 +82,10 @@ func TestWhoseContainer(t *testing.T) {
 		phase string
 		want  string
 	}{
-		{"initContainerStatuses", waits(crashLoop), "Pending", "CrashLoopBackOff in init container migrate, exit code 1, 2 restarts"},
-		{"containerStatuses", waits(crashLoop), "Running", "CrashLoopBackOff in container migrate, exit code 1, 2 restarts"},
-		{"initContainerStatuses", waits("CreateContainerConfigError"), "Pending", "CreateContainerConfigError in init container migrate: no such key"},
-		{"initContainerStatuses", waits("ImagePullBackOff"), "Pending", "ImagePullBackOff shop/migrate:1"},
+		{"initContainerStatuses", waiting(crashLoop), "Pending", "CrashLoopBackOff in init container migrate, exit code 1, 2 restarts"},
+		{"containerStatuses", waiting(crashLoop), "Running", "CrashLoopBackOff in container migrate, exit code 1, 2 restarts"},
+		{"initContainerStatuses", waiting("CreateContainerConfigError"), "Pending", "CreateContainerConfigError in init container migrate: no such key"},
+		{"initContainerStatuses", waiting("ImagePullBackOff"), "Pending", "ImagePullBackOff shop/migrate:1"},
 		{"initContainerStatuses", exits, "Failed", "Failed: Error, exit code 3 in init container migrate"},
 	} {
 		s := status(tc.key, "migrate", tc.state)

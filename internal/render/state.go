@@ -13,8 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
-// isState tells what describes an object's state from what somebody wants of it: its status, the
-// steps of its deletion, and what the controllers of Kubernetes write elsewhere while they act.
+// isState reports whether a field describes an object's state rather than its spec: its status, the steps of its deletion,
+// and fields that the controllers of Kubernetes write elsewhere.
 func isState(c change.Change, f change.FieldChange) bool {
 	first, second, key := field(f.Path, 0), field(f.Path, 1), field(f.Path, 2)
 	switch {
@@ -24,7 +24,7 @@ func isState(c change.Change, f change.FieldChange) bool {
 		switch second {
 		case "resourceVersion", "generation", "deletionTimestamp", "deletionGracePeriodSeconds":
 			return true
-		case "finalizers": // of pods: a Job's controller has counted it
+		case "finalizers": // a Job's controller removes its finalizer from counted pods
 			return terminating(c.After) || isPod(c.Resource)
 		case "annotations":
 			return controllersAnnotation(key)
@@ -43,14 +43,14 @@ func isState(c change.Change, f change.FieldChange) bool {
 	return false
 }
 
-// controllersAnnotation tells the annotations in which the controllers of kube-controller-manager
-// keep their books (k8s.io/kubernetes: pkg/controller/deployment/util, pkg/controller/volume).
+// controllersAnnotation reports whether the controllers of kube-controller-manager use an annotation for themselves
+// (k8s.io/kubernetes: pkg/controller/deployment/util, pkg/controller/volume).
 func controllersAnnotation(key string) bool {
 	return strings.HasPrefix(key, "deployment.kubernetes.io/") || strings.HasPrefix(key, "pv.kubernetes.io/") ||
 		strings.HasPrefix(key, "volume.kubernetes.io/")
 }
 
-// field is the name of a path's step; empty where it is none or not a field.
+// field returns the name of a path's step; empty if it does not exist or is not a field.
 func field(p diff.Path, i int) string {
 	if i >= len(p) || p[i].Kind != diff.Field {
 		return ""
@@ -58,7 +58,7 @@ func field(p diff.Path, i int) string {
 	return p[i].Name
 }
 
-// kindOf names a kind with its group: Pod, Deployment.apps.
+// kindOf returns a kind with its group: Pod, Deployment.apps.
 func kindOf(r change.Resource) string {
 	if r.Group == "" {
 		return r.Kind
@@ -68,36 +68,36 @@ func kindOf(r change.Resource) string {
 
 func isPod(r change.Resource) bool { return kindOf(r) == "Pod" }
 
-// view is what a summary may look at.
+// view is the input of a summary.
 type view struct {
-	born bool   // created in what is summed up
-	told string // the gist of its state before, which a line like this told
-	// origin is the object before its transition, from before what is summed up, to after it.
+	created   bool   // created by the summarized changes
+	lastState string // the state in the last line
+	// origin is the object before its transition; from and to are the object before and after the summarized changes.
 	origin, from, to map[string]any
 	since, end       moment // the write that began the transition, and the change that ended it or the last one
-	dropped          moment // when pods ceased to be ready the last time
+	dropped          moment // when pods last ceased to be ready
 	drops            int    // how often they did
 	now              time.Time
 	down             map[string]bool // nodes that are not ready
 	net              *netChanges
-	idle             bool     // only what it owns changed
+	idle             bool     // only owned objects changed
 	failures         string   // what keeps its pods from running
-	pods             string   // how many of its pods came and went
+	pods             string   // how many of its pods were created and deleted
 	why              string   // how the last pod of a Job failed
 	runs             []jobRun // its jobs that ended
 }
 
-// lifecycle is how a kind changes its state. Every function may be nil.
+// lifecycle describes how a kind changes its state. Every function may be nil.
 type lifecycle struct {
-	// moving is true while the object is on its way to another state.
+	// moving reports whether the object is in transition.
 	moving func(from, to map[string]any) bool
 	// state describes an object in a few words.
 	state func(obj map[string]any) string
-	// summary says what the changes of a view come to; empty means that it has nothing to say.
+	// summary describes the net effect of a view; empty if it has no words for it.
 	summary func(v view) string
 }
 
-// lifecycles are the kinds that people follow; all others have conditions, a phase or just fields.
+// lifecycles are the kinds with a known lifecycle; all others have conditions, a phase or just fields.
 var lifecycles = map[string]lifecycle{
 	"Pod":                                 {podMoving, podState, podSummary},
 	"Deployment.apps":                     {deploymentMoving, readyState, rolloutSummary},
@@ -112,7 +112,7 @@ var lifecycles = map[string]lifecycle{
 	"HorizontalPodAutoscaler.autoscaling": {nil, nil, autoscalerSummary},
 }
 
-// moving tells whether an object is on its way to another state, so that its line can wait for it.
+// moving reports whether an object is in transition, so that its line can wait for the end.
 func moving(r change.Resource, from, to map[string]any) bool {
 	if terminating(to) {
 		return true
@@ -125,38 +125,38 @@ func moving(r change.Resource, from, to map[string]any) bool {
 
 func pending(_, to map[string]any) bool { return text(to, "status", "phase") == "Pending" }
 
-// How long nothing may happen to an object on its way before its line says where it stands. Pods
-// tell why a rollout waits, so that their owners have time.
+// How long an object in transition may not change before its line is printed. Pods show why a rollout waits, so workloads
+// wait longer.
 const (
-	patienceDefault = 10 * time.Second
-	patienceRollout = 30 * time.Second
+	defaultReportDelay = 10 * time.Second
+	rolloutReportDelay = 30 * time.Second
 )
 
-func patience(r change.Resource, owned bool, origin, to map[string]any) time.Duration {
+func reportDelay(r change.Resource, owned bool, origin, to map[string]any) time.Duration {
 	if terminating(to) {
 		if !owned {
-			return calm // somebody deleted it, and may wonder why it still exists
+			return idleDelay // a user deleted it, and may wonder why it still exists
 		}
 		grace := time.Duration(count(to, "metadata", "deletionGracePeriodSeconds")) * time.Second
-		return grace + patienceDefault
+		return grace + defaultReportDelay
 	}
 	switch kindOf(r) {
 	case "Pod":
 		if reason, _ := podTrouble(to); reason != "" {
-			return calm
+			return idleDelay
 		}
-		return patienceDefault
+		return defaultReportDelay
 	case "CronJob.batch":
-		return patienceRollout
+		return rolloutReportDelay
 	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "ReplicationController", "Job.batch":
-		if fresh(origin) || !diff.Equal(get(origin, "metadata", "generation"), get(to, "metadata", "generation")) {
-			return patienceRollout
+		if unobserved(origin) || !diff.Equal(get(origin, "metadata", "generation"), get(to, "metadata", "generation")) {
+			return rolloutReportDelay
 		}
 	}
-	return patienceDefault
+	return defaultReportDelay
 }
 
-// stateOf describes an object in a few words; empty where there is nothing to say.
+// stateOf describes an object in a few words, if there are any.
 func stateOf(r change.Resource, obj map[string]any) string {
 	if terminating(obj) {
 		return "terminating"
@@ -178,7 +178,7 @@ func stateOf(r change.Resource, obj map[string]any) string {
 	return ""
 }
 
-// gist is what a line has to say that it says only once: the state without counts.
+// gist is the part of a state that a line repeats only after a while: the state without counts.
 func gist(r change.Resource, obj map[string]any) string {
 	if isPod(r) && severity.Failing("Pod", obj) == event.Failure {
 		return podWord(obj)
@@ -186,8 +186,8 @@ func gist(r change.Resource, obj map[string]any) string {
 	return stateOf(r, obj)
 }
 
-// stateAtBirth describes a created object that has an owner.
-func stateAtBirth(r change.Resource, obj map[string]any) string {
+// stateWhenCreated describes a created object that has an owner.
+func stateWhenCreated(r change.Resource, obj map[string]any) string {
 	switch kindOf(r) {
 	case "ReplicaSet.apps":
 		if revision := text(obj, "metadata", "annotations", "deployment.kubernetes.io/revision"); revision != "" {
@@ -202,26 +202,26 @@ func stateAtBirth(r change.Resource, obj map[string]any) string {
 	return stateOf(r, obj)
 }
 
-// summarize says what the changes of a view come to.
+// summarize describes the net effect of a view.
 func summarize(r change.Resource, v view) string {
-	said := inWords(r, v)
+	said := describeView(r, v)
 	switch {
 	case said != "":
 	case v.idle:
-		said = "what it owns changed"
+		said = "owned objects changed"
 	default:
 		said = v.net.String()
 	}
-	if v.born && !isPod(r) && kindOf(r) != "Job.batch" {
-		return joined(joined("new", ", ", stateAtBirth(r, v.to)), ": ", said)
+	if v.created && !isPod(r) && kindOf(r) != "Job.batch" {
+		return joined(joined("new", ", ", stateWhenCreated(r, v.to)), ": ", said)
 	}
 	return said
 }
 
-// inWords says what the changes of a view come to, where there are words for it.
-func inWords(r change.Resource, v view) string {
+// describeView describes the net effect of a view in words, if there are any.
+func describeView(r change.Resource, v view) string {
 	if terminating(v.to) && !isPod(r) {
-		return waitsFor(v.to)
+		return waitsForFinalizers(v.to)
 	}
 	if s := lifecycles[kindOf(r)].summary; s != nil {
 		if said := s(v); said != "" {
@@ -231,8 +231,8 @@ func inWords(r change.Resource, v view) string {
 	return strings.Join(transitions(r, v), ", ")
 }
 
-// waitsFor says why a terminating object still exists.
-func waitsFor(obj map[string]any) string {
+// waitsForFinalizers describes why a terminating object still exists.
+func waitsForFinalizers(obj map[string]any) string {
 	var names []string
 	for _, f := range append(list(obj, "spec", "finalizers"), list(obj, "metadata", "finalizers")...) {
 		names = append(names, fmt.Sprint(f))
@@ -243,11 +243,10 @@ func waitsFor(obj map[string]any) string {
 	return "terminating, waits for finalizers: " + strings.Join(names, ", ")
 }
 
-// maxTransitions is how many transitions a line names.
+// maxTransitions bounds the transitions in a line.
 const maxTransitions = 3
 
-// transitions names the changes of the phase, the addresses and the conditions, as many kinds have
-// them in their status.
+// transitions describes the changes of the phase, the addresses and the conditions, which many kinds have in their status.
 func transitions(r change.Resource, v view) []string {
 	var parts []string
 	for _, key := range []string{"phase", "state"} {
@@ -298,7 +297,7 @@ func arrow(from, to string) string {
 	return from + " → " + to
 }
 
-// because is a condition's reason, and its message where it tells of something that is not well.
+// because returns a condition's reason, and the message of a failing one.
 func because(c condition) string {
 	why := c.reason
 	if c.kind == "Ready" && c.status != "True" && c.message != "" {
@@ -310,7 +309,7 @@ func because(c condition) string {
 	return " (" + why + ")"
 }
 
-// addresses are those of a Service's or Ingress's load balancer.
+// addresses returns the addresses of a Service's or Ingress's load balancer.
 func addresses(obj map[string]any) string {
 	var out []string
 	for _, e := range list(obj, "status", "loadBalancer", "ingress") {

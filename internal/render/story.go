@@ -14,24 +14,23 @@ import (
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
-// Story is what the changes of one object come to, in the words of Text. It is for messages, each of which stands
-// for several changes. Where the object is still on its way, the next message's Story continues this one: so a
-// rollout has its whole duration, however many messages report it.
+// Story is the net effect of several changes of one object, in the words of Text, for messages that each cover several
+// changes. While the object is in transition, the next message's Story continues this one, so that a rollout has its whole
+// duration, however many messages report it.
 //
-// A Story never changes. It holds digests of the object, each at most some 50 KB in memory, and nothing else.
+// A Story is immutable. It holds only digests of the object, each at most some 50 KB in memory.
 type Story struct {
 	resource change.Resource
 	fold     fold
-	state    bool // the state changed, and not only what somebody wants
-	appeared bool // its state is all there is to say
-	moved    bool // it was on its way to another state
-	readier  bool // the number of ready pods changed, even if it is back at what it was
+	state    bool // the state changed, not only the spec
+	appeared bool // the object was in a first list, or entered the selection
+	moved    bool // it was in transition
+	readier  bool // the number of ready pods changed, even if it has its old value again
 }
 
-// Follow returns the story with one more change. The receiver may be nil. If it was told, the new story begins
-// where that one ended. It returns nil where there is nothing to follow: for what is gone, a gap, an absence,
-// and where what was before was purged.
-func (s *Story) Follow(c change.Change, told bool) *Story {
+// Follow returns the story with one more change. The receiver may be nil. If it was reported, the new story begins where
+// that one ended. Follow returns nil for a deletion, a gap, an absence, and a change whose previous state was purged.
+func (s *Story) Follow(c change.Change, reported bool) *Story {
 	if c.After == nil || c.Op == event.Converted || c.Blind {
 		return nil
 	}
@@ -43,15 +42,15 @@ func (s *Story) Follow(c change.Change, told bool) *Story {
 		next.fold = fold{from: c.After, origin: c.After}
 	case c.Op == event.Created:
 		next.fold = fold{since: momentOf(c), from: c.After, origin: c.After}
-		if next.fold.born = c.Owner != nil && isPod(c.Resource); next.fold.born {
+		if next.fold.created = c.Owner != nil && isPod(c.Resource); next.fold.created {
 			next.state, next.fold.from, next.fold.origin = true, nil, nil
 		}
 	case s == nil:
 		next.fold = fold{since: causeOf(c), origin: c.Before, from: c.Before}
 	default:
 		*next = *s
-		if told {
-			next.fold.told = gist(next.resource, next.fold.to)
+		if reported {
+			next.fold.lastState = gist(next.resource, next.fold.to)
 			next.fold.rebase()
 			next.state, next.appeared, next.readier = false, false, false
 		}
@@ -60,7 +59,7 @@ func (s *Story) Follow(c change.Change, told bool) *Story {
 	return next
 }
 
-// add takes a change in; the objects of c are digests.
+// add adds a change, whose objects are digests.
 func (s *Story) add(c change.Change) {
 	f := &s.fold
 	state := slices.ContainsFunc(c.Fields, func(field change.FieldChange) bool { return !field.Quiet && isState(c, field) })
@@ -68,7 +67,7 @@ func (s *Story) add(c change.Change) {
 	if c.Op == event.Updated {
 		before := f.since
 		if f.spec(c); f.since != before {
-			f.settled = time.Time{}
+			f.stableSince = time.Time{}
 		}
 		s.moved = s.moved || moving(s.resource, f.from, c.Before)
 		s.readier = s.readier || isReady(c.Before) != isReady(c.After)
@@ -76,17 +75,17 @@ func (s *Story) add(c change.Change) {
 	f.to, f.latest, f.last = c.After, momentOf(c), c.At
 	f.drop(c)
 	if moving(s.resource, f.from, f.to) {
-		s.moved, f.settled = true, time.Time{}
-	} else if f.settled.IsZero() && state {
-		f.settled, f.end = f.last, f.latest
+		s.moved, f.stableSince = true, time.Time{}
+	} else if f.stableSince.IsZero() && state {
+		f.stableSince, f.end = f.last, f.latest
 	}
 }
 
-// Moving reports whether the object is on its way to another state, so that there will be more to say.
+// Moving reports whether the object is in transition, so that more changes will follow.
 func (s *Story) Moving() bool { return moving(s.resource, s.fold.from, s.fold.to) }
 
-// Text says in a few words what the changes come to. It is empty where the fields that changed say it better, and
-// while the object's controller has not yet seen what somebody wants.
+// Text describes the net effect in a few words. It is empty if the changed fields say it better, and while the controller
+// has not yet seen the spec.
 func (s *Story) Text() string {
 	f := &s.fold
 	switch {
@@ -96,21 +95,20 @@ func (s *Story) Text() string {
 		return ""
 	}
 	end := f.end
-	if f.settled.IsZero() {
+	if f.stableSince.IsZero() {
 		end = f.latest
 	}
 	v := view{
-		born: f.born, told: f.told, origin: f.origin, from: f.from, to: f.to,
+		created: f.created, lastState: f.lastState, origin: f.origin, from: f.from, to: f.to,
 		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: f.last, net: &netChanges{},
 	}
 	if s.readier {
 		v.net.index = map[string]int{"status.readyReplicas": 0}
 	}
-	return inWords(s.resource, v)
+	return describeView(s.resource, v)
 }
 
-// Severity judges what became of the object: a rollout or a Job that is done, and a pod that is ready, count as a
-// recovery.
+// Severity judges the net effect. A finished rollout or Job and a ready pod count as a recovery.
 func (s *Story) Severity() event.Severity {
 	f := &s.fold
 	worst := f.severity(s.resource)
@@ -123,14 +121,14 @@ func (s *Story) Severity() event.Severity {
 	return worst
 }
 
-// What a digest holds of a status at most, and of what is wanted a tenth of that.
+// The bounds of a digest's status. The other parts have a tenth of them.
 const (
 	digestValues = 400
 	digestBytes  = 24 << 10
 	digestString = 300
 )
 
-// digestOf returns what words are made of: the names, the state, what is wanted, and a sum of the template.
+// digestOf returns the parts of an object that describeView reads: names, state, spec, and a hash of the template.
 func digestOf(obj map[string]any) map[string]any {
 	if obj == nil {
 		return nil
@@ -169,7 +167,7 @@ func digestOf(obj map[string]any) map[string]any {
 	return out
 }
 
-// desiredReplicas is the annotation in which a ReplicaSet has the size of its Deployment.
+// desiredReplicas is the annotation of a ReplicaSet with the size of its Deployment.
 const desiredReplicas = "deployment.kubernetes.io/desired-replicas"
 
 var digestMetadata = keys("name", "generation", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds", "finalizers")
@@ -186,7 +184,7 @@ func keys(names ...string) map[string]bool {
 
 var digestSeed = maphash.MakeSeed()
 
-// sumOf stands for a value that is only compared.
+// sumOf returns a hash of a value that is only compared.
 func sumOf(v any) string {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -195,7 +193,7 @@ func sumOf(v any) string {
 	return fmt.Sprintf("%x", maphash.Bytes(digestSeed, text))
 }
 
-// digester copies values within what is left of its bounds.
+// digester copies values within its remaining bounds.
 type digester struct{ values, bytes int }
 
 func (d *digester) copy(v any) any {
@@ -208,10 +206,10 @@ func (d *digester) copy(v any) any {
 			v = strings.ToValidUTF8(v[:digestString], "") + "…"
 		}
 		d.bytes -= len(v)
-		return strings.Clone(v) // not the text that it was cut from
+		return strings.Clone(v) // does not keep the whole text alive
 	case map[string]any:
 		out := make(map[string]any, min(len(v), max(d.values, 0)))
-		for _, k := range slices.Sorted(maps.Keys(v)) { // so that the same is left out each time
+		for _, k := range slices.Sorted(maps.Keys(v)) { // sorted, so that the same keys are left out each time
 			if d.values <= 0 || d.bytes <= 0 {
 				break
 			}

@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// TestStoryIsBounded: whoever writes objects does not decide how much a story keeps.
+// TestStoryIsBounded: the size of an object does not decide how much a story keeps.
 func TestStoryIsBounded(t *testing.T) {
 	var conditions, finalizers []any
 	for i := range 20_000 {
@@ -39,7 +39,7 @@ func TestStoryIsBounded(t *testing.T) {
 	_ = s.Text() // ends
 }
 
-// TestStoryNeverChanges: a story that was kept says the same after others were made of it.
+// TestStoryNeverChanges: a story stays the same after others continue it.
 func TestStoryNeverChanges(t *testing.T) {
 	web := func(generation, updated, ready int64) obj {
 		return obj{"kind": "Deployment", "metadata": obj{"name": "web", "generation": generation},

@@ -14,79 +14,81 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// Options tune a Text. Only Out is needed; the zero values of the rest print for a pipe.
+// Options configure a Text. Only Out is required; the zero values of the rest print for a pipe.
 type Options struct {
 	Out io.Writer
-	// Terminal prints times as 15:04:05; else they are RFC 3339.
+	// Terminal prints times as 15:04:05 instead of RFC 3339.
 	Terminal bool
-	// Today is the present time, of which Terminal's times of other days get their date; nil: none does.
+	// Today returns the present time: with Terminal, times of other days include their date. With nil, none do.
 	Today func() time.Time
 	Color bool
 	// Width is the number of columns at which lines are cut; 0 means never.
 	Width int
-	// Namespaces adds a column of namespaces; it is as wide as the widest that was seen.
+	// Namespaces adds a column of namespaces, as wide as the longest one so far.
 	Namespaces bool
-	// Full prints created objects and the lines of long values whole.
+	// Full prints all lines of created objects and of long values.
 	Full bool
-	// Whole prints, below what came or went, the whole object: metadata, status and what is owned included.
+	// Whole prints the whole object below its creation or deletion, including metadata and status, and also for owned objects.
 	Whole bool
-	// Flat prints each change instead of folding those of a status and of what belongs to a rollout.
+	// Flat prints each change instead of folding status changes and the changes of a rollout.
 	Flat bool
-	// Noise shows quiet fields, too.
+	// Noise also shows quiet fields.
 	Noise bool
-	// Only are the paths that somebody asked for: of an object that comes or goes, these fields are printed, but for
-	// those that Ignore covers.
+	// Only are the requested paths: their fields are printed for an object that appears or disappears, except those that
+	// Ignore covers.
+	//
+	// With Only or Ignore, the caller should set Flat: a summary of the remaining changes would name a wrong state.
 	Only, Ignore []diff.Pattern
-	// Severities are those of the lines to print; empty: all. Gaps, absences and notices are always printed.
+	// Severities selects the lines to print; empty means all. Gaps, absences and notices are always printed.
 	Severities []event.Severity
-	// From is the beginning of the time that was asked for: a line about what was over before is not printed.
+	// From is the beginning of the requested time range: lines about earlier changes are not printed.
 	From time.Time
-	// Location is that of the printed times; nil means the local one.
+	// Location is the time zone of printed times; nil means the local one.
 	Location *time.Location
 }
 
-// Text prints changes. It is used by one goroutine.
+// Text prints changes. It is not safe for concurrent use.
 //
-//	Ordering         Lines are in the order of the changes, except that a folded line comes when its
-//	                 object is calm. Of one object, no folded line comes before what it follows.
-//	Times            A line has the time at which it happened, also a folded one, which comes later.
-//	                 A folded line about what goes on has the time at which it is printed.
-//	What may be      Nothing: each change has a line, is counted by a folded line, or is quiet and
-//	skipped          in Counts.
-//	Memory           One entry for each object that is not settled, and for each that printed in the
-//	                 last minute; an object that goes takes its entry along.
+//	Ordering         Lines are in the order of the changes, except that a folded line follows when its
+//	                 object has not changed for a while. Lines about one object are in order.
+//	Times            A line has the time at which its change happened. So has a folded line, which is
+//	                 printed later. A folded line about a continuing transition has the present time.
+//	What may be      Nothing: each change has a line, is counted in a folded line, or is quiet and
+//	skipped          counted in Counts.
+//	Memory           One entry for each object in transition, and for each with a line in the last
+//	                 minute. A deletion removes the object's entry.
 //	Errors           The first error of Out is returned by every later call.
 type Text struct {
 	o       Options
-	names   map[string]string // resource.group to the word that stands for it
-	widest  int               // namespace so far
+	names   map[string]string // resource.group to its printed name
+	widest  int               // namespace so far, in columns
 	objects map[objectKey]*object
 	family  family
 	due     dueHeap
 	down    map[string]bool   // nodes that are not ready
-	reports map[string]report // by the UID of the object, of the last moments
+	reports map[string]report // recent ones, by the UID of the object
 	seq     int
 	counts  Counts
-	muted   bool // the last line is not wanted, nor what would be below it
+	muted   bool // the last line was filtered out, and so are its details
 	buf     bytes.Buffer
 	err     error
 }
 
-// Counts says what became of the changes that were handed over. Their sum is the number of them.
+// Counts counts the changes by what was printed for them. The sum is the number of all changes.
 type Counts struct {
-	// Shown have their own line.
+	// Shown changes have their own line.
 	Shown int
-	// Folded are those for which a line stands that tells how many they are.
+	// Folded changes are part of a line that counts them.
 	Folded int
-	// Pending are folded, too, but their line is still to come; 0 after Flush.
+	// Pending changes are folded into a line that is not printed yet; 0 after Flush.
 	Pending int
-	// Quiet changed only what the quiet rules name, or are events that expired.
+	// Quiet changes affect only quiet fields, or are events that expired.
 	Quiet int
-	// Away are gaps that one notice about the API server sums up.
+	// Away counts gaps that are part of one notice about the API server.
 	Away int
 }
 
-// New makes a Text.
+// New returns a Text.
 func New(o Options) *Text {
 	if o.Location == nil {
 		o.Location = time.Local
@@ -94,13 +96,13 @@ func New(o Options) *Text {
 	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, family: newFamily(), down: map[string]bool{}, reports: map[string]report{}}
 }
 
-// SetWidth changes Options.Width, as when somebody resizes the terminal.
+// SetWidth changes Options.Width, as when the terminal is resized.
 func (t *Text) SetWidth(columns int) { t.o.Width = columns }
 
-// Counts returns what became of the changes so far.
+// Counts returns the counts so far.
 func (t *Text) Counts() Counts { return t.counts }
 
-// Change takes a change. It prints it, or folds it with others of its object until Tick.
+// Change prints a change, or folds it with others of its object until Tick.
 func (t *Text) Change(now time.Time, c change.Change) error {
 	t.tick(now)
 	t.node(c)
@@ -124,13 +126,13 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 	default:
 		t.appeared(c)
 	}
-	t.tick(now) // a change can end what its object waited for
+	t.tick(now) // a change can make an object due
 	return t.write()
 }
 
-// node remembers which nodes are not ready: that explains their pods. Where nodes themselves are not among the changes,
-// pods show it: the kubelet writes their Ready condition, and only for a node that is not ready does
-// kube-controller-manager (k8s.io/kubernetes: pkg/controller/nodelifecycle).
+// node records which nodes are not ready, which explains their pods. If nodes are not watched, pods show it: the kubelet
+// writes their Ready condition, and kube-controller-manager does so only for a node that is not ready (k8s.io/kubernetes:
+// pkg/controller/nodelifecycle).
 func (t *Text) node(c change.Change) {
 	switch kindOf(c.Resource) {
 	case "Node":
@@ -168,7 +170,7 @@ func (t *Text) tick(now time.Time) {
 	}
 }
 
-// Next returns when Tick has something to do; false means not before the next change.
+// Next returns when Tick has something to print; false if only after another change.
 func (t *Text) Next() (time.Time, bool) {
 	if len(t.due) == 0 {
 		return time.Time{}, false
@@ -176,14 +178,14 @@ func (t *Text) Next() (time.Time, bool) {
 	return t.due[0].due, true
 }
 
-// Notice prints a line of the program's own.
+// Notice prints a message of the program.
 func (t *Text) Notice(now time.Time, text string) error {
 	t.tick(now)
 	t.begin(row{at: now, sign: signNotice, name: text})
 	return t.write()
 }
 
-// Forget drops what is folded of objects that did not change since a time: their lines would be about what was before.
+// Forget drops the pending lines of objects that have not changed since a time: they would be about earlier changes.
 func (t *Text) Forget(before time.Time) {
 	for _, o := range t.objects {
 		f := o.fold
@@ -196,26 +198,26 @@ func (t *Text) Forget(before time.Time) {
 	}
 }
 
-// uncount has what is folded stand for no line to come.
+// uncount moves a fold's changes from Pending to Folded.
 func (t *Text) uncount(f *fold) {
 	t.counts.Pending -= f.pending()
 	t.counts.Folded += f.pending()
 }
 
-// Flush prints every folded line. It is for the end: objects are forgotten.
+// Flush prints every pending line, and forgets all objects. It is for the end.
 func (t *Text) Flush(now time.Time) error {
 	t.tick(now)
-	t.gatherAll()
+	t.absorbAllMembers()
 	for len(t.due) > 0 {
 		o := t.due[0]
 		switch {
 		case o.fold == nil || o.fold.pending() == 0:
-		case o.fold.count == 0 && o.fold.told != "" && gistOf(o) == o.fold.told: // the last line says the same
+		case o.fold.count == 0 && o.fold.lastState != "" && gistOf(o) == o.fold.lastState: // the last line says the same
 			t.uncount(o.fold)
 		case o.gone:
 			t.printFold(now, o, o.ended)
 		case o.fold.orphans:
-			t.printFold(now, o, t.legacy(o))
+			t.printFold(now, o, t.orphanSummary(o))
 		case o.replaced && !t.o.Noise:
 			t.counts.Pending -= o.fold.count
 			t.counts.Quiet += o.fold.count
@@ -233,18 +235,18 @@ func (t *Text) Flush(now time.Time) error {
 	return t.write()
 }
 
-// begin prints the line of a row. What is printed next belongs to it.
+// begin prints the line of a row. The following lines belong to it.
 func (t *Text) begin(r row) {
 	t.muted = !t.wanted(r.severity) || later(later(r.at, r.until), r.last).Before(t.o.From)
 	t.line(t.head(r))
 }
 
-// wanted reports whether a line of a severity is to be printed; one that has none always is.
+// wanted reports whether a line of a severity is printed. A line without a severity always is.
 func (t *Text) wanted(s event.Severity) bool {
 	return len(t.o.Severities) == 0 || s == "" || slices.Contains(t.o.Severities, s)
 }
 
-// line prints a line, unless it belongs to one that is not wanted.
+// line prints a line, unless it belongs to one that was filtered out.
 func (t *Text) line(s string) {
 	if t.muted {
 		return
@@ -261,7 +263,7 @@ func (t *Text) write() error {
 	return t.err
 }
 
-// row begins the row of a change.
+// row returns the row of a change, without a description.
 func (t *Text) row(c change.Change, sign string) row {
 	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Resource) + "/" + c.Name, note: t.seen(c), severity: c.Severity()}
 	if r.at, r.until = c.Span(); r.at.Equal(r.until) {
@@ -270,11 +272,11 @@ func (t *Text) row(c change.Change, sign string) row {
 	return r
 }
 
-// lateness is how much later than it happened a change may be seen without a word: managers' times have whole
-// seconds, and clocks differ.
+// lateness is the delay from which a line mentions when a change was seen: managers' times are in whole seconds, and clocks
+// differ.
 const lateness = 5 * time.Second
 
-// seen says when a change was seen, if that is not when it happened, and whether a list derived it.
+// seen describes when a change was seen, if it happened earlier, and whether it was derived from a list.
 func (t *Text) seen(c change.Change) string {
 	switch from, to := c.Span(); {
 	case c.Net && !from.Equal(to):
@@ -299,8 +301,8 @@ func (t *Text) details(changes []diff.Change) {
 	}
 	for _, c := range changes {
 		lines := diff.Text([]diff.Change{c}, o)
-		if room := t.o.Width - detailIndent; t.o.Width > 0 && len(lines) == 1 && width(lines[0].Text) > room {
-			lines = stack(c, lines[0], room)
+		if columns := t.o.Width - detailIndent; t.o.Width > 0 && len(lines) == 1 && width(lines[0].Text) > columns {
+			lines = stack(c, lines[0], columns)
 		}
 		if t.o.Width > 0 {
 			showDifference(lines, t.o.Width-detailIndent)
@@ -311,16 +313,16 @@ func (t *Text) details(changes []diff.Change) {
 	}
 }
 
-// showDifference shortens lines that are wider than the room, and that take each other's place, where they begin alike:
-// else what differs would be cut off.
-func showDifference(lines []diff.Line, room int) {
+// showDifference shortens the common beginning of a removed and an added line that are wider than the given columns: otherwise
+// their difference would be cut off.
+func showDifference(lines []diff.Line, columns int) {
 	const mark = len("  - ")
 	for i := 0; i < len(lines); {
-		removed := run(lines[i:], diff.RemoveLine)
-		added := run(lines[i+removed:], diff.AddLine)
+		removed := runLength(lines[i:], diff.RemoveLine)
+		added := runLength(lines[i+removed:], diff.AddLine)
 		for n := range min(removed, added) {
 			from, to := &lines[i+n].Text, &lines[i+removed+n].Text
-			if max(width(*from), width(*to)) <= room || min(len(*from), len(*to)) < mark {
+			if max(width(*from), width(*to)) <= columns || min(len(*from), len(*to)) < mark {
 				continue
 			}
 			if alike := common((*from)[mark:], (*to)[mark:]); alike > 0 {
@@ -331,8 +333,8 @@ func showDifference(lines []diff.Line, room int) {
 	}
 }
 
-// run is how many lines of a kind come first.
-func run(lines []diff.Line, kind diff.LineKind) int {
+// runLength returns the number of leading lines of a kind.
+func runLength(lines []diff.Line, kind diff.LineKind) int {
 	n := slices.IndexFunc(lines, func(l diff.Line) bool { return l.Kind != kind })
 	if n < 0 {
 		return len(lines)
@@ -340,14 +342,14 @@ func run(lines []diff.Line, kind diff.LineKind) int {
 	return n
 }
 
-// stack lays out a change that is wider than the room: its path, then the values below each other, cut
-// where they begin alike, so that what differs is seen.
-func stack(c diff.Change, whole diff.Line, room int) []diff.Line {
+// stack lays out a change that is wider than the given columns: its path, then the values below each other without their
+// common beginning, so that the difference is visible.
+func stack(c diff.Change, whole diff.Line, columns int) []diff.Line {
 	const mark = 4 // "  - "
-	path := elide(c.Path.String(), room-1) + ":"
+	path := elide(c.Path.String(), columns-1) + ":"
 	_, hidden := diff.Hidden(c.To)
 	if from, to := diff.Scalar(c.From), diff.Scalar(c.To); c.Op == diff.Replace && !hidden && isScalar(c.From) && isScalar(c.To) {
-		if alike := common(from, to); alike > 0 && max(width(from), width(to)) > room-mark {
+		if alike := common(from, to); alike > 0 && max(width(from), width(to)) > columns-mark {
 			from, to = "…"+from[alike:], "…"+to[alike:]
 		}
 		return []diff.Line{
@@ -368,10 +370,10 @@ func isScalar(v any) bool {
 	return true
 }
 
-// common is where two texts begin to differ, less some of what is before it, in bytes; 0 where leaving
-// that out would save nothing.
+// common returns the length in bytes of the common beginning of two texts that can be left out: all but its end. It is 0 if
+// that would save nothing.
 func common(a, b string) int {
-	const keep = 12 // of what is alike, to recognise the place
+	const keep = 12 // bytes of the common beginning that stay, for orientation
 	n := 0
 	for n < min(len(a), len(b)) && a[n] == b[n] {
 		n++
@@ -385,7 +387,7 @@ func common(a, b string) int {
 	return n
 }
 
-// elide cuts out of the middle of a path: its beginning says whose field it is, its end which.
+// elide cuts the middle out of a path: its beginning and its end say most.
 func elide(path string, w int) string {
 	if width(path) <= w || w < 8 {
 		return path

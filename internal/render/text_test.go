@@ -94,7 +94,7 @@ func TestPipeIsNeverCut(t *testing.T) {
 	}
 }
 
-// changes of every operation, as Events gets them.
+// changes has a change of every operation, as Events receives them.
 func everyOp(p *play) []change.Change {
 	shop(p)
 	cm := p.objects["ConfigMap/web-config"]
@@ -144,7 +144,7 @@ func TestEvents(t *testing.T) {
 	}
 }
 
-// The two formats carry the same events.
+// TestYAMLIsTheSame: the two formats have the same events.
 func TestYAMLIsTheSame(t *testing.T) {
 	for _, c := range everyOp(newPlay(t, Options{})) {
 		var asJSON, asYAML bytes.Buffer

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestWidths: the failure is read on every terminal.
+// TestWidths: the failure is readable on every terminal.
 func TestWidths(t *testing.T) {
 	for _, width := range []int{80, 100, 160} {
 		t.Run(fmt.Sprint(width), func(t *testing.T) {
@@ -45,8 +45,8 @@ func TestWidths(t *testing.T) {
 	}
 }
 
-// TestLongValues: a value of 200,000 characters takes one line of the screen, which says how much of it is left out.
-// A pipe gets all of it.
+// TestLongValues: a value of 200,000 characters takes one line of the screen, which says how much of it is cut.
+// A pipe gets the whole value.
 func TestLongValues(t *testing.T) {
 	const size = 200_000
 	long := strings.Repeat("x", size)

@@ -8,11 +8,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// longer are built-in kinds whose first short name is no word that people say.
+// longer replaces the first short names of built-in kinds that read badly.
 var longer = map[string]string{"po": "pod", "no": "node", "ep": "endpoints", "ev": "event"}
 
-// typeName is the word for a kind: its first short name, or its singular. Where another group's
-// kind took the word before, the group is added.
+// typeName returns the printed name of a kind: its first short name, or its singular. If another group's kind has the same
+// name, the group is added.
 func (t *Text) typeName(r change.Resource) string {
 	id := r.Resource + "." + r.Group
 	if n, ok := t.names[id]; ok {
@@ -38,13 +38,12 @@ func (t *Text) typeName(r change.Resource) string {
 	return n
 }
 
-// builtIn tells the groups of Kubernetes itself: the others have a domain of their owner.
+// builtIn reports whether a group belongs to Kubernetes itself. Others have their owner's domain.
 func builtIn(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// Duration is a length of time as a person says it: "14 s", "1 h 4 min", "41 d". It has two units at
-// most, and only whole ones.
+// Duration formats a duration for people: "14 s", "1 h 4 min", "41 d". It has at most two units, in whole numbers.
 func Duration(d time.Duration) string {
 	const day = 24 * time.Hour
 	two := func(n time.Duration, unit string, rest time.Duration, small string) string {

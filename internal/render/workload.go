@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// wanted is how many pods a workload should have; one that does not say wants one.
+// wanted returns the number of pods that a workload should have; the default is one.
 func wanted(obj map[string]any) int64 {
 	if n, ok := number(obj, "status", "desiredNumberScheduled"); ok { // DaemonSet
 		return n
@@ -20,7 +20,7 @@ func wanted(obj map[string]any) int64 {
 	return 1
 }
 
-// isReady is how many pods of a workload are ready. The server leaves out counters that are 0.
+// isReady returns the number of a workload's ready pods. The server leaves out counters that are 0.
 func isReady(obj map[string]any) int64 {
 	return count(obj, "status", "readyReplicas") + count(obj, "status", "numberReady")
 }
@@ -29,8 +29,8 @@ func isUpdated(obj map[string]any) int64 {
 	return count(obj, "status", "updatedReplicas") + count(obj, "status", "updatedNumberScheduled")
 }
 
-// fresh tells an object that its controller has not seen yet.
-func fresh(obj map[string]any) bool {
+// unobserved reports whether an object's controller has not seen it yet.
+func unobserved(obj map[string]any) bool {
 	_, seen := number(obj, "status", "observedGeneration")
 	return !seen
 }
@@ -41,7 +41,7 @@ func deploymentMoving(_, to map[string]any) bool {
 		return false
 	}
 	want := wanted(to)
-	return fresh(to) || stale(to) || isUpdated(to) != want || count(to, "status", "replicas") != want ||
+	return unobserved(to) || stale(to) || isUpdated(to) != want || count(to, "status", "replicas") != want ||
 		count(to, "status", "availableReplicas") != want
 }
 
@@ -49,7 +49,7 @@ func statefulSetMoving(_, to map[string]any) bool {
 	want := wanted(to)
 	partition := count(to, "spec", "updateStrategy", "rollingUpdate", "partition")
 	onDelete := text(to, "spec", "updateStrategy", "type") == "OnDelete"
-	if fresh(to) || stale(to) || count(to, "status", "replicas") != want || isReady(to) != want {
+	if unobserved(to) || stale(to) || count(to, "status", "replicas") != want || isReady(to) != want {
 		return true
 	}
 	return !onDelete && text(to, "status", "updateRevision") != text(to, "status", "currentRevision") &&
@@ -59,22 +59,21 @@ func statefulSetMoving(_, to map[string]any) bool {
 func daemonSetMoving(_, to map[string]any) bool {
 	want := wanted(to)
 	onDelete := text(to, "spec", "updateStrategy", "type") == "OnDelete"
-	return fresh(to) || stale(to) || isReady(to) != want || !onDelete && isUpdated(to) != want
+	return unobserved(to) || stale(to) || isReady(to) != want || !onDelete && isUpdated(to) != want
 }
 
-// replicaSetMoving is also true in the midst of a rollout, when a ReplicaSet has neither all of its
-// Deployment's pods nor none.
+// replicaSetMoving is also true during a rollout, while a ReplicaSet has some of its Deployment's pods, but not all.
 func replicaSetMoving(_, to map[string]any) bool {
 	want := wanted(to)
 	desired := text(to, "metadata", "annotations", "deployment.kubernetes.io/desired-replicas")
-	return fresh(to) || stale(to) || count(to, "status", "replicas") != want || isReady(to) != want ||
+	return unobserved(to) || stale(to) || count(to, "status", "replicas") != want || isReady(to) != want ||
 		desired != "" && want != 0 && fmt.Sprint(want) != desired
 }
 
-// readyState is "3/3 ready", behind what is wrong.
+// readyState returns "3/3 ready", after the problem if there is one.
 func readyState(obj map[string]any) string { return stuck(obj) + readyPods(obj) }
 
-// readyPods is "3/3 ready".
+// readyPods returns "3/3 ready".
 func readyPods(obj map[string]any) string {
 	s := fmt.Sprintf("%d/%d ready", isReady(obj), wanted(obj))
 	if get(obj, "spec", "paused") == true {
@@ -83,7 +82,7 @@ func readyPods(obj map[string]any) string {
 	return s
 }
 
-// stuck begins a line about a Deployment that is beyond its deadline.
+// stuck returns the beginning of a line about a Deployment beyond its deadline.
 func stuck(obj map[string]any) string {
 	if c := conditionOf(obj, "Progressing"); c.reason == "ProgressDeadlineExceeded" {
 		return "stuck: " + c.reason + ", "
@@ -91,14 +90,14 @@ func stuck(obj map[string]any) string {
 	return ""
 }
 
-// rolloutSummary tells a rollout from a scaling and from pods that come and go.
+// rolloutSummary describes a rollout, a scaling, or a change of ready pods.
 func rolloutSummary(v view) string {
 	from, to := wanted(v.origin), wanted(v.to)
-	onWay := onItsWay(v)
+	onWay := workloadMoving(v)
 	switch {
 	case rolls(v.origin, v.to):
 		if onWay || conditionOf(v.to, "Progressing").reason == "ProgressDeadlineExceeded" {
-			return stuck(v.to) + ahead(v.failures) + joined(fmt.Sprintf("rolling out: %d/%d updated, %s", isUpdated(v.to), to, readyPods(v.to)), ", ", v.pods)
+			return stuck(v.to) + failuresFirst(v.failures) + joined(fmt.Sprintf("rolling out: %d/%d updated, %s", isUpdated(v.to), to, readyPods(v.to)), ", ", v.pods)
 		}
 		return joined(joined("rolled out", " ", took(v.since, rolledOut(v)))+": "+readyState(v.to), ", ", v.pods)
 	case from != to:
@@ -106,32 +105,32 @@ func rolloutSummary(v view) string {
 		if !onWay {
 			s = joined(s, " ", took(v.since, v.end))
 		}
-		return ahead(v.failures) + joined(s+": "+readyState(v.to), ", ", v.pods)
+		return failuresFirst(v.failures) + joined(s+": "+readyState(v.to), ", ", v.pods)
 	case !onWay && isUpdated(v.from) < to && isUpdated(v.to) == to:
-		return "rolled out: " + readyState(v.to) // nobody knows since when
+		return "rolled out: " + readyState(v.to) // its beginning is unknown
 	case onWay && isUpdated(v.from) != isUpdated(v.to):
-		return ahead(v.failures) + joined(fmt.Sprintf("%d/%d updated, %s", isUpdated(v.to), to, readyState(v.to)), ", ", v.pods)
+		return failuresFirst(v.failures) + joined(fmt.Sprintf("%d/%d updated, %s", isUpdated(v.to), to, readyState(v.to)), ", ", v.pods)
 	}
 	if said := readiness(v); said != "" {
-		return ahead(v.failures) + joined(said, ", ", v.pods)
+		return failuresFirst(v.failures) + joined(said, ", ", v.pods)
 	}
 	return ""
 }
 
-// rolls tells a rollout from other transitions: the template of its pods is new.
+// rolls reports whether a transition is a rollout: its pod template is new.
 func rolls(origin, to map[string]any) bool {
-	return fresh(origin) || !diff.Equal(get(origin, "spec", "template"), get(to, "spec", "template"))
+	return unobserved(origin) || !diff.Equal(get(origin, "spec", "template"), get(to, "spec", "template"))
 }
 
-// ahead puts bad news before the rest.
-func ahead(failures string) string {
+// failuresFirst returns the beginning of a line with failures.
+func failuresFirst(failures string) string {
 	if failures == "" {
 		return ""
 	}
 	return failures + ", "
 }
 
-// readiness tells of pods that are ready or not any more; empty where nothing of it changed.
+// readiness describes a change of the number of ready pods; empty if it did not change.
 func readiness(v view) string {
 	now := readyState(v.to)
 	switch {
@@ -143,12 +142,12 @@ func readiness(v view) string {
 		return ""
 	}
 	if v.drops > 1 {
-		return fmt.Sprintf("%s again, %d times not", now, v.drops)
+		return fmt.Sprintf("%s again, not ready %d times", now, v.drops)
 	}
 	return joined(now+" again", ", ", after(v.dropped, v.end))
 }
 
-// rolledOut is when a rollout was complete: a Deployment says so.
+// rolledOut returns when a rollout was complete. A Deployment has a time for it.
 func rolledOut(v view) moment {
 	c := conditionOf(v.to, "Progressing")
 	if c.reason == "NewReplicaSetAvailable" && !c.updated.Before(v.since.server) && !c.updated.IsZero() {
@@ -157,8 +156,8 @@ func rolledOut(v view) moment {
 	return v.end
 }
 
-// onItsWay tells whether a Deployment, StatefulSet or DaemonSet is on its way.
-func onItsWay(v view) bool {
+// workloadMoving reports whether a Deployment, StatefulSet or DaemonSet is in transition.
+func workloadMoving(v view) bool {
 	switch text(v.to, "kind") {
 	case "StatefulSet":
 		return statefulSetMoving(v.from, v.to)
@@ -175,16 +174,16 @@ func replicaSetSummary(v view) string {
 		ready = ", " + readyState(v.to)
 	}
 	switch {
-	case fresh(v.origin):
+	case unobserved(v.origin):
 		if isReady(v.to) == to {
 			return joined(readyState(v.to), " ", took(v.since, v.end))
 		}
-		return ahead(v.failures) + readyState(v.to)
+		return failuresFirst(v.failures) + readyState(v.to)
 	case from != to:
-		return ahead(v.failures) + fmt.Sprintf("scaled %d → %d%s", from, to, ready)
+		return failuresFirst(v.failures) + fmt.Sprintf("scaled %d → %d%s", from, to, ready)
 	}
 	if said := readiness(v); said != "" {
-		return ahead(v.failures) + said
+		return failuresFirst(v.failures) + said
 	}
 	return ""
 }
@@ -202,7 +201,7 @@ func jobMoving(_, to map[string]any) bool {
 	return jobEnd(to).kind == "" && get(to, "spec", "suspend") != true
 }
 
-// jobEnded is how a Job ended; why is how its last pod failed, if that is known.
+// jobEnded describes how a Job ended; why is the failure of its last pod, if known.
 func jobEnded(obj map[string]any, why string) string {
 	end := jobEnd(obj)
 	if end.kind != "Failed" {
@@ -236,21 +235,21 @@ func jobState(obj map[string]any) string {
 func jobSummary(v view) string {
 	s := jobState(v.to)
 	switch {
-	case v.born && jobEnd(v.to).kind == "":
-		return ahead(v.failures) + "new, " + s
-	case v.born || s != jobState(v.from):
+	case v.created && jobEnd(v.to).kind == "":
+		return failuresFirst(v.failures) + "new, " + s
+	case v.created || s != jobState(v.from):
 		if jobEnd(v.to).kind != "" {
 			s = jobEnded(v.to, v.why)
 		}
-		return ahead(v.failures) + s
+		return failuresFirst(v.failures) + s
 	}
 	return v.failures
 }
 
-// cronMoving is true while a job runs: its end belongs to its beginning.
+// cronMoving reports whether a job runs, so that its start and its end are one line.
 func cronMoving(_, to map[string]any) bool { return len(activeJobs(to)) > 0 }
 
-// cronSummary names the jobs that a schedule started, and how those ended that did.
+// cronSummary names the jobs that a schedule started, and describes how jobs ended.
 func cronSummary(v view) string {
 	before, after := activeJobs(v.from), activeJobs(v.to)
 	var parts []string
@@ -272,7 +271,7 @@ func cronSummary(v view) string {
 	if len(parts) == 0 && v.net.touched("status.lastScheduleTime") {
 		parts = append(parts, "started a job")
 	}
-	return ahead(v.failures) + strings.Join(parts, ", ")
+	return failuresFirst(v.failures) + strings.Join(parts, ", ")
 }
 
 func activeJobs(obj map[string]any) []string {
@@ -292,8 +291,8 @@ func nodeState(obj map[string]any) string {
 	return nodeReady(c) + because(condition{kind: c.kind, status: c.status, message: c.message})
 }
 
-// nodeReady says a node's condition as kubectl does. Unknown is what the controller manager sets
-// where the kubelet is silent.
+// nodeReady returns a node's readiness as kubectl prints it. The controller manager sets the condition to Unknown when the
+// kubelet is silent.
 func nodeReady(c condition) string {
 	switch c.status {
 	case "True":

@@ -12,6 +12,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// Overload costs no history. A watch that fails with 408, 429, 502, 503 or 504 is resumed from its version after a
+// delay, however often. The same holds after a 500, unless the probe shows that a watch at the server's own version
+// works while ours fails three times in a row: then a list follows, behind a gap, as after three 4xx.
+//
+// One 401 is not a refusal: client-go drops its cached token after it, so the next request normally works. The fourth
+// in a row is a refusal.
+
 // maxRetryAfter bounds the delay that a server may request.
 const maxRetryAfter = time.Hour
 

@@ -10,6 +10,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A paged list is watched from its first page's version. Later pages may be newer; the watch repeats what they had,
+// and the store drops it.
+
 // badList is a response that has the form of a list but cannot be one.
 type badList string
 

@@ -10,6 +10,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A watch from a version that the server has not reached delivers nothing and no error. So after every failure the
+// reflector asks for a list of one object and compares versions before it resumes. A server whose history is behind
+// ours starts a new epoch.
+
 var errEnough = errors.New("the watch has lasted long enough")
 
 var errUnordered = errors.New("the versions of the server and of the loaded state cannot be compared")

@@ -12,6 +12,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
+// A frame that cannot be read twice may have been a deletion. If not even the object's name is known, the stream
+// lists at once, and reads nothing behind the frame before that, so that a restart begins before it. If the name is
+// known, the version is skipped: until the object is read again, its batches have no version (store.Change.Unread),
+// and a restart lists.
+
 // watching is one open watch stream.
 type watching struct {
 	*Reflector

@@ -4,6 +4,10 @@ import (
 	"time"
 )
 
+// A queue in mode Latest holds one node per object that differs from what its consumer knows, at the place of the
+// first change. So an object that changes all the time delays no others, and one that came and went costs nothing.
+// The state with which a late consumer starts is delivered from a snapshot.
+
 // ReasonSlow is why a gap stands before folded deltas.
 const ReasonSlow = "slow consumer"
 

@@ -170,7 +170,7 @@ out    log stdout                    every change
 warning: secrets: may not list in pay
 warning: secrets: may not watch in shop
 warning: nodes: may not get
-warning: namespaces/pay: may not get: a namespace that does not exist is not told from an empty one
+warning: namespaces/pay: may not get: a missing namespace looks like an empty one
 warning: FILE:9:21: quiet[0].resources[1]: the server has no resource type "nodez"; did you mean "nodes"?
 warning: FILE:11:16: redact[0].resources[0]: the server has no resource type "*.x.io" (yet); ` + "`kubectl api-resources` lists the types\n"
 	if diff := cmp.Diff(want, strings.NewReplacer(file, "FILE", key, "KEY").Replace(got)); diff != "" {
@@ -202,7 +202,7 @@ func TestCheckFails(t *testing.T) {
 		{"an unknown kind, at its place", "watch:\n- resources: {include: [pods, secrts]}\n", "", nil,
 			`c.yaml:4:31: watch[0].resources.include[1]: the server has no resource type "secrts"; did you mean "secrets"?`, "", 0},
 		{"a mistyped kind in a redaction rule", "redact:\n- {resources: [configmap, secrts], paths: [data.a]}\n", "", nil,
-			`c.yaml:4:27: redact[0].resources[1]: the server has no resource type "secrts"; did you mean "secrets"?; for a custom resource that is to come, say PLURAL.GROUP`, "", 0},
+			`c.yaml:4:27: redact[0].resources[1]: the server has no resource type "secrts"; did you mean "secrets"?; for a custom resource that does not exist yet, write PLURAL.GROUP`, "", 0},
 		{"one with a built-in group", "redact:\n- {resources: [deploymnts.apps], paths: [data.a]}\n", "", nil, `c.yaml:4:16: redact[0].resources[0]: the server has no resource type "deploymnts.apps"`, "", 0},
 		{"a redaction rule by singular, kind and short name", "redact:\n- {resources: [configmap, Node, pods.], paths: [data.a]}\n", "", nil, "", "Watched: ", 0},
 		{"a redaction rule for a kind that may come", "redact:\n- {resources: [widgets.example.com], paths: [data.a]}\n", "", nil, "",

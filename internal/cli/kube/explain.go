@@ -15,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// explained has a text for people, and keeps the error for errors.Is and errors.As.
+// explained has a text for people, and wraps the error for errors.Is and errors.As.
 type explained struct {
 	text string
 	err  error
@@ -24,8 +24,8 @@ type explained struct {
 func (e *explained) Error() string { return e.text }
 func (e *explained) Unwrap() error { return e.err }
 
-// Explain says what an error of the way to the API server means and what to do about it. What the
-// server itself says about a resource is returned as it is, except that it refused the credentials.
+// Explain returns an error that describes why the API server could not be reached, and what to do. The server's own answers
+// about a resource are returned unchanged, except for refused credentials.
 func (c *Cluster) Explain(err error) error {
 	if err == nil {
 		return nil
@@ -36,8 +36,7 @@ func (c *Cluster) Explain(err error) error {
 	return err
 }
 
-// ExplainStart is Explain for discovery, which asks for no resource: there, a refusal is about the
-// server as a whole.
+// ExplainStart is Explain for discovery, which requests no resource: there, a refusal concerns the whole server.
 func (c *Cluster) ExplainStart(err error) error {
 	var (
 		status apierrors.APIStatus
@@ -46,18 +45,18 @@ func (c *Cluster) ExplainStart(err error) error {
 	answered := errors.As(err, &status) && !apierrors.IsUnauthorized(err)
 	switch {
 	case answered && apierrors.IsForbidden(err):
-		return &explained{fmt.Sprintf("context %q may not ask the API server what it has: ask for the role system:discovery", c.Name), err}
+		return &explained{fmt.Sprintf("context %q may not use the API server's discovery: ask for the role system:discovery", c.Name), err}
 	case answered && (status.Status().Code >= http.StatusInternalServerError || apierrors.IsTooManyRequests(err)):
 		return &explained{fmt.Sprintf("%s is not ready: %s; try again soon", c.server(), status.Status().Message), err}
 	case answered && apierrors.IsBadRequest(err) && strings.HasPrefix(c.Config.Host, "http:"):
-		return &explained{fmt.Sprintf("%s does not take plain HTTP: does its address in the kubeconfig begin with https://?", c.server()), err}
+		return &explained{fmt.Sprintf("%s does not accept plain HTTP: does its address in the kubeconfig begin with https://?", c.server()), err}
 	case answered, errors.As(err, &syntax):
-		return &explained{fmt.Sprintf("what answers at %s is not a Kubernetes API server: check the address of context %q in the kubeconfig", c.Config.Host, c.Name), err}
+		return &explained{fmt.Sprintf("the server at %s is not a Kubernetes API server: check the address of context %q in the kubeconfig", c.Config.Host, c.Name), err}
 	}
 	return c.Explain(err)
 }
 
-// Cause is the innermost reason of a failed request, without the layers that repeat the address.
+// Cause returns the innermost reason of a failed request, without the layers that repeat the address.
 func Cause(err error) error {
 	var (
 		urlErr *url.Error
@@ -85,7 +84,7 @@ func (c *Cluster) server() string {
 	return fmt.Sprintf("the API server of context %q at %s", c.Name, c.Config.Host)
 }
 
-// meaning is empty for an error that explains itself.
+// meaning returns the explanation of an error; empty if the error explains itself.
 func (c *Cluster) meaning(err error) string {
 	var (
 		status      apierrors.APIStatus
@@ -111,7 +110,7 @@ func (c *Cluster) meaning(err error) string {
 		return fmt.Sprintf("cannot trust %s: %v; check its certificate-authority in the kubeconfig", c.server(), certificate.Err)
 	case errors.Is(err, http.ErrSchemeMismatch), errors.As(err, &record):
 		return c.server() + " does not speak TLS: is the port right, or does its address begin with http://?"
-	case op != nil && op.Op == "remote error": // crypto/tls's word for an alert of the other side
+	case op != nil && op.Op == "remote error": // crypto/tls's name for an alert from the peer
 		return fmt.Sprintf("%s refused the TLS connection: %v; the client certificate may have expired: log in again", c.server(), op.Err)
 	case errors.As(err, &urlErr) && c.proxy() != nil:
 		return fmt.Sprintf("cannot reach %s through the proxy %s: %v; check proxy-url in the kubeconfig, HTTPS_PROXY and NO_PROXY",
@@ -122,8 +121,7 @@ func (c *Cluster) meaning(err error) string {
 	return ""
 }
 
-// credentials says what kept a plugin from getting credentials; empty where that is not the matter.
-// client-go gives such errors no type.
+// credentials returns why a plugin could not get credentials; empty for other errors. client-go has no type for them.
 func (c *Cluster) credentials(err error) string {
 	var urlErr, own *url.Error
 	if !errors.As(err, &urlErr) {
@@ -131,20 +129,20 @@ func (c *Cluster) credentials(err error) string {
 	}
 	switch cause := urlErr.Err; {
 	case c.Config.ExecProvider != nil:
-		// The words are those of client-go's plugin/pkg/client/auth/exec.
+		// This is the text of client-go's plugin/pkg/client/auth/exec.
 		_, text, _ := strings.Cut(cause.Error(), "getting credentials: ")
 		return text
 	case c.Config.AuthProvider == nil:
 		return ""
-	case errors.As(cause, &own): // a request of the provider, within ours
+	case errors.As(cause, &own): // a request of the provider
 		return fmt.Sprintf("%s: %v", own.URL, Cause(own.Err))
-	case strings.Contains(cause.Error(), "token"): // all that its plugin/pkg/client/auth/oidc says of itself
+	case strings.Contains(cause.Error(), "token"): // the errors of client-go's plugin/pkg/client/auth/oidc have nothing else in common
 		return cause.Error()
 	}
 	return ""
 }
 
-// plugin names what makes the credentials, where the kubeconfig says so.
+// plugin names the command that provides the credentials, if the kubeconfig has one.
 func (c *Cluster) plugin() string {
 	if c.Config.ExecProvider == nil {
 		return ""
@@ -152,7 +150,7 @@ func (c *Cluster) plugin() string {
 	return fmt.Sprintf(" (they come from %q)", c.Config.ExecProvider.Command)
 }
 
-// proxy is what stands between us and the server; nil for nothing.
+// proxy returns the proxy for the server; nil if there is none.
 func (c *Cluster) proxy() *url.URL {
 	choose := c.Config.Proxy
 	if choose == nil {

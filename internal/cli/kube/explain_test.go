@@ -23,7 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// ask sends one request as the engine does and explains its error, with HOST for the address.
+// ask sends one request like the engine and returns its explained error, with HOST for the address.
 func ask(t *testing.T, c *rest.Config) string {
 	t.Helper()
 	client, err := rest.HTTPClientFor(c)
@@ -49,7 +49,7 @@ func ask(t *testing.T, c *rest.Config) string {
 	return strings.ReplaceAll(got.Error(), c.Host, "HOST")
 }
 
-// quiet is a server that does not log what its clients do wrong.
+// quiet makes a server that does not log its clients' errors.
 func quiet(s *httptest.Server) *httptest.Server {
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	return s
@@ -91,7 +91,7 @@ func TestExplainConnections(t *testing.T) {
 	secure.StartTLS()
 	defer secure.Close()
 	strict := quiet(httptest.NewUnstartedServer(answer))
-	strict.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12} // 1.3 tells it later
+	strict.TLS = &tls.Config{ClientAuth: tls.RequireAnyClientCert, MaxVersion: tls.VersionTLS12} // with 1.3 the refusal comes later
 	strict.StartTLS()
 	defer strict.Close()
 	refusing := quiet(httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })))
@@ -113,7 +113,7 @@ func TestExplainConnections(t *testing.T) {
 		config *rest.Config
 		want   string
 	}{
-		{"nobody listens", &rest.Config{Host: "https://127.0.0.1:1"}, unreachable + ": connect: connection refused; is the address right"},
+		{"connection refused", &rest.Config{Host: "https://127.0.0.1:1"}, unreachable + ": connect: connection refused; is the address right"},
 		{"a load balancer without a server", &rest.Config{Host: hangUp(t)}, unreachable + ": "},
 		{"redirects, such as to a login page", &rest.Config{Host: loop.URL}, unreachable + ": stopped after 10 redirects"},
 		{"a certificate of another cluster", &rest.Config{Host: secure.URL},
@@ -161,7 +161,7 @@ func TestExplainErrors(t *testing.T) {
 		return fmt.Errorf("ask: %w", apierrors.NewGenericServerResponse(code, "get", schema.GroupResource{}, "", "", 0, true))
 	}
 	syntax := json.Unmarshal([]byte("<html>"), &struct{}{})
-	const foreign = `what answers at https://h is not a Kubernetes API server: check the address of context "prod"`
+	const foreign = `the server at https://h is not a Kubernetes API server: check the address of context "prod"`
 	for _, tt := range []struct {
 		why       string
 		cluster   *Cluster
@@ -169,9 +169,9 @@ func TestExplainErrors(t *testing.T) {
 		any, disc string // what Explain and ExplainStart say; empty: the error itself
 	}{
 		{"401", c, answer(401), `the API server refused the credentials of context "prod": they may have expired; log in again`, "="},
-		{"403 tells what is forbidden", c, answer(403), "", `context "prod" may not ask the API server what it has: ask for the role system:discovery`},
+		{"403 names what is forbidden", c, answer(403), "", `context "prod" may not use the API server's discovery: ask for the role system:discovery`},
 		{"404", c, answer(404), "", foreign},
-		{"400 in the clear", plain, answer(400), "", `the API server of context "prod" at http://h does not take plain HTTP`},
+		{"400 in the clear", plain, answer(400), "", `the API server of context "prod" at http://h does not accept plain HTTP`},
 		{"400 else", c, answer(400), "", foreign},
 		{"429", c, answer(429), "", `the API server of context "prod" at https://h is not ready: `},
 		{"503", c, answer(503), "", `the API server of context "prod" at https://h is not ready: the server is currently unable to handle the request; try again`},

@@ -33,18 +33,18 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` to use as the kubeconfig")
 	fs.StringVar(&f.Context, "context", "", "kubeconfig `context`; default: the current")
 	fs.StringVar(&f.As, "as", "", "`user` to impersonate")
-	fs.StringArrayVar(&f.AsGroups, "as-group", nil, "`group` to impersonate, too; repeatable")
+	fs.StringArrayVar(&f.AsGroups, "as-group", nil, "`group` to impersonate as well; repeatable")
 	complete.Files(cmd, "kubeconfig")
 }
 
-// Cluster is what the flags lead to.
+// Cluster is the cluster that the flags select.
 type Cluster struct {
 	Config *rest.Config
 	// Name is the context's name; in a pod "in-cluster".
 	Name string
-	// InPod is true where the service account of a pod is all there is: nothing names the cluster then.
+	// InPod reports whether the configuration is a pod's service account: then nothing names the cluster.
 	InPod bool
-	// Namespace is the context's namespace; "default" where it has none.
+	// Namespace is the context's namespace; "default" if it has none.
 	Namespace string
 }
 
@@ -76,7 +76,7 @@ func (f *Flags) Load() (*Cluster, error) {
 			if f.Kubeconfig != "" {
 				where = " in " + f.Kubeconfig
 			}
-			return nil, fmt.Errorf("no cluster is configured%s: set KUBECONFIG or say --kubeconfig FILE (without a cluster, `make demo` brings one)", where)
+			return nil, fmt.Errorf("no cluster is configured%s: set KUBECONFIG or use --kubeconfig FILE (without a cluster, `make demo` starts one)", where)
 		}
 		return nil, fmt.Errorf("context %q of the kubeconfig: %w", name, err)
 	}
@@ -90,13 +90,13 @@ func (f *Flags) Load() (*Cluster, error) {
 	}
 	config.UserAgent = "tattler/" + buildinfo.Version()
 	config.WarningHandler = rest.NoWarnings{}
-	config.QPS, config.Burst = 50, 300 // kubectl's; they bound discovery only
+	config.QPS, config.Burst = 50, 300 // kubectl's values; they limit discovery only
 	return &Cluster{Config: config, Name: name, InPod: inPod, Namespace: namespace}, nil
 }
 
-// contextName finds the context, and checks what it names, because the loader's own errors do not
-// say what there is, and it takes a user that is missing for an anonymous one. It is empty where
-// the kubeconfig has no context at all: then only a pod's service account is left.
+// contextName finds the context, and checks its references, because the loader's own errors do not list the contexts, and
+// it treats a missing user as anonymous. The name is empty if the kubeconfig has no context: then only a pod's service
+// account is left.
 func contextName(raw clientcmdapi.Config, want string) (string, error) {
 	name := raw.CurrentContext
 	if want != "" {
@@ -107,18 +107,18 @@ func contextName(raw clientcmdapi.Config, want string) (string, error) {
 		if have == "" {
 			return "", nil
 		}
-		return "", fmt.Errorf("the kubeconfig has no current context: say --context with one of %s", have)
+		return "", fmt.Errorf("the kubeconfig has no current context: use --context with one of %s", have)
 	}
 	c, ok := raw.Contexts[name]
 	switch {
 	case !ok && have == "":
-		return "", fmt.Errorf("the kubeconfig has no context %q: it has none at all", name)
+		return "", fmt.Errorf("the kubeconfig has no context %q: it has no contexts", name)
 	case !ok:
 		return "", fmt.Errorf("the kubeconfig has no context %q: it has %s", name, have)
 	case raw.Clusters[c.Cluster] == nil:
-		return "", fmt.Errorf("context %q names the cluster %q, which the kubeconfig does not have", name, c.Cluster)
+		return "", fmt.Errorf("context %q refers to the cluster %q, which the kubeconfig does not have", name, c.Cluster)
 	case c.AuthInfo != "" && raw.AuthInfos[c.AuthInfo] == nil:
-		return "", fmt.Errorf("context %q names the user %q, which the kubeconfig does not have", name, c.AuthInfo)
+		return "", fmt.Errorf("context %q refers to the user %q, which the kubeconfig does not have", name, c.AuthInfo)
 	}
 	return name, nil
 }

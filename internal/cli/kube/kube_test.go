@@ -23,7 +23,7 @@ func write(t *testing.T, text string) string {
 	return file
 }
 
-// alone keeps what the machine has out of a test: its kubeconfig, and a pod's service account.
+// alone isolates a test from the machine's kubeconfig and from a pod's service account.
 func alone(t *testing.T) {
 	t.Setenv("KUBECONFIG", "")
 	t.Setenv("HOME", t.TempDir())
@@ -77,7 +77,7 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// TestLoadMerges: KUBECONFIG is a list, of which the first file that says something wins.
+// TestLoadMerges: KUBECONFIG is a list; for each setting, the first file that has it wins.
 func TestLoadMerges(t *testing.T) {
 	alone(t)
 	other := write(t, "apiVersion: v1\nkind: Config\ncurrent-context: test\n")
@@ -99,17 +99,17 @@ func TestLoadRefuses(t *testing.T) {
 		why, file, context string
 		want               string
 	}{
-		{"an unknown context: which are there?", two, "nope", `the kubeconfig has no context "nope": it has prod, test`},
-		{"a context, of an empty file", "", "nope", `the kubeconfig has no context "nope": it has none at all`},
+		{"an unknown context", two, "nope", `the kubeconfig has no context "nope": it has prod, test`},
+		{"a context, of an empty file", "", "nope", `the kubeconfig has no context "nope": it has no contexts`},
 		{"no current context: a file that several tools share", config("", "cluster: c, user: u", server), "",
-			"the kubeconfig has no current context: say --context with one of a"},
+			"the kubeconfig has no current context: use --context with one of a"},
 		{"a context without its cluster", config("a", "cluster: gone, user: u", server), "",
-			`context "a" names the cluster "gone", which the kubeconfig does not have`},
+			`context "a" refers to the cluster "gone", which the kubeconfig does not have`},
 		{"a context without its user must not become anonymous", config("a", "cluster: c, user: gone", server), "",
-			`context "a" names the user "gone", which the kubeconfig does not have`},
+			`context "a" refers to the user "gone", which the kubeconfig does not have`},
 		{"a certificate file that is gone", config("a", "cluster: c, user: u", server+", certificate-authority: /does/not/exist"), "",
 			`context "a" of the kubeconfig: invalid configuration: unable to read certificate-authority /does/not/exist`},
-		{"nothing in it", "", "", "no cluster is configured in FILE: set KUBECONFIG or say --kubeconfig FILE"},
+		{"nothing in it", "", "", "no cluster is configured in FILE: set KUBECONFIG or use --kubeconfig FILE"},
 		{"another YAML", "hello: world\n", "", "no cluster is configured in FILE: "},
 		{"no YAML", "clusters: [\n  a: {\n", "", `read the kubeconfig: error loading config file "FILE": yaml: `},
 		{"another kind of object", "apiVersion: v1\nkind: Pod\n", "", `read the kubeconfig: error loading config file "FILE": no kind "Pod"`},

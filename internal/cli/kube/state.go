@@ -9,12 +9,11 @@ import (
 	"strings"
 )
 
-// JournalVariable names a journal for those who always mean the same one, such as in a pod.
+// JournalVariable is the environment variable with the default journal, for example in a pod.
 const JournalVariable = "TATTLER_JOURNAL"
 
-// Journal is where the cluster's journal is, unless somebody says otherwise: below XDG_STATE_HOME, in a
-// folder that is named after the context and the server's address, so that a context that is pointed at
-// another server gets another journal.
+// Journal returns the default path of the cluster's journal: below XDG_STATE_HOME, in a folder named after the context and
+// the server's address, so that a context whose server changes gets another journal.
 func (c *Cluster) Journal() (string, error) {
 	base, err := xdg("XDG_STATE_HOME", ".local/state")
 	if err != nil {
@@ -32,29 +31,28 @@ func (c *Cluster) Journal() (string, error) {
 	return filepath.Join(base, "tattler", name+"-"+hex.EncodeToString(sum[:4]), "journal.db"), nil
 }
 
-// Running is where the user's daemons announce themselves: below XDG_STATE_HOME, beside the journals.
+// Running returns the directory in which the user's daemons announce themselves: below XDG_STATE_HOME, beside the journals.
 func Running() (string, error) {
 	base, err := xdg("XDG_STATE_HOME", ".local/state")
 	return filepath.Join(base, "tattler", "running"), err
 }
 
-// RedactionKey is where the key is that hidden values are hashed with: below XDG_CONFIG_HOME, apart from
-// the journals.
+// RedactionKey returns the default path of the key for hidden values: below XDG_CONFIG_HOME, apart from the journals.
 func RedactionKey() (string, error) {
 	base, err := xdg("XDG_CONFIG_HOME", ".config")
 	return filepath.Join(base, "tattler", "redaction.key"), err
 }
 
-// xdg is a base directory.
+// xdg returns a base directory.
 //
-// Source: XDG Base Directory Specification 0.8, which has relative paths ignored.
+// Source: XDG Base Directory Specification 0.8, which says to ignore relative paths.
 func xdg(variable, below string) (string, error) {
 	if dir := os.Getenv(variable); filepath.IsAbs(dir) {
 		return dir, nil
 	}
 	home, err := os.UserHomeDir()
 	if err != nil {
-		return "", fmt.Errorf("find a folder for what is kept: %w; set %s", err, variable)
+		return "", fmt.Errorf("find the state folder: %w; set %s", err, variable)
 	}
 	return filepath.Join(home, below), nil
 }

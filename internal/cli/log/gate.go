@@ -7,17 +7,17 @@ import (
 	"time"
 )
 
-// gate is between a folding and the output. Until it opens, it keeps the last stories and drops those that are
-// played back before a time, which only complete the stories after it.
+// gate stands between a folding and the output. Until it opens, it keeps the last stories. It drops stories from before a
+// time, which are played back only to complete later ones.
 type gate struct {
 	out  io.Writer
-	from time.Time // of the play; nothing before it is shown
-	keep int       // this many stories; 0: none is kept, all are written
+	from time.Time // nothing before it is shown
+	keep int       // number of stories to keep; 0: write all at once
 	now  func() time.Time
 
 	stories []string
-	shown   int  // stories that passed, also those that were not kept
-	opened  bool // from now on everything is written
+	shown   int  // stories that passed, kept or not
+	opened  bool // everything is written at once
 }
 
 func (g *gate) Write(b []byte) (int, error) {
@@ -41,7 +41,7 @@ func (g *gate) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// open writes the last stories; what comes later passes.
+// open writes the last stories. Later ones pass through.
 func (g *gate) open() error {
 	g.opened = true
 	last := g.stories[max(len(g.stories)-g.keep, 0):]
@@ -53,7 +53,7 @@ func (g *gate) open() error {
 	return err
 }
 
-// isDetail is true for a line below the head of a story: it is indented, where a head begins with its time.
+// isDetail reports whether a line is below the head of a story: it is indented, whereas a head begins with its time.
 func isDetail(line string) bool {
 	if rest, styled := strings.CutPrefix(line, "\x1b["); styled {
 		_, line, _ = strings.Cut(rest, "m")

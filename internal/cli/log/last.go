@@ -6,21 +6,21 @@ import (
 	"math"
 )
 
-// How many changes are played back at most: so many for each line that is shown, and at least so many.
+// The maximum number of changes to play back: maxFolded for each line, but at least minPlayed.
 const (
 	maxFolded = 60
 	minPlayed = 3000
 )
 
-// lastStories shows the last stories. How many changes they fold is known only after folding, so it plays back
-// more and more changes until there are enough stories, or enough changes.
-func (t *telling) lastStories(ctx context.Context) error {
+// lastStories shows the last stories. Only folding shows how many changes a story has, so it plays back more and more
+// changes until there are enough stories, or too many changes.
+func (t *lister) lastStories(ctx context.Context) error {
 	most := max(maxFolded*t.o.Limit, minPlayed)
 	if len(t.lines) > 0 {
-		most = math.MaxInt // there may be few such lines
+		most = math.MaxInt // such lines may be rare
 	}
 	for changes := 2 * t.o.Limit; ; changes = min(5*changes, most) {
-		t.quiet, t.shown, t.damaged, t.unjudged = 0, 0, 0, 0
+		t.quiet, t.shown, t.damaged, t.whereErrors = 0, 0, 0, 0
 		out, err := t.o.printer(t.selection, t.journal.Cluster())
 		if err != nil {
 			return err
@@ -53,7 +53,7 @@ func (t *telling) lastStories(ctx context.Context) error {
 		enough := stories.gate.shown > t.o.Limit
 		switch {
 		case enough:
-			t.limited(true, "line")
+			t.noteLimit(true, "line")
 		case !all && changes < most:
 			continue
 		case !all:
@@ -64,21 +64,21 @@ func (t *telling) lastStories(ctx context.Context) error {
 }
 
 // lastChanges shows the last changes, one line for each.
-func (t *telling) lastChanges(ctx context.Context) error {
+func (t *lister) lastChanges(ctx context.Context) error {
 	seqs, _, err := t.newest(ctx, t.o.Limit+1)
 	if err != nil || len(seqs) == 0 {
 		return err
 	}
 	more := len(seqs) > t.o.Limit
-	t.limited(more, "change")
+	t.noteLimit(more, "change")
 	if more {
 		seqs = seqs[1:]
 	}
 	return t.play(ctx, seqs)
 }
 
-// limited says, before anything is shown, that the limit leaves something out.
-func (t *telling) limited(more bool, what string) {
+// noteLimit says, before the first line, that the limit leaves something out.
+func (t *lister) noteLimit(more bool, what string) {
 	if !more {
 		return
 	}

@@ -30,7 +30,7 @@ type Options struct {
 	Where         string
 	Severities    []string
 
-	Limit             int // 0: none
+	Limit             int // 0: no limit
 	Follow            bool
 	Output            string
 	Humans            bool
@@ -48,26 +48,26 @@ const (
 )
 
 const long = `Show what changed, from the journal that tattler run writes, the newest last.
-The cluster is not asked.
+It does not contact the cluster.
 
-TYPE is a plural, singular, kind or short name, as of watch; without any, every
-kind is shown. A named workload comes with what it owned: deploy/web with its
-ReplicaSets and pods. Changes that belong to a rollout are folded into one line,
-as in watch; --flat shows each. --severity failure shows only the lines about
-what failed. --humans leaves out what controllers do.
+TYPE is a plural, singular, kind or short name, as in watch; without it, every
+kind is shown. A named workload includes the objects that it owned: deploy/web
+its ReplicaSets and pods. The changes of a rollout are folded into one line, as
+in watch; --flat shows each. --severity failure shows only lines about failures.
+--humans leaves out what controllers do.
 
 Times are ` + when.Forms + `.
-A change has the time that its object gives, and "seen" with the time at which
-it was seen where that is much later. Where the object gives none, the interval
-is shown. A line that sums up changes has the time at which they were over. A
-time range selects what may have happened within it.
+A change has the time that its object gives; if it was seen much later, "seen"
+and that time follow. If the object gives no time, the interval is shown. A
+summary has the time at which its changes were over. A time range selects
+changes that may have happened within it.
 
-With -o oneline a line begins with a change's id, which tattler show takes.`
+With -o oneline, a line begins with the change's id, for tattler show.`
 
 const examples = `  tattler log                              the last 50 lines
-  tattler log -f                           and those to come, until Ctrl-C
+  tattler log -f                           and new ones, until Ctrl-C
   tattler log --since 10:40 --until 10:45  what changed at 10:42?
-  tattler log deploy/web -n shop           a Deployment and what it owned
+  tattler log deploy/web -n shop           a Deployment and its objects
   tattler log deploy/web --path 'spec.**.image'
                                            who changed the image, and when?
   tattler log --op deleted --since yesterday
@@ -84,7 +84,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Types = args
 			if (o.Since != "" || o.Until != "") && !cmd.Flags().Changed("limit") {
-				o.Limit = 0 // a time range is a limit of its own
+				o.Limit = 0 // the time range is the limit
 			}
 			return Run(cmd.Context(), o)
 		},
@@ -99,20 +99,20 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
 	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
-	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do of their own accord")
+	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do by themselves")
 	f.IntVar(&o.Limit, "limit", 50, "show the last `number` of lines, folded or not; 0: all; default with --since or --until: all")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then show changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
 	f.BoolVar(&o.Flat, "flat", false, "show each change of a rollout")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
-	f.BoolVar(&o.Noise, "noise", false, "show quiet changes and fields, too")
+	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
 	o.Past.Add(cmd)
 	return cmd
 }
 
-// Run shows what was asked for; with Follow, until ctx ends. That it ends is no error.
+// Run shows the selected changes; with Follow, until ctx ends, which is not an error.
 func Run(ctx context.Context, o *Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
@@ -133,5 +133,5 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return (&telling{o: o, journal: j, selection: s, out: out}).run(ctx)
+	return (&lister{o: o, journal: j, selection: s, out: out}).run(ctx)
 }

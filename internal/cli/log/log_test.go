@@ -71,7 +71,7 @@ func TestLog(t *testing.T) {
 		if err != nil {
 			t.Errorf("%s: %v", tc.why, err)
 		}
-		if diff := cmp.Diff(tc.want, told(t, out)); diff != "" {
+		if diff := cmp.Diff(tc.want, summarizeEvents(t, out)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.why, diff)
 		}
 		if !strings.Contains(said, tc.said) || tc.said == "" && said != "" {
@@ -120,7 +120,7 @@ func TestNamespaceOfClusterKinds(t *testing.T) {
 		if glob != "" {
 			o.Scope.Namespaces = []string{glob}
 		}
-		if out, _, err := play(t, path, o); err != nil || told(t, out) != want {
+		if out, _, err := play(t, path, o); err != nil || summarizeEvents(t, out) != want {
 			t.Errorf("%q: %q, %v", glob, out, err)
 		}
 	}
@@ -141,8 +141,8 @@ func TestManager(t *testing.T) {
 		"hel*": "created a, updated a", "kube*": "updated a, updated a", "[h-k]*": "created a, updated a, updated a",
 	} {
 		out, _, err := play(t, path, Options{Managers: []string{manager}})
-		if err != nil || told(t, out) != want {
-			t.Errorf("%s: %q, %v", manager, told(t, out), err)
+		if err != nil || summarizeEvents(t, out) != want {
+			t.Errorf("%s: %q, %v", manager, summarizeEvents(t, out), err)
 		}
 	}
 }
@@ -369,7 +369,7 @@ func TestManyQuiet(t *testing.T) {
 	path := b.close()
 	for _, limit := range []int{50, -1} {
 		out, said, err := play(t, path, Options{Limit: limit})
-		if err != nil || told(t, out) != "created a, deleted a" || !strings.Contains(said, "5000 quiet changes or more not shown") {
+		if err != nil || summarizeEvents(t, out) != "created a, deleted a" || !strings.Contains(said, "5000 quiet changes or more not shown") {
 			t.Errorf("%d: %s%s%v", limit, out, said, err)
 		}
 	}

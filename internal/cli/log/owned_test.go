@@ -69,7 +69,7 @@ func TestOwned(t *testing.T) {
 		o := Options{Types: tc.types}
 		o.Scope.Namespaces = tc.in
 		out, said, err := play(t, path, o)
-		if got := told(t, out); got != tc.want || err != nil {
+		if got := summarizeEvents(t, out); got != tc.want || err != nil {
 			t.Errorf("%s:\ngot  %s\nwant %s\n%s %v", tc.why, got, tc.want, said, err)
 		}
 	}
@@ -82,7 +82,7 @@ func TestOwnedRetained(t *testing.T) {
 	b.add(replicaSets, event.Created, "shop", "web-abc", nil, data("1"), ownedBy("Deployment", "web"))
 	b.add(pods, event.Created, "shop", "web-abc-1", nil, data("1"), ownedBy("ReplicaSet", "web-abc"))
 	out, _, err := play(t, b.close(), Options{Types: []string{"deploy/web"}})
-	if got, want := told(t, out), "created web-abc, created web-abc-1"; got != want || err != nil {
+	if got, want := summarizeEvents(t, out), "created web-abc, created web-abc-1"; got != want || err != nil {
 		t.Errorf("%s, %v", got, err)
 	}
 }

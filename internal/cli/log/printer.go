@@ -14,11 +14,11 @@ import (
 // printer shows changes, the oldest first.
 type printer interface {
 	Change(c change.Change) error
-	// Notice tells of a change that cannot be shown.
+	// Notice says that a change cannot be shown.
 	Notice(at time.Time, text string) error
-	// Until shows what was held back until now.
+	// Until shows the held changes that are due.
 	Until(now time.Time) error
-	// Flush shows the rest, as of a time.
+	// Flush shows all held changes, as of a time.
 	Flush(at time.Time) error
 }
 
@@ -43,26 +43,25 @@ func (o *Options) printer(s *selection, cluster string) (printer, error) {
 	return &events{e, o.IO}, err
 }
 
-// lag is how much later than it was seen a change may come here, which is written before. What is folded
-// waits so much longer, to have all that belongs to it.
+// lag is the maximum delay between a change's time and its arrival here through the journal. Folded lines wait that much
+// longer, so that they are complete.
 const lag = 500 * time.Millisecond
 
-// folding plays back: changes are told at the times at which they were seen, and what is folded when it
-// was due, not when somebody asks.
+// folding plays changes back at the times at which they were seen, so that folded lines are due as they were in watch.
 type folding struct {
 	text  *render.Text
 	gate  *gate // which text writes to
 	order render.Order
 	width func() int
-	now   time.Time // of the play, which does not go back: kinds are not seen in one order
+	now   time.Time // of the playback. It never goes back, although kinds are not seen in order
 }
 
 func (f *folding) Change(c change.Change) error {
-	return f.tell(slices.Concat(f.order.Due(c.At), f.order.Add(c.At, c)))
+	return f.list(slices.Concat(f.order.Due(c.At), f.order.Add(c.At, c)))
 }
 
 func (f *folding) Notice(at time.Time, text string) error {
-	if err := f.tell(f.order.Rest()); err != nil {
+	if err := f.list(f.order.Rest()); err != nil {
 		return err
 	}
 	if err := f.advance(at); err != nil {
@@ -72,14 +71,14 @@ func (f *folding) Notice(at time.Time, text string) error {
 }
 
 func (f *folding) Until(at time.Time) error {
-	if err := f.tell(f.order.Due(at)); err != nil {
+	if err := f.list(f.order.Due(at)); err != nil {
 		return err
 	}
 	return f.advance(at.Add(-lag))
 }
 
 func (f *folding) Flush(at time.Time) error {
-	if err := f.tell(f.order.Rest()); err != nil {
+	if err := f.list(f.order.Rest()); err != nil {
 		return err
 	}
 	if err := f.advance(at); err != nil {
@@ -89,7 +88,7 @@ func (f *folding) Flush(at time.Time) error {
 	return f.text.Flush(f.now)
 }
 
-func (f *folding) tell(changes []change.Change) error {
+func (f *folding) list(changes []change.Change) error {
 	for _, c := range changes {
 		if err := f.advance(c.At); err != nil {
 			return err
@@ -101,7 +100,7 @@ func (f *folding) tell(changes []change.Change) error {
 	return nil
 }
 
-// advance lets time pass, in which folded lines become due.
+// advance moves the playback's time, and prints folded lines that become due.
 func (f *folding) advance(to time.Time) error {
 	f.text.SetWidth(f.width())
 	for due, ok := f.text.Next(); ok && !due.After(to); due, ok = f.text.Next() {
@@ -118,7 +117,7 @@ func (f *folding) advance(to time.Time) error {
 	return nil
 }
 
-// lines fold nothing.
+// lines prints changes without folding.
 type lines struct {
 	text  *render.Lines
 	width func() int
@@ -133,7 +132,7 @@ func (l *lines) Notice(at time.Time, text string) error { return l.text.Notice(a
 func (*lines) Until(time.Time) error                    { return nil }
 func (*lines) Flush(time.Time) error                    { return nil }
 
-// events are for programs: what is no event goes to stderr.
+// events prints events for programs. Notices go to stderr.
 type events struct {
 	out *render.Events
 	io  *terminal.IO

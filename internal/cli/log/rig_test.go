@@ -204,7 +204,7 @@ func play(t *testing.T, path string, o Options) (out, said string, err error) {
 func running(context.Context, string) bool { return true }
 
 // told sums up events: operations and names.
-func told(t *testing.T, out string) string {
+func summarizeEvents(t *testing.T, out string) string {
 	t.Helper()
 	var got []string
 	for line := range strings.Lines(out) {

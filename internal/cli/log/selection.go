@@ -22,8 +22,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/where"
 )
 
-// selection is which changes are told: query is what the journal selects by, takes and matches do the
-// rest.
+// selection says which changes are shown: the journal applies query, and selects and matches do the rest.
 type selection struct {
 	query      journal.Query
 	types      past.Types
@@ -31,7 +30,7 @@ type selection struct {
 	fields     fields.Selector
 	noise      bool
 
-	// What is judged by the objects.
+	// Conditions that need the objects.
 	labels     labels.Selector
 	managers   []string
 	paths      []diff.Pattern
@@ -39,10 +38,10 @@ type selection struct {
 	severities []string
 	humans     bool
 
-	lines []event.Severity // of lines that sum up changes; nil: all
+	lines []event.Severity // of printed lines, including summaries; nil: all
 
-	unjudged int   // changes for which where failed
-	lastErr  error // of where
+	whereErrors int   // changes for which where failed
+	lastErr     error // of where
 }
 
 // selection reads the flags.
@@ -122,7 +121,7 @@ func (o *Options) operations(s *selection) error {
 	return nil
 }
 
-// subresources are those through which a manager writes objects and that are shown behind its name.
+// subresources are the subresources through which managers write, as far as they are printed behind a manager's name.
 //
 // Source: the built-in kinds of a 1.36 API server. Custom resources have status, which is not shown, and
 // scale.
@@ -141,7 +140,7 @@ func (o *Options) contents(s *selection) (err error) {
 			s.query.Managers = append(s.query.Managers, managers.Display(m, sub))
 		}
 	}
-	if len(o.Managers) > 0 { // where several wrote, only the fields say who
+	if len(o.Managers) > 0 { // if several managers wrote, only the fields name them
 		s.query.Managers = append(s.query.Managers, managers.Unknown)
 	}
 	if s.paths, err = scope.Patterns("--path", o.Paths); err != nil {
@@ -158,39 +157,39 @@ func (o *Options) contents(s *selection) (err error) {
 	return nil
 }
 
-// resolve narrows the query to the kinds and names that arguments mean.
+// resolve narrows the query to the kinds and names of the arguments.
 func (s *selection) resolve(t past.Types) {
 	s.types = t
 	s.query.Resources, s.query.Names, s.query.Owned = t.Resources, t.Names, t.Owned
 }
 
-// nothing is true where the journal has none of the kinds that are asked for: an empty list would
-// select all.
-func (s *selection) nothing() bool { return len(s.types.Resources) == 0 && len(s.types.Unknown) > 0 }
+// matchesNothing reports whether the journal has none of the requested kinds: an empty list would select all.
+func (s *selection) matchesNothing() bool {
+	return len(s.types.Resources) == 0 && len(s.types.Unknown) > 0
+}
 
-// deep is true where objects have to be read to know whether a change is selected.
-func (s *selection) deep() bool {
+// readsObjects reports whether the selection needs to read the objects of changes.
+func (s *selection) readsObjects() bool {
 	return !s.labels.Empty() || len(s.managers) > 0 || len(s.paths) > 0 || len(s.severities) > 0 || s.humans || s.where != nil
 }
 
-// narrowed is true where not everything is asked for, apart from times.
+// narrowed reports whether the selection excludes changes, apart from times.
 func (s *selection) narrowed() bool {
 	n := s.namespaces
-	return s.deep() || len(s.lines) > 0 || !s.fields.Empty() || len(s.query.Ops)+len(s.types.Resources)+len(s.types.Unknown)+len(n.Include)+len(n.Exclude) > 0
+	return s.readsObjects() || len(s.lines) > 0 || !s.fields.Empty() || len(s.query.Ops)+len(s.types.Resources)+len(s.types.Unknown)+len(n.Include)+len(n.Exclude) > 0
 }
 
-// partial is true where some changes of an object can be told and others not: a line that sums up what
-// became of it would be wrong.
+// partial reports whether the selection may exclude some changes of an object: a summary of the others would be wrong.
 func (s *selection) partial() bool {
 	return len(s.query.Ops) > 0 || len(s.managers) > 0 || len(s.paths) > 0 || s.humans || s.where != nil
 }
 
-// folds reports whether lines sum up changes, and have severities of their own.
+// folds reports whether lines sum up changes, and so have their own severities.
 func (o *Options) folds(s *selection) bool { return o.Output == text && !o.Flat && !s.partial() }
 
-// takes looks at what needs no object. A gap of a whole cluster's stream may be one of any
-// namespace, and an absence concerns everything.
-func (s *selection) takes(e *journal.Entry) bool {
+// selects applies the conditions that need no object. A gap of a cluster-wide stream may concern any namespace, and an
+// absence concerns everything.
+func (s *selection) selects(e *journal.Entry) bool {
 	if e.Op == event.Absent {
 		return true
 	}
@@ -206,7 +205,7 @@ func (s *selection) takes(e *journal.Entry) bool {
 	return e.Op == event.Gap || s.fields.Matches(fields.Set{"metadata.name": e.Name, "metadata.namespace": e.Namespace})
 }
 
-// within tells whether a namespace is included; what has none is where none is named.
+// within reports whether a namespace is included. Cluster-scoped objects are, if no namespace is named.
 func within(n capture.Namespaces, namespace string) bool {
 	matches := func(pattern string) bool { return matchesGlob(pattern, namespace) }
 	if namespace == "" {
@@ -220,10 +219,10 @@ func matchesGlob(pattern, name string) bool {
 	return err == nil && ok
 }
 
-// matches looks at the objects. A change for which the expression fails, such as for one without the
-// field that it reads, does not match, and is counted.
+// matches applies the conditions that need the objects. A change for which the expression fails, for example because it
+// lacks a field, does not match, and is counted.
 func (s *selection) matches(cluster string, c *change.Change) bool {
-	if !s.labelled(c) || !s.wrote(c) || len(s.paths) > 0 && !c.Touches(s.paths) {
+	if !s.matchesLabels(c) || !s.writtenBy(c) || len(s.paths) > 0 && !c.Touches(s.paths) {
 		return false
 	}
 	if !scope.HasSeverity(s.severities, c) || s.humans && c.Automatic() {
@@ -236,15 +235,15 @@ func (s *selection) matches(cluster string, c *change.Change) bool {
 	d.Before, d.After = c.Before, c.After
 	ok, err := s.where.Match(&d)
 	if err != nil {
-		s.unjudged++
+		s.whereErrors++
 		s.lastErr = fmt.Errorf("%s: %w", c.Subject(), err)
 	}
 	return ok && err == nil
 }
 
-// labelled looks at the labels before and after: a change that takes a label away is one of what had it.
-// A gap may be one of anything.
-func (s *selection) labelled(c *change.Change) bool {
+// matchesLabels matches the labels before or after the change, so that the removal of a label matches. A gap always
+// matches, because it may concern any object.
+func (s *selection) matchesLabels(c *change.Change) bool {
 	if s.labels.Empty() || !c.Op.HasObject() {
 		return true
 	}
@@ -264,8 +263,8 @@ func (s *selection) labelled(c *change.Change) bool {
 	return false
 }
 
-// wrote looks for the managers: of the change, or of a field that is shown.
-func (s *selection) wrote(c *change.Change) bool {
+// writtenBy matches the managers of the change, or of a shown field.
+func (s *selection) writtenBy(c *change.Change) bool {
 	if len(s.managers) == 0 {
 		return true
 	}

@@ -9,15 +9,15 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
 
-// sumUp says on stderr what is not shown.
-func (t *telling) sumUp(ctx context.Context) error {
+// sumUp prints on stderr what was not shown.
+func (t *lister) sumUp(ctx context.Context) error {
 	var said []string
-	reach, err := t.reach(ctx)
+	coverage, err := t.coverage(ctx)
 	if err != nil {
 		return err
 	}
-	if reach != "" {
-		said = append(said, reach)
+	if coverage != "" {
+		said = append(said, coverage)
 	}
 	if t.quiet > 0 {
 		more := ""
@@ -26,8 +26,8 @@ func (t *telling) sumUp(ctx context.Context) error {
 		}
 		said = append(said, fmt.Sprintf("%s%s not shown (--noise)", count(t.quiet, "quiet change"), more))
 	}
-	if t.unjudged > 0 {
-		said = append(said, fmt.Sprintf("--where could not judge %s, such as %v", count(t.unjudged, "change"), t.lastErr))
+	if t.whereErrors > 0 {
+		said = append(said, fmt.Sprintf("--where could not judge %s, such as %v", count(t.whereErrors, "change"), t.lastErr))
 	}
 	if !t.o.Follow {
 		ended, err := t.ended(ctx)
@@ -45,8 +45,8 @@ func (t *telling) sumUp(ctx context.Context) error {
 	return err
 }
 
-// ended says where the journal ends, if no daemon writes it and later changes were asked for.
-func (t *telling) ended(ctx context.Context) (string, error) {
+// ended describes where the journal ends, if no daemon writes it and later changes were requested.
+func (t *lister) ended(ctx context.Context) (string, error) {
 	at, err := t.journal.RecordedUntil(ctx)
 	until := t.query.Until
 	if err != nil || at.IsZero() || !until.IsZero() && !until.After(at) || t.o.Recording(ctx, t.journal.Path()) {
@@ -55,11 +55,10 @@ func (t *telling) ended(ctx context.Context) (string, error) {
 	return "no daemon is running: the journal ends at " + t.stamp(at), nil
 }
 
-// reach says where nothing was found, and how far back the journal reaches where that is less than what
-// was asked for.
-func (t *telling) reach(ctx context.Context) (string, error) {
+// coverage says that nothing was found, and how far back the journal goes, if that is less than requested.
+func (t *lister) coverage(ctx context.Context) (string, error) {
 	since := t.query.Since
-	if t.some() && since.IsZero() {
+	if t.shownAny() && since.IsZero() {
 		return "", nil
 	}
 	oldest, err := t.journal.Oldest(ctx)
@@ -68,11 +67,11 @@ func (t *telling) reach(ctx context.Context) (string, error) {
 		return "", err
 	case oldest.IsZero():
 		return "the journal is empty", nil
-	case t.some() && !oldest.After(since):
+	case t.shownAny() && !oldest.After(since):
 		return "", nil
 	}
 	text := "the journal reaches back to " + t.stamp(oldest)
-	if t.some() {
+	if t.shownAny() {
 		return text + " only", nil
 	}
 	nothing := "nothing changed"
@@ -85,22 +84,22 @@ func (t *telling) reach(ctx context.Context) (string, error) {
 	if until := t.query.Until; !until.IsZero() {
 		nothing += " before " + t.stamp(until)
 	}
-	if t.deep() && !t.noise {
+	if t.readsObjects() && !t.noise {
 		text += "; quiet changes were not looked at (--noise)"
 	}
 	return nothing + "; " + text, nil
 }
 
-// some reports whether anything was shown.
-func (t *telling) some() bool {
+// shownAny reports whether anything was shown.
+func (t *lister) shownAny() bool {
 	if len(t.lines) > 0 {
 		return t.out.(*folding).gate.shown > 0
 	}
 	return t.shown+t.damaged > 0
 }
 
-// stamp is a time as a person says it: with the date where it is not of today.
-func (t *telling) stamp(at time.Time) string {
+// stamp formats a time for people, with the date if it is not today.
+func (t *lister) stamp(at time.Time) string {
 	now := t.o.Now()
 	at = at.In(now.Location())
 	if at.Format(time.DateOnly) == now.Format(time.DateOnly) {

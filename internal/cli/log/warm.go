@@ -7,16 +7,16 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// What is read before the first change that is shown, for stories that had begun then: as long as a rollout may take by
-// default before it counts as stuck, but not more than a second's work where much changes.
+// How much is read before the first shown change, for stories that began earlier: the time that a rollout may take by
+// default before it counts as stuck, but no more than a second's work if much changes.
 const (
 	storyTime    = 10 * time.Minute
 	storyChanges = 2000
 )
 
-// warmUp plays back changes that are not shown themselves, but begin stories that are.
-func (t *telling) warmUp(ctx context.Context, q journal.Query) error {
-	if t.nothing() {
+// warmUp plays back changes that are not shown, but begin shown stories.
+func (t *lister) warmUp(ctx context.Context, q journal.Query) error {
+	if t.matchesNothing() {
 		return nil
 	}
 	q.Quiet = t.noise
@@ -29,14 +29,14 @@ func (t *telling) warmUp(ctx context.Context, q journal.Query) error {
 		if err != nil {
 			return err
 		}
-		if !t.warms(q, &e) {
+		if !t.inWarmUp(q, &e) {
 			continue
 		}
 		c, err := t.journal.Change(ctx, &e)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil || !t.labelled(&c) { // what is unreadable was not asked for
+		if err != nil || !t.matchesLabels(&c) { // an unreadable change was not requested
 			continue
 		}
 		if err := t.out.Change(c); err != nil {
@@ -46,14 +46,14 @@ func (t *telling) warmUp(ctx context.Context, q journal.Query) error {
 	return nil
 }
 
-// warmFrom is the number of the change with which the warm-up begins; 0: there is none.
-func (t *telling) warmFrom(ctx context.Context, q journal.Query) (first int64, err error) {
+// warmFrom returns the number of the first change of the warm-up; 0 if it has none.
+func (t *lister) warmFrom(ctx context.Context, q journal.Query) (first int64, err error) {
 	n := 0
 	for e, err := range t.journal.Rows(ctx, q) {
 		if err != nil {
 			return 0, err
 		}
-		if !t.warms(q, &e) {
+		if !t.inWarmUp(q, &e) {
 			continue
 		}
 		first = e.Seq
@@ -64,8 +64,8 @@ func (t *telling) warmFrom(ctx context.Context, q journal.Query) (first int64, e
 	return first, nil
 }
 
-// warms reports whether a change belongs to the warm-up: it was not recorded within the time range that is shown.
-func (t *telling) warms(q journal.Query, e *journal.Entry) bool {
+// inWarmUp reports whether a change belongs to the warm-up: it was not recorded within the shown time range.
+func (t *lister) inWarmUp(q journal.Query, e *journal.Entry) bool {
 	late := q.Before == 0 && !e.At.Before(q.Until)
-	return !late && t.takes(e)
+	return !late && t.selects(e)
 }

@@ -10,18 +10,17 @@ import (
 	"strings"
 )
 
-// manifest writes roles as YAML. It is written by hand for its comments; a test reads it with the API's
-// own types.
+// manifest writes roles as YAML. It does so by hand because of the comments; a test reads the result with the API's types.
 type manifest struct{ name, namespace, account string }
 
-const head = `# What tattler run needs with this configuration, made by tattler rbac. get is for restarts, which go on
-# where they were without a list. Discovery and OpenAPI (/api, /apis, /openapi, /version) need no rule:
-# the cluster role system:discovery gives them to every authenticated user.
+const head = `# The rights of tattler run with this configuration, made by tattler rbac. get lets a restart resume
+# without a list. Discovery and OpenAPI (/api, /apis, /openapi, /version) need no rule: the cluster role
+# system:discovery grants them to every authenticated user.
 `
 
 const api = "rbac.authorization.k8s.io"
 
-// write writes a role and a binding for each; an empty one is left out.
+// write writes a role and a binding for each role with rules.
 func (m *manifest) write(w io.Writer, roles []role) error {
 	var b bytes.Buffer
 	b.WriteString(head)
@@ -63,10 +62,10 @@ func (m *manifest) rule(b *bytes.Buffer, r rule) {
 	fmt.Fprintf(b, "  verbs: [%s]\n", strings.Join(r.verbs, ", "))
 }
 
-// lineWidth is about how long a line may become.
+// lineWidth is the approximate length of a line.
 const lineWidth = 100
 
-// list is a list in YAML's short form, broken into lines.
+// list returns a YAML flow sequence, broken into lines.
 func list(texts []string) string {
 	var b strings.Builder
 	b.WriteByte('[')
@@ -89,10 +88,10 @@ func list(texts []string) string {
 	return b.String()
 }
 
-// plain is what YAML reads as text, but for a few words.
+// plain matches texts that YAML reads as strings, except for a few words.
 var plain = regexp.MustCompile(`^[a-z][a-z0-9.-]*$`)
 
-// text puts into quotes what YAML would not read as text, such as a star, a number, or the namespace no.
+// text quotes texts that YAML would not read as strings, such as a star, a number, or the namespace no.
 func text(s string) string {
 	truths := []string{"y", "n", "yes", "no", "on", "off", "true", "false", "null"}
 	if plain.MatchString(s) && !slices.Contains(truths, s) {

@@ -19,19 +19,19 @@ import (
 type Options struct {
 	IO    *terminal.IO
 	Setup setup.Flags
-	// Name is that of the roles and bindings; Account is NAMESPACE:NAME.
+	// Name is the name of the roles and bindings; Account is NAMESPACE:NAME.
 	Name, Account string
 	Wildcard      bool
 }
 
-const long = `Print the rights that tattler run needs with the same flags or file, and no
-more: roles, and bindings to a service account, as YAML for kubectl apply.
+const long = `Print the minimal rights of tattler run with the same flags or file: roles, and
+bindings to a service account, as YAML for kubectl apply.
 
-Kinds are listed one by one, as the server has them now; a glob of a whole group
-of custom resources, such as *.example.com, gets the group. With --wildcard
-kinds that come later may be listed and watched, too, whatever they are.
+Rules name the kinds that the server has now. A glob of a whole group of custom
+resources, such as *.example.com, grants the group. With --wildcard, kinds that
+appear later may be listed and watched as well, whatever they are.
 
-The server is asked with your rights what it has; nothing is changed.`
+It reads the server's kinds with your own rights, and changes nothing.`
 
 const examples = `  tattler rbac -c tattler.yaml | kubectl apply -f -
   tattler rbac deploy,cm -n shop --serviceaccount shop:tattler`
@@ -52,8 +52,8 @@ func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.Name, "name", "tattler", "`name` of roles and bindings")
-	f.StringVar(&o.Account, "serviceaccount", "tattler:tattler", "whom to bind: `NAMESPACE:NAME`")
-	f.BoolVar(&o.Wildcard, "wildcard", false, "kinds that come later, too")
+	f.StringVar(&o.Account, "serviceaccount", "tattler:tattler", "service account to bind: `NAMESPACE:NAME`")
+	f.BoolVar(&o.Wildcard, "wildcard", false, "also kinds that appear later")
 	o.Setup.AddWatch(cmd)
 	return cmd
 }
@@ -63,7 +63,7 @@ func Run(ctx context.Context, o *Options) error {
 	namespace, account, found := strings.Cut(o.Account, ":")
 	switch {
 	case len(validation.IsDNS1123Subdomain(o.Name)) > 0:
-		return capture.Usage("--name: %q is no name of a role: want lower-case letters, digits, dashes and dots", o.Name)
+		return capture.Usage("--name: %q is not a valid role name: want lower-case letters, digits, dashes and dots", o.Name)
 	case !found || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(account)) > 0:
 		return capture.Usage("--serviceaccount: %q is not NAMESPACE:NAME", o.Account)
 	}

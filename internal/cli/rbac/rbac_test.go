@@ -182,7 +182,7 @@ func TestRBAC(t *testing.T) {
 				}
 			}
 			if strings.Contains(out, "[secrets]") != strings.Contains(out, "# Secrets: ") {
-				t.Errorf("Secrets without a word, or a word without Secrets:\n%s", out)
+				t.Errorf("Secrets without a comment, or a comment without Secrets:\n%s", out)
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestWrongUsage(t *testing.T) {
 		why, args, want string
 		usage           bool
 	}{
-		{"no name of a role", "--name A_b", `--name: "A_b" is no name`, true},
+		{"an invalid role name", "--name A_b", `--name: "A_b" is not a valid role name`, true},
 		{"an account without its namespace", "--serviceaccount tattler", `"tattler" is not NAMESPACE:NAME`, true},
 		{"one that would end the YAML", "--serviceaccount a:b}", "is not NAMESPACE:NAME", true},
 		{"a file and flags", "-c x -A", "leave out TYPE", true},

@@ -10,13 +10,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 )
 
-// role is the rules that hold in a namespace, or, where that is empty, in the whole cluster.
+// role has the rules for a namespace, or for the whole cluster if namespace is empty.
 type role struct {
 	namespace string
 	rules     []rule
 }
 
-// rule is an RBAC rule, and why it is there.
+// rule is an RBAC rule and its reason.
 type rule struct {
 	group            string
 	resources, names []string
@@ -25,15 +25,15 @@ type rule struct {
 }
 
 const (
-	whySecrets = "Secrets: their values are replaced by keyed hashes before anything is written, but they are read. " +
-		"Who does not want that excludes secrets from what is watched, and deletes this rule."
-	whyGroup    = "Every kind of a group that a glob takes whole: also those that come later."
-	whyWildcard = "Kinds that come later (--wildcard), which is all there is: RBAC leaves out neither Secrets nor anything else. " +
-		"get is not among the verbs, since it opens more than objects (pods/exec, nodes/proxy); so a restart lists " +
-		"these kinds anew, and versions in between are missed: print the rights again then."
+	whySecrets = "Secrets: their values are read, but replaced by keyed hashes before anything is written. " +
+		"To avoid reading them, exclude secrets in the configuration and delete this rule."
+	whyGroup    = "Every kind of a group that a glob selects completely, including kinds that appear later."
+	whyWildcard = "Kinds that appear later (--wildcard). This grants everything: RBAC cannot exclude Secrets or anything else. " +
+		"The verbs do not include get, because it allows more than objects (pods/exec, nodes/proxy). So a restart lists " +
+		"these kinds again, and versions in between are missed: print the rights again when a kind appears."
 )
 
-// roles are the roles for a plan: the cluster's first, then by namespace. The cluster's may be empty.
+// roles returns the roles for a plan: the cluster's first, which may be empty, then one per namespace.
 func roles(p *capture.Plan, wildcard bool) []role {
 	all := setup.Rights(p)
 	for _, g := range p.Globs {
@@ -56,7 +56,7 @@ func roles(p *capture.Plan, wildcard bool) []role {
 	return out
 }
 
-// within is a right wherever a glob selects.
+// within returns a right for each namespace of a glob.
 func within(g capture.Glob, r setup.Right) []setup.Right {
 	if len(g.Namespaces) == 0 {
 		return []setup.Right{r}
@@ -69,8 +69,8 @@ func within(g capture.Glob, r setup.Right) []setup.Right {
 	return out
 }
 
-// wholeGroup tells whether a glob takes every kind of one group of custom resources, in the same way: then
-// those that come later are part of what is asked for.
+// wholeGroup reports whether a glob selects every kind of one group of custom resources, in the same way. Then the
+// configuration includes kinds that appear later.
 func wholeGroup(p *capture.Plan, g capture.Glob) (group string, ok bool) {
 	group, ok = strings.CutPrefix(g.Pattern, "*.")
 	if !ok || strings.Contains(group, "*") || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") || g.Narrowed {
@@ -79,7 +79,7 @@ func wholeGroup(p *capture.Plan, g capture.Glob) (group string, ok bool) {
 	return group, !slices.ContainsFunc(p.Kinds, func(k capture.Planned) bool { return k.Resource.Group == group && k.Scope != g.Scope })
 }
 
-// rules puts rights together that differ in the resource alone, or in the name alone.
+// rules merges rights that differ only in the resource, or only in the name.
 func rules(rights []setup.Right) []rule {
 	var out []rule
 	for _, r := range rights {
@@ -95,7 +95,7 @@ func rules(rights []setup.Right) []rule {
 	return out
 }
 
-// add joins a rule with one that is there, where that grants no more than both.
+// add merges a rule with an existing one, if the result grants no more than both.
 func add(out *[]rule, r rule) {
 	for i := range *out {
 		have := &(*out)[i]

@@ -12,7 +12,7 @@ import (
 func Letters(w io.Writer, letters []sinkadmin.Letter, now time.Time, width int) error {
 	p := newPage(width, now)
 	for _, l := range letters {
-		what := "the journal does not keep the change any more"
+		what := "the journal no longer has the change"
 		if l.Kept {
 			what = l.Op + " " + l.Resource
 			if l.Name != "" {

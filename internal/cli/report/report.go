@@ -1,5 +1,4 @@
-// Package report writes what a daemon tells of itself, for people. Times are local, and texts from elsewhere
-// are kept from commanding the terminal.
+// Package report writes a daemon's status for people. Times are local, and foreign texts cannot control the terminal.
 package report
 
 import (
@@ -12,15 +11,15 @@ import (
 )
 
 const (
-	// indent is how far what belongs to a heading is in.
+	// indent is the indentation of lines below a heading.
 	indent = 10
-	// defaultWidth is that of what is no terminal.
+	// defaultWidth is used when output is not a terminal.
 	defaultWidth = 80
-	// maxRows is how many streams of a state are named.
+	// maxRows bounds the listed streams of each state.
 	maxRows = 10
-	// minStuck is how long a change holds a sink up before it is shown: most errors pass.
+	// minStuck is how long a change must block a sink before it is shown: most errors pass.
 	minStuck = time.Minute
-	// maxError is how much of an error is shown: some servers send pages.
+	// maxError bounds the length of an error: some servers send pages.
 	maxError = 400
 )
 
@@ -29,7 +28,7 @@ type page struct {
 	strings.Builder
 	width int
 	now   time.Time
-	// unread says that the journal cannot be read: what is read from it is not known.
+	// unread reports that the journal cannot be read, so that its numbers are unknown.
 	unread bool
 }
 
@@ -42,12 +41,12 @@ func newPage(width int, now time.Time) *page {
 
 func (p *page) line(format string, args ...any) { fmt.Fprintf(p, format+"\n", args...) }
 
-// Status writes the state of a daemon, in so many columns; 0 is 80.
+// Status writes the state of a daemon, in lines of width columns; 0 means 80.
 func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
 	p := newPage(width, now)
 	if s.Starting != "" { // nothing else is known
 		p.line("tattler %s is starting: process %d, up %s", s.Version, s.PID, age(now.Sub(s.Started)))
-		p.text(0, "It is %s. Changes of this time are recorded later, as far as the API server still has them.", s.Starting)
+		p.text(0, "It is %s. Changes made meanwhile are recorded later, as far as the API server still has them.", s.Starting)
 		p.line("")
 		p.line("%-*s%s", indent, "Journal", clean(s.Journal.Path))
 		_, err := io.WriteString(w, p.String())
@@ -69,7 +68,7 @@ func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
 	p.line("")
 	p.sinks(s.Sinks)
 	for _, name := range s.Left {
-		p.text(indent, "%s is configured no more and keeps its place: tattler sinks remove %s", name, name)
+		p.text(indent, "%s is no longer configured, but the journal keeps its cursor: tattler sinks remove %s", name, name)
 	}
 	p.line("")
 	p.journal(&s.Journal)
@@ -77,7 +76,7 @@ func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
 	return err
 }
 
-// Sinks writes a table of sinks, in so many columns; 0 is 80.
+// Sinks writes a table of sinks, in lines of width columns; 0 means 80.
 func Sinks(w io.Writer, sinks []control.Sink, now time.Time, width int) error {
 	p := newPage(width, now)
 	p.table(0, sinks)
@@ -142,8 +141,7 @@ func (p *page) sinks(all []control.Sink) {
 	p.table(indent, all)
 }
 
-// table writes a row for each sink, and below it what there is to say. What no daemon runs for has no
-// counts.
+// table writes a row for each sink, with remarks below it. Without a daemon there are no counts.
 func (p *page) table(in int, all []control.Sink) {
 	rows := [][]string{{"NAME", "STATE", "BEHIND", "LAG", "DELIVERED", "DEAD", "LOST"}}
 	for _, s := range all {
@@ -180,9 +178,9 @@ func (p *page) table(in int, all []control.Sink) {
 	}
 }
 
-// sink says what is wrong with a sink.
+// sink writes a sink's problems.
 func (p *page) sink(in int, s *control.Sink) {
-	if s.Error != "" && s.State != "running" { // else it has passed
+	if s.Error != "" && s.State != "running" { // otherwise it has passed
 		text := s.Error
 		if !s.ErrorAt.IsZero() {
 			text += fmt.Sprintf(" (%s ago", age(p.now.Sub(s.ErrorAt)))
@@ -196,16 +194,16 @@ func (p *page) sink(in int, s *control.Sink) {
 	if st := s.Stuck; st != nil && p.now.Sub(st.Since) >= minStuck {
 		end := ""
 		if !st.GiveUpAt.IsZero() {
-			end = "; it is given up in " + age(st.GiveUpAt.Sub(p.now))
+			end = "; it becomes a dead letter in " + age(st.GiveUpAt.Sub(p.now))
 		}
-		p.text(in, "change %s (%s) holds it up for %s, after %s%s: tattler sinks skip %s %s makes it a dead letter",
+		p.text(in, "change %s (%s) has blocked it for %s, after %s%s: tattler sinks skip %s %s makes it a dead letter now",
 			st.ID, st.Subject, age(p.now.Sub(st.Since)), Count(int64(st.Attempts), "attempt"), end, s.Name, st.ID)
 	}
 	if s.Held > 0 {
 		p.text(in, "holds %s, to send later", Count(s.Held, "change"))
 	}
 	if s.FilterErrors > 0 {
-		p.text(in, "its where failed on %s, which it gets all the same: %s", Count(s.FilterErrors, "change"), s.FilterError)
+		p.text(in, "its where failed on %s, delivered anyway: %s", Count(s.FilterErrors, "change"), s.FilterError)
 	}
 	if s.Dead > 0 {
 		p.text(in, "%s: tattler sinks dead %s", Count(s.Dead, "dead letter"), s.Name)
@@ -229,7 +227,7 @@ func (p *page) journal(j *control.Journal) {
 	}
 }
 
-// held says what the journal holds.
+// held describes the journal's contents.
 func (p *page) held(j *control.Journal) {
 	bounds := "in use"
 	if j.Limit > 0 {
@@ -240,7 +238,7 @@ func (p *page) held(j *control.Journal) {
 	}
 	p.text(indent, "%s %s", size(j.Used), bounds)
 	if j.Crowded() {
-		p.text(indent, "the last states of what is watched take %s, half of that or more: see docs/operations.md, Sizing", size(j.States))
+		p.text(indent, "the last states of watched objects take %s, half of that or more: see docs/operations.md, Sizing", size(j.States))
 	}
 	if j.ClockJump != 0 {
 		jump, where := time.Duration(j.ClockJump)*time.Second, "ahead"
@@ -252,11 +250,11 @@ func (p *page) held(j *control.Journal) {
 	if j.Last == 0 {
 		p.text(indent, "it holds no change yet")
 	} else {
-		p.text(indent, "it holds what was seen from %s to %s", stamp(j.Oldest), stamp(j.Newest))
+		p.text(indent, "it holds changes seen from %s to %s", stamp(j.Oldest), stamp(j.Newest))
 	}
 }
 
-// text writes a text from elsewhere, in as many lines as it needs.
+// text writes a foreign text, broken into lines.
 func (p *page) text(in int, format string, args ...any) {
 	words := strings.Fields(cut(clean(fmt.Sprintf(format, args...)), maxError))
 	line := ""

@@ -92,24 +92,23 @@ func TestStatus(t *testing.T) {
 	          everything  running        0     0s     123456     0     0
 	          hook        retrying     512  3m12s        899     2     7
 	            503 Service Unavailable (12s ago, tried again in 8s)
-	            change abc (/api/v1/namespaces/shop/configmaps/web) holds it up for
-	            3h, after 40 attempts; it is given up in 21h: tattler sinks skip
-	            hook abc makes it a dead letter
-	            its where failed on 1 change, which it gets all the same: no such
-	            key: spec
+	            change abc (/api/v1/namespaces/shop/configmaps/web) has blocked it
+	            for 3h, after 40 attempts; it becomes a dead letter in 21h: tattler
+	            sinks skip hook abc makes it a dead letter now
+	            its where failed on 1 change, delivered anyway: no such key: spec
 	            2 dead letters: tattler sinks dead hook
 	          später      paused         3     0s          -     0     -
 	            holds 3 changes, to send later
-	          old is configured no more and keeps its place: tattler sinks remove
-	          old
+	          old is no longer configured, but the journal keeps its cursor: tattler
+	          sinks remove old
 
 	Journal   /var/lib/tattler/journal.db
 	          312 MiB of 1 GiB in use, changes are kept for 30d
-	          the last states of what is watched take 600 MiB, half of that or more:
+	          the last states of watched objects take 600 MiB, half of that or more:
 	          see docs/operations.md, Sizing
-	          the clock is 365d ahead of the time that has passed: changes are not
-	          removed by it for another 23h
-	          it holds what was seen from 2026-02-27 10:00:00 to 2026-03-01 11:59:59
+	          the clock is 365d ahead of the elapsed time: no changes are removed by
+	          age for another 23h
+	          it holds changes seen from 2026-02-27 10:00:00 to 2026-03-01 11:59:59
 	          12345 changes recorded since the start, 8001 of them quiet; 12 old
 	          ones removed
 	          it cannot be written since 2026-03-01 11:57:00: append journal: disk
@@ -196,7 +195,7 @@ func TestLetters(t *testing.T) {
 	    after 3 attempts: 400 Bad Request (2026-03-01 12:00:00)
 	bcdefghijklmnopqrstuvwxyza  gap pods
 	    checksum differs (2026-03-01 12:00:00)
-	cdefghijklmnopqrstuvwxyzab  the journal does not keep the change any more
+	cdefghijklmnopqrstuvwxyzab  the journal no longer has the change
 	    after 1 attempt: 400 Bad Request (2026-03-01 12:00:00)
 	`, b.String())
 }

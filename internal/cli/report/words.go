@@ -10,10 +10,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
 
-// clean keeps a text to one line that cannot command the terminal.
+// clean makes a text one line that cannot control the terminal.
 func clean(text string) string { return terminal.Line(text) }
 
-// columns is about how wide a text is.
+// columns returns the approximate width of a text.
 func columns(text string) int { return utf8.RuneCountInString(text) }
 
 // cut shortens a text.
@@ -24,13 +24,13 @@ func cut(text string, limit int) string {
 	return string([]rune(text)[:limit-1]) + "…"
 }
 
-// age says how long something is ago, or takes, as kubectl does.
+// age formats a duration as kubectl does.
 func age(d time.Duration) string { return duration.HumanDuration(max(0, d)) }
 
-// stamp is a time as a clock beside the reader shows it.
+// stamp formats a time in the local time zone.
 func stamp(t time.Time) string { return t.Local().Format(time.DateTime) }
 
-// Count counts things, whose plural has an s.
+// Count formats a number with a noun, whose plural has an s.
 func Count(n int64, thing string) string {
 	if n == 1 {
 		return "1 " + thing
@@ -38,7 +38,7 @@ func Count(n int64, thing string) string {
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// size is a number of bytes in the unit that leaves at most four digits.
+// size formats a number of bytes, in a unit that leaves at most four digits.
 func size(n int64) string {
 	if n < 1<<10 {
 		return fmt.Sprintf("%d B", n)

@@ -1,4 +1,4 @@
-// Package scope reads the flags that say in which namespaces, by which selectors, and below which paths.
+// Package scope reads the flags that select namespaces, labels, fields and paths.
 package scope
 
 import (
@@ -14,17 +14,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 )
 
-// Flags are kubectl's, and those that it lacks.
+// Flags are kubectl's selection flags, and further ones.
 type Flags struct {
 	Namespaces, Exclude []string
 	All                 bool
 	Labels, Fields      string
 }
 
-// words are what differs between the flags for what is watched and for what was recorded.
+// words are the differences between the flags for watched and for recorded objects.
 type words struct{ namespaces, all, exclude, labels, fields string }
 
-// Add declares the flags for what is watched; without says what is without one.
+// Add declares the flags for watched objects; without describes the namespaces without a flag.
 func (f *Flags) Add(fs *pflag.FlagSet, without string) {
 	f.add(fs, words{
 		namespaces: without, all: "all, cluster-scoped kinds included", exclude: "; implies -A",
@@ -32,7 +32,7 @@ func (f *Flags) Add(fs *pflag.FlagSet, without string) {
 	})
 }
 
-// AddPast declares the flags for what was recorded.
+// AddPast declares the flags for recorded objects.
 func (f *Flags) AddPast(fs *pflag.FlagSet) {
 	f.add(fs, words{
 		namespaces: "all", all: "all, as without -n",
@@ -61,8 +61,8 @@ func Patterns(flag string, texts []string) ([]diff.Pattern, error) {
 	return all, nil
 }
 
-// Validate refuses what is wrong without asking the server: also names that would change the path of
-// a request, or a selector.
+// Validate checks the flags without contacting the server. It also refuses names that would change the path of a request,
+// or a selector.
 func (f *Flags) Validate() error {
 	if f.All && len(f.Namespaces) > 0 {
 		return capture.Usage("-A and -n exclude each other")
@@ -73,7 +73,7 @@ func (f *Flags) Validate() error {
 	}
 	for _, name := range slices.Concat(n.Include, n.Exclude) {
 		if !IsGlob(name) && len(validation.IsDNS1123Label(name)) > 0 {
-			return capture.Usage("%q is not a namespace name: it has other characters than a-z, 0-9 and -, or too many", name)
+			return capture.Usage("%q is not a namespace name: it may have only a-z, 0-9 and -, and at most 63 characters", name)
 		}
 	}
 	if _, err := labels.Parse(f.Labels); err != nil {
@@ -85,7 +85,7 @@ func (f *Flags) Validate() error {
 	return nil
 }
 
-// Within returns the namespaces; without a flag, those of otherwise.
+// Within returns the selected namespaces, or otherwise if no flag was set.
 func (f *Flags) Within(otherwise capture.Namespaces) capture.Namespaces {
 	if len(f.Namespaces) == 0 && !f.All && len(f.Exclude) == 0 {
 		return otherwise
@@ -93,7 +93,7 @@ func (f *Flags) Within(otherwise capture.Namespaces) capture.Namespaces {
 	return f.names()
 }
 
-// Given tells whether any flag was.
+// Given reports whether any flag was set.
 func (f *Flags) Given() bool {
 	return f.All || f.Labels != "" || f.Fields != "" || len(f.Namespaces)+len(f.Exclude) > 0
 }
@@ -102,7 +102,7 @@ func (f *Flags) names() capture.Namespaces {
 	return capture.Namespaces{Include: split(f.Namespaces), Exclude: split(f.Exclude)}
 }
 
-// split takes the names of a flag that may be repeated and hold several, each once.
+// split returns the comma-separated names of a repeatable flag, without duplicates.
 func split(values []string) []string {
 	var names []string
 	for _, v := range values {
@@ -115,5 +115,5 @@ func split(values []string) []string {
 	return names
 }
 
-// IsGlob tells a pattern from a name.
+// IsGlob reports whether a name is a pattern.
 func IsGlob(s string) bool { return strings.ContainsAny(s, `*?[\`) }

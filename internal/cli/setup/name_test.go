@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/config"
 )
 
-// TestClusterName: events of two clusters must not have one source. In a pod, only the cluster itself can tell.
+// TestClusterName: events of two clusters must not have the same source. In a pod, only the cluster itself shows which it is.
 func TestClusterName(t *testing.T) {
 	namespaces := schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
 	server := informertest.NewServer()

@@ -13,10 +13,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/config"
 )
 
-// planTimeout bounds what the server is asked.
+// planTimeout bounds the requests to the server.
 const planTimeout = time.Minute
 
-// Plan asks the server what would be watched. That nothing would is an error.
+// Plan asks the server which kinds would be watched. It fails if there are none.
 func (s *Setup) Plan(ctx context.Context, cluster *kube.Cluster) (*capture.Plan, error) {
 	rules, err := quiet.New()
 	if err != nil {

@@ -6,17 +6,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 )
 
-// Right is something that a daemon must be allowed to do.
+// Right is a right that a daemon needs.
 type Right struct {
 	Group, Resource string
 	// Namespace is empty for the whole cluster, Name for all objects.
 	Namespace, Name string
 	Verbs           []string
-	// Without is what is lost without it, where that is little: the daemon does not complain.
+	// Without describes the loss without an optional right. The daemon does not report a missing optional right.
 	Without string
 }
 
-// Covers tells whether who has r needs no other.
+// Covers reports whether r includes other.
 func (r Right) Covers(other Right) bool {
 	covers := func(have, want, all string) bool { return have == all || have == want }
 	return covers(r.Group, other.Group, "*") && covers(r.Resource, other.Resource, "*") &&
@@ -24,17 +24,16 @@ func (r Right) Covers(other Right) bool {
 		!slices.ContainsFunc(other.Verbs, func(v string) bool { return !slices.Contains(r.Verbs, v) })
 }
 
-// Watching are the verbs for what is watched: list and watch tell what happens; get tells after a restart
-// that the history is the one that was recorded, so that it goes on without a list, and whether an object
-// that left a selection was deleted.
+// Watching are the verbs for watched kinds. get verifies the server's history after a restart, so that it can resume
+// without a list, and shows whether an object that left a selection was deleted.
 var Watching = []string{"get", "list", "watch"}
 
 const crdGroup, crdResource = "apiextensions.k8s.io", "customresourcedefinitions"
 
-// Rights are what a daemon needs of the API server for a plan, each once. Discovery and OpenAPI documents
-// come besides: the cluster role system:discovery gives them to every authenticated user.
+// Rights returns the rights that a daemon needs for a plan, without duplicates. Discovery and OpenAPI documents are not
+// included: the cluster role system:discovery grants them to every authenticated user.
 //
-// Source: what the packages informer and internal/capture ask for.
+// Source: the requests of packages informer and internal/capture.
 func Rights(p *capture.Plan) []Right {
 	var all []Right
 	named := []string{"kube-system"}
@@ -53,16 +52,16 @@ func Rights(p *capture.Plan) []Right {
 		})
 	}
 	for _, ns := range named {
-		without := "a namespace that does not exist is not told from an empty one"
+		without := "a missing namespace looks like an empty one"
 		if ns == "kube-system" {
-			without = "another cluster at the same address is told from this one by its history alone"
+			without = "only its history distinguishes another cluster at the same address"
 		}
 		all = append(all, Right{Resource: "namespaces", Name: ns, Verbs: []string{"get"}, Without: without})
 	}
 	return Needed(all)
 }
 
-// KindRights are the rights for a kind of a plan.
+// KindRights returns the rights for a kind of a plan.
 func KindRights(k capture.Planned) []Right {
 	var all []Right
 	for _, s := range k.Streams {

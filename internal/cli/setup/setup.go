@@ -1,5 +1,5 @@
-// Package setup is what run, config check and rbac share: the flags that make a configuration, and what
-// that means to the packages below.
+// Package setup is shared by run, config check and rbac: the flags that make a configuration, and their translation for the
+// packages below.
 package setup
 
 import (
@@ -23,14 +23,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// Flags are those of run that make a configuration.
+// Flags are the flags of run that make a configuration.
 type Flags struct {
-	// Program says which sinks there are; nil is tattler.
+	// Program has the list of sinks; nil means tattler.
 	Program *kinds.Program
 
 	Kube  kube.Flags
 	Scope scope.Flags
-	// Types are the arguments, as of watch.
+	// Types are the arguments, as in watch.
 	Types []string
 	Noise bool
 	// File is a configuration, To are addresses of sinks.
@@ -39,7 +39,7 @@ type Flags struct {
 	Journal string
 }
 
-// AddWatch declares the flags that say what is watched, and where.
+// AddWatch declares the flags that select the cluster and the watched objects.
 func (f *Flags) AddWatch(cmd *cobra.Command) {
 	f.watch(cmd)
 	f.Kube.Add(cmd)
@@ -59,18 +59,18 @@ func (f *Flags) watch(cmd *cobra.Command) {
 	fs.StringVarP(&f.File, "config", "c", "", "`file` of a configuration (tattler config)")
 	complete.Files(cmd, "config")
 	f.Scope.Add(fs, "all")
-	fs.BoolVar(&f.Noise, "noise", false, "hidden kinds, too (events, leases, ...)")
+	fs.BoolVar(&f.Noise, "noise", false, "also hidden kinds (events, leases, ...)")
 }
 
-// Setup is what the flags or a file say.
+// Setup is the configuration from flags or a file.
 type Setup struct {
 	*config.Config
 	program *kinds.Program
-	// Scopes are what is watched: one for each element of Config.Watch, or one for the command line.
+	// Scopes select the watched objects: one for each element of Config.Watch, or one for the command line.
 	Scopes []capture.Scope
 }
 
-// Load makes the setup; the cluster is not asked. A wrong flag is a *capture.UsageError, a wrong file
+// Load makes the setup without contacting the cluster. An invalid flag is a *capture.UsageError, an invalid file
 // config.Errors.
 func (f *Flags) Load() (*Setup, error) {
 	if err := f.Scope.Validate(); err != nil {
@@ -80,7 +80,7 @@ func (f *Flags) Load() (*Setup, error) {
 	loader, c := config.Loader{Sinks: program.Types()}, config.Default()
 	if f.File != "" {
 		if len(f.Types) > 0 || f.Scope.Given() || f.Noise {
-			return nil, capture.Usage("-c says what is watched: leave out TYPE, and the flags that select")
+			return nil, capture.Usage("-c selects the watched objects: leave out TYPE, and the selecting flags")
 		}
 		var err error
 		if c, err = loader.Load(f.File); err != nil {
@@ -100,7 +100,7 @@ func (f *Flags) Load() (*Setup, error) {
 			return nil, capture.Usage("--to: %v", err)
 		}
 	}
-	// The verbs that read the journal use this order, too: a file that flags name goes before the environment.
+	// The verbs that read the journal use the same order: flags and files take precedence over the environment.
 	c.Journal.Path = cmp.Or(f.Journal, c.Journal.Path, os.Getenv(kube.JournalVariable))
 	return &Setup{Config: c, program: program, Scopes: f.scopes(c)}, nil
 }
@@ -122,7 +122,7 @@ func (f *Flags) scopes(c *config.Config) []capture.Scope {
 		if len(w.Resources.Include) > 0 {
 			s.Types = []string{strings.Join(w.Resources.Include, ",")}
 		}
-		if slices.Contains(s.Namespaces.Include, "*") { // which is all, cluster-scoped kinds included
+		if slices.Contains(s.Namespaces.Include, "*") { // all, including cluster-scoped kinds
 			s.Namespaces.Include = nil
 		}
 		all = append(all, s)
@@ -130,9 +130,9 @@ func (f *Flags) scopes(c *config.Config) []capture.Scope {
 	return all
 }
 
-// ClusterName is the cluster's name in events. In a pod, nothing names the cluster unless the configuration does: a
-// name is made of the UID of the namespace kube-system then, since ids and sources of events must not be those of
-// another cluster. Derived says that it was.
+// ClusterName returns the cluster's name in events. In a pod, only the configuration can name the cluster. Otherwise the
+// name is derived from the UID of the namespace kube-system, because ids and sources of events must differ between
+// clusters.
 func (s *Setup) ClusterName(ctx context.Context, cluster *kube.Cluster) (name string, derived bool, err error) {
 	switch {
 	case s.Cluster.Name != "":
@@ -149,12 +149,12 @@ func (s *Setup) ClusterName(ctx context.Context, cluster *kube.Cluster) (name st
 		err = errors.New("the namespace kube-system cannot be read")
 	}
 	if err != nil {
-		return "", false, fmt.Errorf("the cluster has no name: set cluster.name (a pod has no context that names it, and it cannot be told from the cluster: %w)", err)
+		return "", false, fmt.Errorf("the cluster has no name: set cluster.name (a pod has no context, and the name cannot be derived: %w)", err)
 	}
 	return "cluster-" + uid[:min(8, len(uid))], true, nil
 }
 
-// JournalFile is the journal's path, absolute.
+// JournalFile returns the journal's absolute path.
 func (s *Setup) JournalFile(cluster *kube.Cluster) (path string, err error) {
 	if path = s.Journal.Path; path == "" {
 		if path, err = cluster.Journal(); err != nil {
@@ -165,25 +165,25 @@ func (s *Setup) JournalFile(cluster *kube.Cluster) (path string, err error) {
 		return "", fmt.Errorf("find the journal: %w", err)
 	}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return "", fmt.Errorf("the journal %s is no regular file: choose another", path)
+		return "", fmt.Errorf("the journal %s is not a regular file: choose another", path)
 	}
 	return path, nil
 }
 
-// KeyFile is the path of the key that hidden values are hashed with. One that is named must exist: a new
-// one would be made at each start of a pod that has lost its volume.
+// KeyFile returns the path of the key for hidden values. A configured file must exist: otherwise a pod that has lost its
+// volume would make a new key at each start.
 func (s *Setup) KeyFile() (string, error) {
 	path := s.RedactionKey
 	if path == "" {
 		return kube.RedactionKey()
 	}
 	if _, err := os.Stat(path); err != nil {
-		return "", s.Blame("redactionKey", "%v: a key that is named must exist, since hidden values seem to change with a new one; to make one: head -c 32 /dev/urandom | base64", err)
+		return "", s.Blame("redactionKey", "%v: the file must exist, because hidden values seem to change with a new key; to make one: head -c 32 /dev/urandom | base64", err)
 	}
 	return path, nil
 }
 
-// Explain puts an error about a kind that the server does not have at its place in the file.
+// Explain adds the position in the file to an error about an unknown kind.
 func (s *Setup) Explain(err error) error {
 	var (
 		unknown   *capture.UnknownTypeError
@@ -202,7 +202,7 @@ func (s *Setup) Explain(err error) error {
 		for j, text := range r.Resources {
 			if strings.EqualFold(text, typ) && unknown != nil {
 				if !strings.Contains(text, ".") {
-					err = fmt.Errorf("%w; for a custom resource that is to come, say PLURAL.GROUP", err)
+					err = fmt.Errorf("%w; for a custom resource that does not exist yet, write PLURAL.GROUP", err)
 				}
 				return s.Blame(fmt.Sprintf("redact[%d].resources[%d]", i, j), "%v", err)
 			}

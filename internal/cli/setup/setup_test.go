@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// write makes a configuration file of what follows its head.
+// write makes a configuration file with a head and the given text.
 func write(t *testing.T, text string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "c.yaml")
@@ -93,7 +93,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// TestExplain: what the server does not have is blamed on the line that names it.
+// TestExplain: the error about an unknown kind has the position of the line that names it.
 func TestExplain(t *testing.T) {
 	s := load(t, &Flags{File: write(t, `watch:
 - resources:
@@ -162,7 +162,7 @@ func TestJournalFile(t *testing.T) {
 		}
 	}
 	for _, path := range []string{t.TempDir(), os.DevNull} {
-		if _, err := load(t, &Flags{Journal: path}).JournalFile(nil); err == nil || !strings.Contains(err.Error(), path+" is no regular file") {
+		if _, err := load(t, &Flags{Journal: path}).JournalFile(nil); err == nil || !strings.Contains(err.Error(), path+" is not a regular file") {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
@@ -210,7 +210,7 @@ func TestSinks(t *testing.T) {
 	}
 }
 
-// TestSinksFail: what is wrong with a sink is said before anything is recorded, without its credentials.
+// TestSinksFail: an error of a sink is reported before anything is recorded, without its credentials.
 func TestSinksFail(t *testing.T) {
 	t.Setenv("SECRET", "geheim")
 	dir := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// MakeSinks makes what is configured; out is stdout. Files are opened by open: before the journal is ours,
-// they may be those of a daemon that runs.
+// MakeSinks makes the configured sinks; out is stdout. Call open to open their files once the journal is locked: before
+// that, a running daemon may use them.
 func (s *Setup) MakeSinks(out io.Writer) (all []deliver.Options, open func() error, err error) {
 	var opens []func() error
 	for i := range s.Sinks {
@@ -37,7 +37,7 @@ func (s *Setup) MakeSinks(out io.Writer) (all []deliver.Options, open func() err
 	}, nil
 }
 
-// failure is what is wrong with a sink, without its credentials.
+// failure returns the error of a sink, without its credentials.
 func failure(c *config.Sink, err error) error {
 	if err == nil {
 		return nil
@@ -60,8 +60,8 @@ func options(c *config.Sink, to sink.Sink) deliver.Options {
 	return o
 }
 
-// Place is what a sink calls itself, such as file changes.jsonl; it holds no credentials. Nothing is
-// opened, but it is an error where a folder or a certificate is missing.
+// Place returns a sink's description, such as file changes.jsonl, without credentials. It opens nothing, but fails if a
+// folder or a certificate is missing.
 func (s *Setup) Place(c *config.Sink) (string, error) {
 	to, err := s.newSink(c, io.Discard)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Setup) newSink(c *config.Sink, out io.Writer) (sink.Sink, error) {
 	return s.program.Make(c, kinds.Env{Agent: s.program.Name + "/" + buildinfo.Version(), Out: out})
 }
 
-// SinkNames are the sinks' names, in their order.
+// SinkNames returns the sinks' names, in order.
 func (s *Setup) SinkNames() []string {
 	var names []string
 	for _, c := range s.Sinks {

@@ -1,4 +1,4 @@
-// Package show is the verb that tells one change whole.
+// Package show is the verb that shows one complete change.
 package show
 
 import (
@@ -29,17 +29,18 @@ type Options struct {
 	Output string
 }
 
-const long = `Show one change whole: quiet fields, long values and new objects included.
+const long = `Show one complete change, with quiet fields and long values. A created or
+deleted object is shown completely.
 
-What came or went is shown with the whole object. CHANGE is the id of an
-event, or how it begins: tattler log -o oneline prints ids.`
+CHANGE is the id of an event, or its beginning: tattler log -o oneline prints
+ids.`
 
 // NewCommand returns the verb.
 func NewCommand(streams *terminal.IO) *cobra.Command {
 	o := &Options{IO: streams}
 	cmd := &cobra.Command{
 		Use:   "show CHANGE",
-		Short: "Show one change whole",
+		Short: "Show one complete change",
 		Long:  long,
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -55,10 +56,10 @@ func NewCommand(streams *terminal.IO) *cobra.Command {
 	return cmd
 }
 
-// Run tells the change.
+// Run shows the change.
 func Run(ctx context.Context, o *Options) error {
 	if o.Output != "text" && o.Output != render.JSON && o.Output != render.YAML {
-		return &capture.UsageError{Text: fmt.Sprintf("unknown output %q: say text, json or yaml", o.Output)}
+		return &capture.UsageError{Text: fmt.Sprintf("unknown output %q: use text, json or yaml", o.Output)}
 	}
 	j, err := o.Past.Open(ctx)
 	if err != nil {
@@ -93,7 +94,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	if err != nil {
-		return err // what is known besides has been shown
+		return err // the known parts have been printed
 	}
 	t := render.New(render.Options{ // without a width: nothing is cut
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: time.Now, Color: o.IO.Color,
@@ -106,10 +107,10 @@ func Run(ctx context.Context, o *Options) error {
 }
 
 func missing(id string) error {
-	return fmt.Errorf("the journal has no change %q (any more); tattler log -o oneline prints ids", id)
+	return fmt.Errorf("the journal has no change %q; tattler log -o oneline prints ids", id)
 }
 
-// head is what a line of log has no room for.
+// head returns the details that a line of log omits.
 func head(id string, c *change.Change) string {
 	var b strings.Builder
 	line := func(what, text string) {
@@ -137,15 +138,15 @@ func head(id string, c *change.Change) string {
 	line("seen", c.At.Local().Format(time.RFC3339))
 	switch {
 	case c.Op == event.Converted:
-		line("quiet", "yes: nobody wrote it, the API server serves it in another form")
+		line("quiet", "yes: the API server serves the object in another form; no client wrote it")
 	case c.Quiet:
-		line("quiet", "yes: every changed field is")
+		line("quiet", "yes: every changed field is quiet")
 	}
 	b.WriteString("\n")
 	return b.String()
 }
 
-// between is a moment, or an interval.
+// between formats a time or an interval.
 func between(from, to time.Time) string {
 	text := to.Local().Format(time.RFC3339)
 	if !from.Equal(to) {

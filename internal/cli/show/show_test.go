@@ -22,14 +22,14 @@ var (
 	longText = strings.Repeat("long ", 100)
 )
 
-// pod is one that a ReplicaSet owns: log folds its creation, and shows nothing of it.
+// pod is owned by a ReplicaSet: log folds its creation, and prints nothing for it.
 func pod(name string, version int, image string) string {
 	return fmt.Sprintf(`{"apiVersion":"v1","kind":"Pod","metadata":{"name":%q,"namespace":"shop","uid":"u","resourceVersion":"%d",
 		"ownerReferences":[{"kind":"ReplicaSet","name":"web-1","uid":"r","controller":true}]},
 		"spec":{"containers":[{"name":"app","image":%q}]},"status":{"phase":"Running"}}`, name, version, image)
 }
 
-// written is a journal with a change of each sort, and their ids.
+// written makes a journal with a change of each kind, and returns their ids.
 func written(t *testing.T) (path string, ids []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "journal.db")
@@ -96,12 +96,12 @@ func TestShow(t *testing.T) {
 		id   string
 		want []string
 	}{
-		{"what came, whole, though something owns it", ids[0][:8], []string{
+		{"a created object, completely, although it is owned", ids[0][:8], []string{
 			"change    " + ids[0], "what      created", "object    pods/a in shop", "uid       ua", "owner     ReplicaSet/web-1", "version   1",
 			"image: " + longText + "1", "phase: Running", "uid: u"}},
-		{"what changed, whole, on a narrow terminal", ids[1], []string{"spec.containers[name=app].image", longText + "2"}},
-		{"what went, and between which times", ids[2], []string{"what      deleted", "happened  between ", "seen      2", "image: " + longText + "2"}},
-		{"what was missed", ids[3], []string{"what      gap", "kind      pods", "namespace shop", "versions 4..9 were not seen"}},
+		{"an update, completely, on a narrow terminal", ids[1], []string{"spec.containers[name=app].image", longText + "2"}},
+		{"a deletion, with its interval", ids[2], []string{"what      deleted", "happened  between ", "seen      2", "image: " + longText + "2"}},
+		{"a gap", ids[3], []string{"what      gap", "kind      pods", "namespace shop", "versions 4..9 were not seen"}},
 	} {
 		out, err := play(t, path, tc.id, "text")
 		if err != nil {
@@ -115,7 +115,7 @@ func TestShow(t *testing.T) {
 	}
 }
 
-// TestShowEvent prints what a sink would get, with the same id.
+// TestShowEvent prints the event that a sink would get, with the same id.
 func TestShowEvent(t *testing.T) {
 	path, ids := written(t)
 	out, err := play(t, path, ids[1], "json")
@@ -128,7 +128,7 @@ func TestShowEvent(t *testing.T) {
 	}
 }
 
-// TestShowDamaged tells what is known, and that the rest is not.
+// TestShowDamaged prints the known parts of a damaged change, and fails.
 func TestShowDamaged(t *testing.T) {
 	path, ids := written(t)
 	out, err := play(t, path, ids[4], "text")
@@ -140,7 +140,7 @@ func TestShowDamaged(t *testing.T) {
 	}
 }
 
-// TestShowName keeps a name from commanding the terminal.
+// TestShowName: a name cannot control the terminal.
 func TestShowName(t *testing.T) {
 	path, ids := written(t)
 	if out, err := play(t, path, ids[5], "text"); err != nil || strings.Contains(out, "\x1b") || !strings.Contains(out, `\x1b[31mred`) {
@@ -156,9 +156,9 @@ func TestWrongUsage(t *testing.T) {
 	}{
 		{"no such id", strings.Repeat("a", 26), "text", "tattler log -o oneline prints ids", false},
 		{"more than an id", ids[0] + "a", "text", "has no change", false},
-		{"no id at all", "", "text", "has no change", false},
-		{"what cannot be one", "A/../b", "text", "has no change", false},
-		{"a format", ids[0], "xml", "say text, json or yaml", true},
+		{"an empty id", "", "text", "has no change", false},
+		{"an invalid id", "A/../b", "text", "has no change", false},
+		{"a format", ids[0], "xml", "use text, json or yaml", true},
 	} {
 		out, err := play(t, path, tc.id, tc.format)
 		var wrong *capture.UsageError
@@ -168,7 +168,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// TestAmbiguous names the changes of which the ids begin so.
+// TestAmbiguous: the error for an ambiguous id lists the matching ids.
 func TestAmbiguous(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})

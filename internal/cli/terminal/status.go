@@ -6,9 +6,8 @@ import (
 	"sync"
 )
 
-// Status is a stream beside another: lines, and on a terminal a progress line that makes room for whatever
-// is written next to either stream. Nobody waits for it: an error there is not the verb's failure. It is
-// safe for concurrent use.
+// Status writes lines to a second stream, and on a terminal a progress line that disappears when anything is written to
+// either stream. Its errors are ignored, because they are not the verb's failure. It is safe for concurrent use.
 type Status struct {
 	w        io.Writer
 	terminal bool
@@ -17,7 +16,7 @@ type Status struct {
 	drawn bool // a progress line is on the terminal
 }
 
-// NewStatus makes one; tty says that w is a terminal on which a line can be drawn again.
+// NewStatus returns a Status; tty says that w is a terminal on which a line can be redrawn.
 func NewStatus(w io.Writer, tty bool) *Status { return &Status{w: w, terminal: tty} }
 
 // Line writes one line.
@@ -28,15 +27,15 @@ func (s *Status) Line(format string, args ...any) {
 	fmt.Fprintln(s.w, Line(fmt.Sprintf(format, args...)))
 }
 
-// ECMA-48's erase in line, and the DEC private mode by which what is too long is cut instead of
-// wrapped: of a wrapped line only the last row could be erased.
+// ECMA-48's erase in line, and the DEC private mode that cuts long lines instead of wrapping them: of a wrapped line, only
+// the last row could be erased.
 const (
 	EraseLine = "\r\x1b[K"
 	NoWrap    = "\x1b[?7l"
 	Wrap      = "\x1b[?7h"
 )
 
-// Progress draws the progress line, in place of the one before.
+// Progress draws the progress line, replacing the previous one.
 func (s *Status) Progress(format string, args ...any) {
 	if !s.terminal {
 		return
@@ -47,7 +46,7 @@ func (s *Status) Progress(format string, args ...any) {
 	fmt.Fprint(s.w, EraseLine, NoWrap, Line(fmt.Sprintf(format, args...)), Wrap)
 }
 
-// Clear takes the progress line away.
+// Clear removes the progress line.
 func (s *Status) Clear() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -61,7 +60,7 @@ func (s *Status) clear() {
 	}
 }
 
-// Before returns a writer to w that takes the progress line away first.
+// Before returns a writer to w that first removes the progress line.
 func (s *Status) Before(w io.Writer) io.Writer { return clearing{s, w} }
 
 type clearing struct {
@@ -72,6 +71,6 @@ type clearing struct {
 func (c clearing) Write(p []byte) (int, error) {
 	c.status.mu.Lock()
 	c.status.clear()
-	c.status.mu.Unlock() // not held while a reader is waited for
+	c.status.mu.Unlock() // not held while a slow reader blocks the write
 	return c.w.Write(p)
 }

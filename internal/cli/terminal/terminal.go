@@ -1,5 +1,4 @@
-// Package terminal tells what the standard streams are, so that verbs need not ask, and makes text
-// from elsewhere fit for one line of them.
+// Package terminal describes the standard streams for the verbs, and makes foreign text safe to print on one line.
 package terminal
 
 import (
@@ -16,16 +15,16 @@ import (
 // IO is where a verb writes: changes to Out, status to Err.
 type IO struct {
 	Out, Err io.Writer
-	// OutTTY and ErrTTY tell terminals from files and pipes; ErrTTY is false for a terminal on which
-	// a line cannot be drawn again.
+	// OutTTY and ErrTTY report whether Out and Err are terminals; ErrTTY is false for a terminal on which a line cannot be
+	// redrawn.
 	OutTTY, ErrTTY bool
-	// Color is true where Out may be coloured: on a terminal, unless NO_COLOR is set.
+	// Color reports whether Out may be coloured: on a terminal, unless NO_COLOR is set.
 	Color bool
-	// Width returns Out's present width in columns; 0 where it is not a terminal.
+	// Width returns Out's present width in columns; 0 if it is not a terminal.
 	Width func() int
 }
 
-// System returns the process's own streams.
+// System returns the process's streams.
 func System() *IO {
 	out := int(os.Stdout.Fd())
 	tty := term.IsTerminal(out)
@@ -44,8 +43,8 @@ func System() *IO {
 	}
 }
 
-// unknownWidth is the width of a terminal that does not know its size, such as one that a program without a terminal
-// of its own has opened.
+// unknownWidth is the assumed width of a terminal that does not know its size, such as one that a program without a terminal
+// has opened.
 const unknownWidth = 80
 
 func widthOf(terminal int) int {
@@ -58,9 +57,8 @@ func widthOf(terminal int) int {
 
 var breaks = regexp.MustCompile(`\s*[\n\r\t\v\f]\s*`)
 
-// Line keeps a text to one line that cannot command the terminal: line breaks become spaces, what
-// does not print is written as in a Go string. Servers send pages of HTML, and names are what others
-// chose.
+// Line makes a text one line that cannot control the terminal: line breaks become spaces, and unprintable characters are
+// escaped as in a Go string. Servers send pages of HTML, and names can be hostile.
 func Line(text string) string {
 	text = breaks.ReplaceAllString(strings.TrimRight(text, " \n\r\t"), " ")
 	var b strings.Builder

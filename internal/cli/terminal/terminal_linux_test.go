@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestWidthOfTerminal: a terminal without a size has a width all the same, so that lines are cut there.
+// TestWidthOfTerminal: a terminal without a size still has a width, so that lines are cut there.
 func TestWidthOfTerminal(t *testing.T) {
 	control, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {

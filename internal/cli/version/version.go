@@ -1,4 +1,4 @@
-// Package version is the verb that says which tattler this is.
+// Package version is the verb that prints the version.
 package version
 
 import (

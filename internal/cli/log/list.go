@@ -13,29 +13,28 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// telling is one run of the verb.
-type telling struct {
+// lister is one run of the verb.
+type lister struct {
 	o       *Options
 	journal *past.Journal
 	*selection
 	out printer
 
-	last    int64 // sequence number up to which everything was looked at
+	last    int64 // sequence number up to which everything was read
 	shown   int
-	quiet   int // not shown for that; maxQuiet stands for as many or more
+	quiet   int // quiet changes that were not shown; maxQuiet means that many or more
 	damaged int
 }
 
-// maxQuiet is how many quiet changes are counted: where most are, counting is what takes time.
+// maxQuiet bounds the counted quiet changes: if most changes are quiet, counting takes most of the time.
 const maxQuiet = 5000
 
-// pollEvery is how often a journal is asked whether it has more: soon enough for who watches, and a read
-// of one row.
+// pollEvery is how often the journal is polled for new changes: soon enough for a viewer, and it reads only one row.
 const pollEvery = 250 * time.Millisecond
 
-// run tells until all is told, or ctx ends.
-func (t *telling) run(ctx context.Context) error {
-	err := t.tell(ctx)
+// run shows everything, until ctx ends.
+func (t *lister) run(ctx context.Context) error {
+	err := t.list(ctx)
 	if err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -51,8 +50,8 @@ func (t *telling) run(ctx context.Context) error {
 	return nil
 }
 
-// end is the time up to which the journal was asked about.
-func (t *telling) end() time.Time {
+// end returns the end of the requested time range.
+func (t *lister) end() time.Time {
 	now := t.o.Now()
 	if until := t.query.Until; !until.IsZero() && until.Before(now) {
 		return until
@@ -60,7 +59,7 @@ func (t *telling) end() time.Time {
 	return now
 }
 
-func (t *telling) tell(ctx context.Context) error {
+func (t *lister) list(ctx context.Context) error {
 	types, err := t.journal.Types(ctx, t.o.Types)
 	if err != nil {
 		return err
@@ -85,14 +84,14 @@ func (t *telling) tell(ctx context.Context) error {
 			fmt.Fprintf(t.o.IO.Err, "%s, and goes on once tattler run starts\n", ended)
 		}
 	}
-	if err := t.tellPast(ctx); err != nil || !t.o.Follow {
+	if err := t.listPast(ctx); err != nil || !t.o.Follow {
 		return err
 	}
 	return t.follow(ctx)
 }
 
-// tellPast shows what is in the journal.
-func (t *telling) tellPast(ctx context.Context) error {
+// listPast shows what is in the journal.
+func (t *lister) listPast(ctx context.Context) error {
 	folds := t.o.folds(t.selection)
 	switch since := t.query.Since; {
 	case t.o.Limit > 0 && folds:
@@ -107,11 +106,11 @@ func (t *telling) tellPast(ctx context.Context) error {
 			return err
 		}
 	}
-	return t.tellAll(ctx, 0)
+	return t.listAll(ctx, 0)
 }
 
 // play shows changes, given by their sequence numbers.
-func (t *telling) play(ctx context.Context, seqs []int64) error {
+func (t *lister) play(ctx context.Context, seqs []int64) error {
 	q := t.query
 	q.OldestFirst, q.Quiet, q.After, q.Before = true, t.noise, seqs[0]-1, seqs[len(seqs)-1]+1
 	for e, err := range t.journal.Rows(ctx, q) {
@@ -128,8 +127,8 @@ func (t *telling) play(ctx context.Context, seqs []int64) error {
 	return nil
 }
 
-// follow tells what is added to the journal.
-func (t *telling) follow(ctx context.Context) error {
+// follow shows changes as they are added to the journal.
+func (t *lister) follow(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
@@ -138,7 +137,7 @@ func (t *telling) follow(ctx context.Context) error {
 			return err
 		}
 		if last > t.last {
-			if err := t.tellMore(ctx, last); err != nil {
+			if err := t.listNew(ctx, last); err != nil {
 				return err
 			}
 		}
@@ -153,8 +152,8 @@ func (t *telling) follow(ctx context.Context) error {
 	}
 }
 
-// tellMore tells what was added. It may be of kinds that the journal did not have.
-func (t *telling) tellMore(ctx context.Context, last int64) error {
+// listNew shows new changes, which may be of kinds that the journal did not have.
+func (t *lister) listNew(ctx context.Context, last int64) error {
 	if len(t.types.Unknown) > 0 {
 		types, err := t.journal.Types(ctx, t.o.Types)
 		if err != nil {
@@ -164,11 +163,11 @@ func (t *telling) tellMore(ctx context.Context, last int64) error {
 	}
 	from := t.last
 	t.last = last
-	return t.tellAll(ctx, from)
+	return t.listAll(ctx, from)
 }
 
-// tellAll tells what is selected between a sequence number and the last.
-func (t *telling) tellAll(ctx context.Context, after int64) error {
+// listAll shows the selected changes after a sequence number.
+func (t *lister) listAll(ctx context.Context, after int64) error {
 	for e, err := range t.rows(ctx, journal.Query{After: after, OldestFirst: true}) {
 		if err != nil {
 			return err
@@ -180,18 +179,17 @@ func (t *telling) tellAll(ctx context.Context, after int64) error {
 	return nil
 }
 
-// newest returns the sequence numbers of the last changes that are selected, in their order, and when the first
-// of them was seen.
-func (t *telling) newest(ctx context.Context, limit int) (seqs []int64, oldest time.Time, err error) {
+// newest returns the sequence numbers of the last selected changes, in order, and when the first of them was seen.
+func (t *lister) newest(ctx context.Context, limit int) (seqs []int64, oldest time.Time, err error) {
 	for e, err := range t.rows(ctx, journal.Query{}) {
 		if err != nil {
 			return nil, oldest, err
 		}
-		if t.deep() {
+		if t.readsObjects() {
 			c, err := t.journal.Change(ctx, &e)
 			if errors.Is(err, journal.ErrNotFound) || err == nil && !t.matches(t.journal.Cluster(), &c) {
 				continue
-			} // what cannot be read cannot be judged: it is told that it cannot
+			} // an unreadable change is reported, because it might match
 		}
 		oldest = e.At
 		if seqs = append(seqs, e.Seq); len(seqs) == limit {
@@ -202,21 +200,21 @@ func (t *telling) newest(ctx context.Context, limit int) (seqs []int64, oldest t
 	return seqs, oldest, nil
 }
 
-// rows yields what the selection takes within the bounds and in the order of a query, and counts what
-// is quiet, but where objects would have to be read for that.
-func (t *telling) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.Entry, error] {
+// rows yields the selected entries within the bounds and in the order of a query. It counts quiet changes, unless that
+// would need their objects.
+func (t *lister) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.Entry, error] {
 	q := t.query
 	q.After, q.Before, q.OldestFirst = in.After, t.last+1, in.OldestFirst
-	q.Quiet = t.noise || !t.deep() && t.quiet < maxQuiet
+	q.Quiet = t.noise || !t.readsObjects() && t.quiet < maxQuiet
 	return func(yield func(journal.Entry, error) bool) {
-		for again := !t.nothing(); again; {
+		for again := !t.matchesNothing(); again; {
 			again = false
 			for e, err := range t.journal.Rows(ctx, q) {
 				switch {
 				case err != nil:
 					yield(e, err)
 					return
-				case !t.takes(&e):
+				case !t.selects(&e):
 					continue
 				case !e.Quiet || t.noise:
 					if !yield(e, nil) {
@@ -238,9 +236,9 @@ func (t *telling) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.
 	}
 }
 
-// change tells a change, if it was judged before or matches. One that cannot be read is told of, and the
-// others are told.
-func (t *telling) change(ctx context.Context, e *journal.Entry, judged bool) error {
+// change shows a change that matches, or that was judged before. An unreadable change becomes a notice, and the others
+// follow.
+func (t *lister) change(ctx context.Context, e *journal.Entry, judged bool) error {
 	c, err := t.journal.Change(ctx, e)
 	var disk *journal.WriteError
 	switch {
