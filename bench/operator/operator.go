@@ -88,7 +88,7 @@ func (p *program) measure(ctx context.Context, in harness.Input, m *harness.Mete
 		return fmt.Errorf("reconcile %d of %d objects: %w", p.reconciles.Load(), want, err)
 	}
 	m.Lap("reconciled")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
 	if err := p.latency(ctx, m); err != nil {

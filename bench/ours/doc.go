@@ -140,7 +140,7 @@ func stored(ctx context.Context, in harness.Input, storage informer.Storage) (ha
 		return nil, err
 	}
 	m.Lap("sync")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
 	m.Collections()
@@ -162,7 +162,7 @@ func liveUntyped(ctx context.Context, in harness.Input) (harness.Sample, error) 
 		return nil, err
 	}
 	m.Lap("sync")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
 	m.Collections()
@@ -196,7 +196,7 @@ func liveChurn(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		if err := harness.Wait(ctx, func() bool { return l.seen.Load() >= last }); err != nil {
 			return 0, fmt.Errorf("hear of the last event: %w", err)
 		}
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		return m.Heap(), nil
 	}
 	before, err := churn(in.Events) // the table of shared parts has its size then
@@ -261,7 +261,7 @@ func typedWithIndex(add func(*informer.Informer[*corev1.Pod]) (*informer.Index[*
 			return nil, err
 		}
 		m.Lap("sync")
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		m.Lap("settled")
 		if err := check(byNode, in.Server.Objects); err != nil {
 			return nil, err
@@ -311,7 +311,7 @@ func untyped(gvr schema.GroupVersionResource) func(context.Context, harness.Inpu
 			return nil, err
 		}
 		m.Lap("sync")
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		m.Lap("settled")
 		m.Memory("steady")
 		return m.Sample(), errors.Join(hot(m, objects), s.stop(ctx))

@@ -275,7 +275,7 @@ func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("steady heap B", m.Heap())
 	peak := m.WatchHeap()
 	err = relist(ctx, in, s)
@@ -283,7 +283,7 @@ func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("after heap B", m.Heap())
 	runtime.KeepAlive(pods)
 	return m.Sample(), s.stop(ctx)
@@ -296,7 +296,7 @@ func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	steady, err := harness.TrimRSS()
 	if err != nil {
 		return nil, err
@@ -305,7 +305,7 @@ func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err := relist(ctx, in, s); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("peak rss B", harness.PeakRSS())
 	m.Set("growth B", harness.PeakRSS()-steady)
 	runtime.KeepAlive(pods)

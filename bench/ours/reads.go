@@ -92,7 +92,7 @@ func readTyped(storage informer.Storage) func(context.Context, harness.Input) (h
 		if err != nil {
 			return nil, err
 		}
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		keys, err := shuffled(pods)
 		if err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ func readUntyped(ctx context.Context, in harness.Input) (harness.Sample, error) 
 	if err := sync(ctx, s, pods, in.Server.Objects); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	keys, err := shuffled(pods)
 	if err != nil {
 		return nil, err

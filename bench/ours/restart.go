@@ -36,7 +36,7 @@ func checkpoint(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		return nil, err
 	}
 	m.Lap("sync")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	return m.Sample(), s.stop(ctx)
 }
@@ -65,7 +65,7 @@ func restart(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		return nil, fmt.Errorf("sync: %w", err)
 	}
 	m.Lap("sync")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	requests, err := control.Requests(ctx)
 	if err != nil {

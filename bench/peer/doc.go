@@ -140,7 +140,7 @@ func syncing(open func(harness.Server) (informer, error)) func(context.Context, 
 			return nil, err
 		}
 		m.Lap("sync")
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		m.Lap("settled")
 		m.Memory("steady")
 		m.Collections()

@@ -185,7 +185,7 @@ func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err := inf.sync(ctx); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("steady heap B", m.Heap())
 	peak := m.WatchHeap()
 	err = relist(ctx, in, inf)
@@ -193,7 +193,7 @@ func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("after heap B", m.Heap())
 	runtime.KeepAlive(inf)
 	return m.Sample(), nil
@@ -209,7 +209,7 @@ func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err := inf.sync(ctx); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	steady, err := harness.TrimRSS()
 	if err != nil {
 		return nil, err
@@ -218,7 +218,7 @@ func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err := relist(ctx, in, inf); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("peak rss B", harness.PeakRSS())
 	m.Set("growth B", harness.PeakRSS()-steady)
 	runtime.KeepAlive(inf)

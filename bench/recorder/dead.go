@@ -86,7 +86,7 @@ func delivered(ctx context.Context, in harness.Input, others ...deliver.Options)
 		return nil, err
 	}
 	m.Lap("delivered")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("growth B", m.Heap())
 	after, err := used(ctx, r.path)
 	if err != nil {

@@ -95,7 +95,7 @@ func record(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		return nil, err
 	}
 	m.Lap("recorded")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
 	return m.Sample(), r.stop(ctx)
@@ -113,7 +113,7 @@ func restart(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		return nil, err
 	}
 	m.Lap("live")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	requests, err := control.Requests(ctx)
 	if err != nil {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// controllers is one controller, on informer/controller and on controller-runtime.
+// controllers compares one controller on informer/controller and on controller-runtime.
 func controllers(z Size) Scenario {
 	ours, peer := "controller/tattler", "controller/controller-runtime"
 	n := float64(z.Objects)
@@ -35,7 +35,7 @@ func controllers(z Size) Scenario {
 	return sc
 }
 
-// controllerRuntime is the peer, with its version.
+// controllerRuntime names the peer with its version.
 func controllerRuntime() string {
 	const name = "controller-runtime"
 	if info, ok := debug.ReadBuildInfo(); ok {

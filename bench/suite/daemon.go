@@ -2,10 +2,10 @@ package suite
 
 import "time"
 
-// Alone is the peer of what has none.
+// Alone is the peer's name in a row without a peer.
 const Alone = "nothing"
 
-// below and above are aims at our number itself.
+// below and above are absolute aims.
 func below(text string, limit float64) Aim {
 	return Aim{Text: "≤ " + text, Limit: limit, Absolute: true}
 }
@@ -13,7 +13,7 @@ func above(text string, limit float64) Aim {
 	return Aim{Text: "≥ " + text, Limit: limit, Absolute: true, AtLeast: true}
 }
 
-// daemon is what tattler run does, and the journal by itself.
+// daemon measures tattler run, and the journal alone.
 func daemon(z Size) []Scenario {
 	all := []Scenario{journal(z), firstPage(z), capture(z), daemonRestart(z)}
 	for i := range all {

@@ -11,17 +11,17 @@ const (
 	gb  = 1e9
 )
 
-// Size is how much is measured.
+// Size is the scale of a run.
 type Size struct {
 	// Objects is the number of objects of most rows.
 	Objects int
-	// Quick makes everything small: numbers to see that it works, not to believe.
+	// Quick makes everything small, to check that it works; the numbers mean little.
 	Quick bool
-	// Tiny makes it smaller still, for tests: every row gets a value, which means nothing.
+	// Tiny is smaller still, for tests: every row gets a meaningless value.
 	Tiny bool
 }
 
-// scale returns n, or a hundredth if it shall be quick, or next to nothing.
+// scale returns n, or a hundredth of it for Quick, or a minimum for Tiny.
 func (z Size) scale(n int) int {
 	switch {
 	case z.Tiny:
@@ -32,7 +32,7 @@ func (z Size) scale(n int) int {
 	return n
 }
 
-// Scenarios returns all of them.
+// Scenarios returns all scenarios.
 func Scenarios(z Size) []Scenario {
 	all := []Scenario{
 		typed(z), typedIndex(z), live(z), unstructured(z), widgets(z), storages(z), reads(z), manyApps(z), liveChurn(z),
@@ -57,7 +57,7 @@ func jobs(names ...string) []Step {
 
 func atMost(text string, ratio float64) Aim { return Aim{Text: "≤ " + text, Limit: ratio} }
 
-// synced are the rows that every way to a synced informer has.
+// synced has the rows of every scenario that syncs an informer.
 func synced(what, ours, peer, bare string, n int, heap, cpu Aim) []RowSpec {
 	rows := []RowSpec{
 		{Name: what + ": CPU to sync", Unit: "s", Ours: Of(ours, "settled cpu s", 1), Peer: Of(peer, "settled cpu s", 1), Aim: cpu},
@@ -92,7 +92,7 @@ func typedIndex(z Size) Scenario {
 	}
 }
 
-// live keeps every object decoded, as client-go does.
+// live keeps every object decoded, like client-go.
 func live(z Size) Scenario {
 	sc := Scenario{Name: "live", Real: true, Objects: z.Objects}
 	for _, s := range []struct {
@@ -111,7 +111,7 @@ func live(z Size) Scenario {
 	return sc
 }
 
-// manyApps is a cluster in which fewer pods are alike: ten of each application.
+// manyApps has fewer similar pods: ten of each application.
 func manyApps(z Size) Scenario {
 	sc := Scenario{Name: "many-apps", Objects: z.Objects, Apps: max(z.Objects/10, 1), Jobs: jobs("tattler/typed", "tattler/live", "client-go/typed")}
 	for _, s := range []struct{ what, ours string }{{"compact", "tattler/typed"}, {"live", "tattler/live"}} {
@@ -122,7 +122,7 @@ func manyApps(z Size) Scenario {
 	return sc
 }
 
-// liveChurn is a day of rollouts: as many pods as there are come and go many times.
+// liveChurn is a day of rollouts: every pod is replaced many times.
 func liveChurn(z Size) Scenario {
 	ours := "tattler/live-churn"
 	return Scenario{Name: "live-churn", Objects: z.scale(10_000), Events: z.scale(200_000), Jobs: []Step{{Job: ours, Limit: 15 * time.Minute}}, Rows: []RowSpec{
@@ -141,7 +141,7 @@ func widgets(z Size) Scenario {
 	return Scenario{Name: "widgets", Real: true, Warm: []string{"client-go/widgets"}, Objects: z.Objects, Jobs: jobs("tattler/widgets", "client-go/widgets"), Rows: rows}
 }
 
-// storages are the forms in which objects can be kept.
+// storages compares the forms in which objects can be kept.
 func storages(z Size) Scenario {
 	sc := Scenario{Name: "storages", Real: true, Objects: z.Objects, Jobs: jobs("client-go/reads")}
 	for _, s := range []string{"compact", "auto", "live"} {
@@ -195,7 +195,7 @@ func relistRSS(z Size) Scenario {
 	}}
 }
 
-// audit is a list of metadata that is compared with what is stored: it comes every few hours.
+// audit measures the metadata-only list that is compared with the cache every few hours.
 func audit(z Size) Scenario {
 	n := z.scale(100_000)
 	ours, bare := "tattler/audit", "tattler/typed"
@@ -235,8 +235,8 @@ func events(z Size) Scenario {
 	return sc
 }
 
-// stuck measures what a subscriber costs that does not return: by 1,000,000 updates, or by as many
-// pods that come and go.
+// stuck measures the cost of a subscriber that never returns, during 1,000,000 updates or as many
+// creations and deletions.
 func stuck(z Size, what string) Scenario {
 	ours, peer, n := "tattler/stuck-"+what, "client-go/stuck-"+what, z.scale(1_000_000)
 	happens := map[string]string{"updates": "1,000,000 updates", "churn": "1,000,000 creations and deletions"}[what]
