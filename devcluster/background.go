@@ -58,7 +58,7 @@ func Up(ctx context.Context, dir string, out io.Writer) (Background, error) {
 		fmt.Fprintf(out, "devcluster: the cluster in %s is not whole; starting it again\n", dir)
 	}
 	if err := s.end(ctx); err != nil {
-		return Background{}, fmt.Errorf("start cluster: end what is left of the last: %w", err)
+		return Background{}, fmt.Errorf("start cluster: end the remaining processes: %w", err)
 	}
 	// The state is written before the first process starts and after each start, so
 	// that Down can end them, however this process ends.

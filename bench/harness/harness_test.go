@@ -68,10 +68,10 @@ func TestRun(t *testing.T) {
 	}{
 		{"a sample comes back, and the input arrives", Input{Job: "echo", Server: Server{Objects: 7}, MemoryLimit: 1 << 30, Seconds: 60},
 			Sample{"objects": 7, "limit B": 1 << 30}, nil},
-		{"a failure tells what was said", Input{Job: "fail", Seconds: 60}, nil, []string{"run fail: no luck", "what happened before"}},
-		{"a job that nobody has", Input{Job: "nothing", Seconds: 60}, nil, []string{`find job "nothing"`}},
+		{"a failure includes the output", Input{Job: "fail", Seconds: 60}, nil, []string{"run fail: no luck", "what happened before"}},
+		{"an unknown job", Input{Job: "nothing", Seconds: 60}, nil, []string{`find job "nothing"`}},
 		{"a job that is too slow says so itself", Input{Job: "patient", Seconds: 1}, nil, []string{"not done after 1s"}},
-		{"a crash tells where", Input{Job: "panic", Seconds: 60}, nil, []string{"ended without an answer", "a bug"}},
+		{"a crash includes the stack", Input{Job: "panic", Seconds: 60}, nil, []string{"ended without an answer", "a bug"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

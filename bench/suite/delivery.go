@@ -29,7 +29,7 @@ func eachSink(z Size) Scenario {
 		median, p99 := Of(k.Job, "median ms", 1), Of(k.Job, "p99 ms", 1)
 		if k.Missing() {
 			batches, singles, median, p99 = Measure{}, Measure{}, Measure{}, Measure{}
-			note = "not measured: there is no " + k.Needs + " on this machine"
+			note = "not measured: this machine lacks " + k.Needs
 		}
 		sc.Rows = append(sc.Rows,
 			RowSpec{Name: "sink " + k.Name + ": changes of 1 KB, acknowledged, in batches of 100", Unit: "1/s", Ours: batches, Peer: singles, Beside: "one by one", Note: note},

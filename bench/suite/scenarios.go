@@ -62,7 +62,7 @@ func synced(what, ours, peer, bare string, n int, heap, cpu Aim) []RowSpec {
 	rows := []RowSpec{
 		{Name: what + ": CPU to sync", Unit: "s", Ours: Of(ours, "settled cpu s", 1), Peer: Of(peer, "settled cpu s", 1), Aim: cpu},
 		{Name: what + ": heap per object", Unit: "B", Ours: Of(ours, "hot heap B", float64(n)), Peer: Of(peer, "steady heap B", float64(n)), Aim: heap,
-			Note: "ours with the set of decoded objects full, which reading fills"},
+			Note: "ours with a full set of decoded objects, which reads fill"},
 		{Name: what + ": heap per object, before anything is read", Unit: "B", Ours: Of(ours, "steady heap B", float64(n)), Peer: Of(peer, "steady heap B", float64(n))},
 		{Name: what + ": RSS", Unit: "MiB", Ours: Of(ours, "steady rss B", mib), Peer: Of(peer, "steady rss B", mib)},
 		{Name: what + ": peak RSS", Unit: "MiB", Ours: Of(ours, "steady peak rss B", mib), Peer: Of(peer, "steady peak rss B", mib)},
@@ -191,7 +191,7 @@ func relistRSS(z Size) Scenario {
 	ours, peer := "tattler/relist-rss", "client-go/relist-rss"
 	return Scenario{Name: "relist-rss", Objects: z.Objects, Jobs: jobs(ours, peer), Rows: []RowSpec{
 		{Name: "relist: growth of RSS", Unit: "MiB", Ours: Of(ours, "growth B", mib), Peer: Of(peer, "growth B", mib), Aim: Aim{Text: "≤ 32 MiB", Limit: 32, Absolute: true},
-			Note: "beyond what is resident once unused memory went back to the system"},
+			Note: "beyond the resident memory after unused memory was returned to the system"},
 	}}
 }
 
@@ -244,7 +244,7 @@ func stuck(z Size, what string) Scenario {
 	all := func(job string) Measure { return Per(job, "growth B", "events", mib/float64(n)) }
 	sc.Rows = []RowSpec{
 		{Name: "one stuck subscriber: growth of the heap by " + happens, Unit: "MiB", Ours: all(ours), Peer: all(peer),
-			Note: "client-go's growth is measured with 100,000 updates or 50,000 pods that come and go, and extrapolated"},
+			Note: "client-go's growth is extrapolated from 100,000 updates, or from 50,000 pods that are created and deleted"},
 		{Name: "one stuck subscriber: growth for each cached object by " + happens, Unit: "B", Ours: Of(ours, "growth B", float64(sc.Objects)), Peer: Per(peer, "growth B", "events", float64(sc.Objects)/float64(n)),
 			Aim: Aim{Text: "bounded by objects: ≤ 2048 B", Limit: 2 * kib, Absolute: true}},
 	}
@@ -270,7 +270,7 @@ func million(z Size) Scenario {
 	ours := "tattler/million"
 	return Scenario{Name: "million", Objects: n, Jobs: []Step{{Job: ours, Limit: 20 * time.Minute, MemoryLimit: millionLimit}}, Rows: []RowSpec{
 		{Name: "1,000,000 pods: live heap", Unit: "GB", Ours: Of(ours, "hot heap B", gb), Aim: Aim{Text: "≤ 0.75 GB", Limit: .75, Absolute: true},
-			Note: fmt.Sprintf("GOMEMLIMIT=%dMiB; client-go is not run: see its heap per object", millionLimit/mib)},
+			Note: fmt.Sprintf("GOMEMLIMIT=%dMiB; client-go does not run: see its heap per object", millionLimit/mib)},
 		{Name: "1,000,000 pods: peak RSS", Unit: "GiB", Ours: Of(ours, "steady peak rss B", 1<<30), Aim: Aim{Text: "≤ 1.2 GiB", Limit: 1.2, Absolute: true}},
 		{Name: "1,000,000 pods: CPU to sync", Unit: "s", Ours: Of(ours, "settled cpu s", 1)},
 		{Name: "1,000,000 pods: time to sync", Unit: "s", Ours: Of(ours, "sync s", 1)},

@@ -32,7 +32,7 @@ func Example() { //nolint:testableexamples // it needs a cluster
 	}
 }
 
-// A manager with options of its own.
+// A manager with other cache options.
 func Example_options() { //nolint:testableexamples // it needs a cluster
 	_ = func(engine *clientgo.Engine) (ctrl.Manager, error) {
 		options := ctrl.Options{Cache: cache.Options{

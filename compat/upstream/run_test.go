@@ -38,7 +38,7 @@ const faultEnv = "TATTLER_UPSTREAM_FAULT"
 // allEnv, if set, selects the long runs, too. `make soak` sets it.
 const allEnv = "TATTLER_COMPAT_ALL"
 
-// run runs the tests of a package in a program of its own. See runProgram.
+// run is runProgram with the test's context and folder. It fails the test if the program does not run.
 func run(t *testing.T, program, dir string, env []string, args ...string) result {
 	t.Helper()
 	ctx, cancel := beforeTimeout(t)
