@@ -20,23 +20,23 @@ const backgroundNodes = 2
 type Background struct {
 	Dir        string `json:"dir"`        // absolute
 	URL        string `json:"url"`        // of the API server
-	Kubeconfig string `json:"kubeconfig"` // path of the admin's
+	Kubeconfig string `json:"kubeconfig"` // path of the admin's kubeconfig
 	Kubectl    string `json:"kubectl"`    // path of the program
 
-	// Already is true when the cluster ran before.
+	// Already is true if Up found the cluster running.
 	Already bool `json:"-"`
 }
 
-// Up starts a whole cluster with two fake Nodes in dir, which goes on running when
-// this process ends, and returns when it is usable. If one runs there, Up returns
-// that. If one ran and is no longer whole, what is left of it is ended and it is
-// started again, with its objects.
+// Up starts a whole cluster with two fake Nodes in dir and returns when it is
+// usable. The cluster outlives this process. If one already runs in dir, Up returns
+// it. If only a part of it still runs, Up ends that part and starts the cluster
+// again, with its objects.
 //
 // If Up fails or ctx ends, it leaves no process; dir, with the logs, stays. dir must
-// be empty, not exist, or be from an earlier Up. out is told of the progress.
+// be empty, not exist, or be from an earlier Up. out receives progress.
 //
-// It is for programs that end soon afterwards: for each process of the cluster, a
-// goroutine waits until that ends.
+// Up is for programs that end soon afterwards: it leaves a goroutine for each
+// process of the cluster, which waits for its end.
 func Up(ctx context.Context, dir string, out io.Writer) (Background, error) {
 	dir, unlock, err := claim(ctx, dir, out)
 	if err != nil {
@@ -58,10 +58,10 @@ func Up(ctx context.Context, dir string, out io.Writer) (Background, error) {
 		fmt.Fprintf(out, "devcluster: the cluster in %s is not whole; starting it again\n", dir)
 	}
 	if err := s.end(ctx); err != nil {
-		return Background{}, fmt.Errorf("start cluster: end what is left of the last: %w", err)
+		return Background{}, fmt.Errorf("start cluster: end the remaining processes: %w", err)
 	}
-	// Written before the first process starts, and after each: whatever happens to
-	// us, Down knows what to end.
+	// The state is written before the first process starts and after each start, so
+	// that Down can end them, however this process ends.
 	fmt.Fprintf(out, "devcluster: starting a cluster in %s\n", dir)
 	s = state{}
 	if err := s.write(dir); err != nil {
@@ -82,8 +82,8 @@ func Up(ctx context.Context, dir string, out io.Writer) (Background, error) {
 }
 
 // Down ends every process of the cluster that Up started in dir, waits until they
-// are gone, and removes dir. If there is no dir, it does nothing. It touches neither
-// a folder that is not Up's nor a process that only has the pid of one of ours.
+// have ended, and removes dir. Without a dir it does nothing. It does not touch a
+// folder that Up did not create, or a process that has reused a pid.
 func Down(ctx context.Context, dir string, out io.Writer) error {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(out, "devcluster: no cluster in %s\n", dir)
@@ -111,8 +111,8 @@ func Down(ctx context.Context, dir string, out io.Writer) error {
 	return nil
 }
 
-// Status tells out what runs of the cluster in dir, and returns whether all of it
-// does.
+// Status writes the processes of the cluster in dir to out and reports whether all
+// of them run.
 func Status(dir string, out io.Writer) (bool, error) {
 	s, err := readState(dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -140,8 +140,8 @@ func Status(dir string, out io.Writer) (bool, error) {
 // lockName is the lock in a cluster's folder.
 const lockName = ".lock"
 
-// claim makes dir if need be, locks it, and checks that it is ours or empty.
-// It returns its absolute path.
+// claim creates dir if need be, locks it, and checks that it is a cluster's or
+// empty. It returns the absolute path.
 func claim(ctx context.Context, dir string, out io.Writer) (string, func(), error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -151,8 +151,8 @@ func claim(ctx context.Context, dir string, out io.Writer) (string, func(), erro
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return "", nil, fmt.Errorf("read folder: %w", err)
 	}
-	// A folder without a state is removed by Down, too: nothing may be in it but
-	// what an Up that was killed at once leaves.
+	// Down removes a folder without a state, too, so it may contain only the files
+	// that an Up leaves when it is killed early.
 	foreign := slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
 		return e.Name() != lockName && e.Name() != stateName+partSuffix
 	}) && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == stateName })
@@ -165,8 +165,8 @@ func claim(ctx context.Context, dir string, out io.Writer) (string, func(), erro
 	return dir, unlock, err
 }
 
-// end ends those of the processes that still run, the API server and etcd last,
-// and waits until they are gone.
+// end ends the processes that still run, the API server and etcd last, and waits
+// until they have ended.
 func (s state) end(ctx context.Context) error {
 	var errs []error
 	for i := len(s.Processes) - 1; i >= 0; i-- {
@@ -175,7 +175,8 @@ func (s state) end(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// end asks the process to end, insists after stopGrace or when ctx ends, and waits.
+// end sends SIGTERM, and SIGKILL after stopGrace or when ctx ends, and waits for
+// the end.
 func (p processState) end(ctx context.Context) error {
 	for _, attempt := range []struct {
 		signal syscall.Signal

@@ -16,7 +16,7 @@ import (
 
 const modulePath = "github.com/tattler-dev/tattler/devcluster"
 
-// goBuild builds p with go build; it is what the real cache uses.
+// goBuild builds p with go build. Tests of the cache replace it.
 func goBuild(ctx context.Context, p program, dest string, out io.Writer) error {
 	src, err := sourceDir(ctx)
 	if err != nil {
@@ -32,7 +32,7 @@ func goBuild(ctx context.Context, p program, dest string, out io.Writer) error {
 	cmd.Env = goEnv()
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
-	// The compilers are children of go: the whole group must go.
+	// The compilers are children of go: kill the whole group.
 	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
 	cmd.WaitDelay = 5 * time.Second
 	done, err := startProcess(cmd, false)
@@ -51,15 +51,15 @@ func goBuild(ctx context.Context, p program, dest string, out io.Writer) error {
 	}
 }
 
-// goEnv is the environment of go commands: the user's, so that proxies, caches
-// and toolchain are theirs, but for what changes the outcome. GOFLAGS is set to
-// the default, not emptied: an empty variable gives way to `go env -w`.
+// goEnv is the environment of go commands: the user's proxies, caches and
+// toolchain, without the variables that would change the result. GOFLAGS is set
+// to its default, not to "": an empty variable yields to `go env -w`.
 func goEnv() []string {
 	return append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off", "GO111MODULE=on", "CGO_ENABLED=0",
 		"GOOS="+runtime.GOOS, "GOARCH="+runtime.GOARCH)
 }
 
-// buildError makes the error of a build from what it printed; nil if err is.
+// buildError makes the error of a build from its output. It returns nil if err is nil.
 func buildError(ctx context.Context, err error, output string) error {
 	if err == nil {
 		return nil
@@ -79,10 +79,10 @@ func buildError(ctx context.Context, err error, output string) error {
 	return fmt.Errorf("run go build: %w\n%s%s", err, lastLines(output, 25), hint)
 }
 
-// sourceDir finds this module's folder, below which the modules to build are:
-// from where the compiler saw this file, or, where -trimpath hid that, by
-// asking go in the current folder, which works in any module of this
-// repository that requires and replaces this one.
+// sourceDir finds this module's folder, which contains the modules to build. It
+// uses the path of this file that the compiler recorded. Under -trimpath it asks
+// go in the current folder, which works in any module of this repository that
+// requires and replaces this one.
 func sourceDir(ctx context.Context) (string, error) {
 	ok := func(dir string) bool {
 		_, err := os.Stat(filepath.Join(dir, "build", "kubernetes", "go.mod"))

@@ -16,26 +16,24 @@ type Binaries struct {
 	dir string
 }
 
-// Dir is the folder with all of them, as envtest's KUBEBUILDER_ASSETS wants it.
+// Dir is the folder with all of them, in the layout of envtest's KUBEBUILDER_ASSETS.
 func (b Binaries) Dir() string { return b.dir }
 
 // Path is the absolute path of a program: "etcd", "kube-apiserver", "kubectl",
-// "kube-controller-manager", "kube-scheduler" or "kwok". It is there only if
+// "kube-controller-manager", "kube-scheduler" or "kwok". It exists only if
 // EnsureBinaries was asked for it.
 func (b Binaries) Path(name string) string { return filepath.Join(b.dir, name) }
 
-// EnsureBinaries builds the named programs, all of them if none is named,
-// unless they are in the cache already: the folder tattler/devcluster in
-// [os.UserCacheDir]. What is there is used as it is; a build that was
-// interrupted leaves nothing that would be.
+// EnsureBinaries builds the named programs, or all of them if none is named. It
+// skips those in its cache, the folder tattler/devcluster in
+// [os.UserCacheDir]. An interrupted build leaves nothing that would be used.
 //
 // Building all of them takes some seven minutes on two cores and 2 to 3 GB of
-// memory (linking kube-apiserver takes 1.9); less time where Go's build cache has
-// parts. Out, which may be nil, is told
-// beforehand, and then after each. Of several processes that want to build, one
-// does and the others wait for it.
+// memory (linking kube-apiserver takes 1.9), and less time with a warm Go build
+// cache. Out, which may be nil, receives a line before the build and one after
+// each program. If several processes want to build, one does and the others wait.
 //
-// An error names the program and carries the last lines of what go build said.
+// An error names the program and contains the last lines that go build printed.
 func EnsureBinaries(ctx context.Context, out io.Writer, names ...string) (Binaries, error) {
 	root, err := os.UserCacheDir()
 	if err != nil {
@@ -48,13 +46,13 @@ func EnsureBinaries(ctx context.Context, out io.Writer, names ...string) (Binari
 // cache is one folder of programs.
 type cache struct {
 	dir string
-	// build makes p at dest, an absolute path that does not exist, and tells out
-	// of what takes long.
+	// build writes p to dest, an absolute path that does not exist, and reports
+	// slow steps to out.
 	build func(ctx context.Context, p program, dest string, out io.Writer) error
 }
 
-// receipt is written beside a program after it is complete. A program without
-// one, or of another size, is not used.
+// receipt is written beside a complete program. A program without a receipt, or
+// of another size, is built again.
 type receipt struct {
 	Version string    `json:"version"`
 	Size    int64     `json:"size"` // bytes
@@ -63,7 +61,7 @@ type receipt struct {
 
 func (c cache) receiptPath(name string) string { return filepath.Join(c.dir, name+".json") }
 
-// has says whether p is in the cache, whole.
+// has reports whether p is in the cache and complete.
 func (c cache) has(p program) bool {
 	data, err := os.ReadFile(c.receiptPath(p.name))
 	if err != nil {
@@ -77,7 +75,7 @@ func (c cache) has(p program) bool {
 	return err == nil && fi.Mode().IsRegular() && fi.Mode()&0o100 != 0 && fi.Size() == r.Size
 }
 
-// missing are those of ps that the cache has not.
+// missing returns the programs that are not in the cache.
 func (c cache) missing(ps []program) []program {
 	var m []program
 	for _, p := range ps {
@@ -107,7 +105,7 @@ func (c cache) ensure(ctx context.Context, out io.Writer, names ...string) (Bina
 		return Binaries{}, fmt.Errorf("lock cache: %w", err)
 	}
 	defer unlock()
-	todo := c.missing(want) // again: the one we waited for may have built them
+	todo := c.missing(want) // again: another process may have built them meanwhile
 	if len(todo) == 0 {
 		return b, nil
 	}
@@ -121,7 +119,7 @@ func (c cache) ensure(ctx context.Context, out io.Writer, names ...string) (Bina
 	return b, nil
 }
 
-// selectPrograms returns the named programs in building order; all, without names.
+// selectPrograms returns the named programs, or all, in building order.
 func selectPrograms(names []string) ([]program, error) {
 	if len(names) == 0 {
 		return programs, nil
@@ -142,20 +140,20 @@ func selectPrograms(names []string) ([]program, error) {
 	return ps, nil
 }
 
-// partSuffix marks what a build has not finished.
+// partSuffix marks a file that a build has not finished.
 const partSuffix = ".part"
 
-// removeRemains removes what a killed build left. The lock must be held.
+// removeRemains removes the files of killed builds. The lock must be held.
 func (c cache) removeRemains() {
 	parts, _ := filepath.Glob(filepath.Join(c.dir, "*"+partSuffix))
 	for _, p := range parts {
-		_ = os.Remove(p) // the build would say so, if it minded
+		_ = os.Remove(p) // if the file is in the way, the build fails
 	}
 }
 
-// add builds p: under another name, then synced and renamed, then its receipt
-// likewise, so that neither a kill nor a power failure leaves half a program
-// that has passes for a whole one. The lock must be held.
+// add builds p under another name, syncs and renames it, and then writes its
+// receipt in the same way. A kill or a power failure never leaves a partial
+// program that has accepts. The lock must be held.
 func (c cache) add(ctx context.Context, p program, out io.Writer) error {
 	start := time.Now()
 	path := filepath.Join(c.dir, p.name)
@@ -188,7 +186,7 @@ func (c cache) add(ctx context.Context, p program, out io.Writer) error {
 	return nil
 }
 
-// announce says what will be built, how long that takes and what it needs.
+// announce prints which programs will be built, for how long, and at what cost.
 func announce(out io.Writer, todo []program, dir string) {
 	names, seconds := make([]string, len(todo)), 0
 	for i, p := range todo {
@@ -204,8 +202,8 @@ func announce(out io.Writer, todo []program, dir string) {
 	fmt.Fprintf(out, "devcluster: takes about %s on 2 cores (less with a warm Go build cache), 2 to 3 GB of memory, and up to 6 GB of disk in Go's caches\n", rough)
 }
 
-// writeFileAtomic replaces path by data: readers see the old or the new, whole,
-// also after a power failure.
+// writeFileAtomic replaces the file at path. Readers see the whole old or the
+// whole new content, also after a power failure.
 func writeFileAtomic(path string, data []byte, mode os.FileMode) error {
 	part := path + partSuffix
 	if err := os.WriteFile(part, data, mode); err != nil {
@@ -214,7 +212,7 @@ func writeFileAtomic(path string, data []byte, mode os.FileMode) error {
 	return syncRename(part, path)
 }
 
-// syncRename gives a finished file its name, once its bytes are on the disk.
+// syncRename renames a finished file once its bytes are on disk.
 func syncRename(from, to string) error {
 	f, err := os.Open(from)
 	if err != nil {

@@ -12,12 +12,12 @@ import (
 	"testing"
 )
 
-// fakeBuild counts builds and writes the program's name instead of a program.
+// fakeBuild counts builds and writes the program's name in place of the program.
 type fakeBuild struct {
 	mu    sync.Mutex
 	built []string
 	err   error
-	entry chan struct{} // if not nil, told when a build begins
+	entry chan struct{} // if not nil, receives a value when a build begins
 	gate  chan struct{} // if not nil, a build waits for it
 }
 
@@ -54,7 +54,7 @@ func TestCacheBuildsOnce(t *testing.T) {
 	if got := strings.Join(f.built, " "); got != "etcd kubectl" {
 		t.Errorf("built %q, want etcd and kubectl, in building order", got)
 	}
-	// What it says beforehand: what, how long, how much memory.
+	// The announcement names the programs, the time and the memory.
 	for _, want := range []string{"building etcd " + EtcdVersion, "seconds on 2 cores", "GB of memory", "built kubectl"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("progress lacks %q:\n%s", want, out.String())
@@ -73,7 +73,7 @@ func TestCacheBuildsOnce(t *testing.T) {
 	}
 }
 
-// What a crash, a full disk or a curious user can leave must not be run.
+// Remains of a crash, a full disk or a user's experiment must not be run.
 func TestCacheRejectsBroken(t *testing.T) {
 	for name, harm := range map[string]func(path string) error{
 		"truncated":      func(p string) error { return os.Truncate(p, 3) },
@@ -125,7 +125,7 @@ func TestCacheFailedBuild(t *testing.T) {
 	}
 }
 
-// The second of two builders waits, says so, and finds the programs.
+// The second of two builders reports that it waits, and finds the programs.
 func TestCacheExcludes(t *testing.T) {
 	f := &fakeBuild{entry: make(chan struct{}, 1), gate: make(chan struct{})}
 	c := cache{dir: t.TempDir(), build: f.build}
@@ -137,7 +137,7 @@ func TestCacheExcludes(t *testing.T) {
 	if s := <-said; !strings.Contains(s, "another process is building") {
 		t.Errorf("the waiting one said %q", s)
 	}
-	// One that loses patience gives up.
+	// A wait ends with its context.
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := c.ensure(ctx, nil, "etcd"); !errors.Is(err, context.Canceled) {
@@ -194,7 +194,7 @@ func TestVersions(t *testing.T) {
 	}
 }
 
-// Both ways to the source: from the compiler's paths, and from go list.
+// The source is found by the compiler's paths, and by go list.
 func TestSourceDir(t *testing.T) {
 	wd, err := os.Getwd()
 	if err != nil {

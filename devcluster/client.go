@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// statusError is an answer other than 2xx.
+// statusError is a response other than 2xx.
 type statusError struct {
 	code int
 	body string
@@ -25,14 +25,14 @@ func (e *statusError) Error() string {
 	return fmt.Sprintf("%d %s: %s", e.code, http.StatusText(e.code), strings.TrimSpace(e.body))
 }
 
-// isStatus says whether err is an answer with that code.
+// isStatus reports whether err is a response with that code.
 func isStatus(err error, code int) bool {
 	se, ok := errors.AsType[*statusError](err)
 	return ok && se.code == code
 }
 
-// newAPIClient returns a client that trusts the cluster's authority. It keeps no
-// connections, so that none is left of a server that is gone.
+// newAPIClient returns a client that trusts the cluster's authority. It does not
+// reuse connections, which may be those of a server that has ended.
 func newAPIClient(caFile string) (*http.Client, error) {
 	ca, err := os.ReadFile(caFile)
 	if err != nil {
@@ -46,8 +46,8 @@ func newAPIClient(caFile string) (*http.Client, error) {
 	}, nil
 }
 
-// api sends a request to the API server as the admin. body and result are JSON;
-// nil for none.
+// api sends a request to the API server as the admin. body and result are JSON,
+// or nil.
 func (c *Cluster) api(ctx context.Context, method, path string, body, result any) error {
 	return call(ctx, c.http, method, c.URL()+path, c.token, body, result)
 }

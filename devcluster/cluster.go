@@ -15,36 +15,35 @@ import (
 	"time"
 )
 
-// Options say what to start. The zero value is etcd and an API server in a new
-// temporary folder: what most tests need.
+// Options configure a cluster. The zero value is etcd and an API server in a new
+// temporary folder, which suits most tests.
 type Options struct {
-	// Dir holds certificates, etcd's data, logs and kubeconfigs. It is created,
-	// and stays; what a former cluster left in it (not one that still runs) is
-	// continued, on other ports. "" is a new temporary folder, which Stop removes.
+	// Dir holds certificates, etcd's data, logs and kubeconfigs. It is created if
+	// need be, and remains. A cluster that ended continues from its Dir, on other
+	// ports. "" is a new temporary folder, which Stop removes.
 	Dir string
 
 	// Controllers adds kube-controller-manager and kube-scheduler. Without them
-	// nothing is collected, scheduled or expanded, which is right for bulk data;
-	// the cluster roles that others are aggregated into (view, edit, admin) are
-	// empty; a deleted namespace stays; and Pods can be created in the namespace
-	// default only, because no other gets the service account that admission asks
-	// for.
+	// nothing is garbage-collected, scheduled or expanded, which suits bulk data;
+	// the aggregated cluster roles (view, edit, admin) are empty; a deleted
+	// namespace remains; and Pods can be created only in the namespace default,
+	// because other namespaces lack the service account that admission requires.
 	Controllers bool
 
 	// Nodes, if more than 0, adds the controllers, and kwok with that many fake
 	// Nodes ("node-0", …), on which Pods become Running and Ready.
 	Nodes int
 
-	// Out is told of builds and of what is started; nil for nothing.
+	// Out receives progress: builds and starts. It may be nil.
 	Out io.Writer
 
-	// APIServerArgs are appended to the API server's flags; a flag given again
-	// replaces the one before.
+	// APIServerArgs are appended to the API server's flags. A repeated flag replaces
+	// the earlier one.
 	APIServerArgs []string
 }
 
-// Cluster is a running control plane. All methods may be called concurrently;
-// those that start and stop something wait for each other.
+// Cluster is a running control plane. All methods may be called concurrently.
+// Those that start or stop a program wait for each other.
 type Cluster struct {
 	opts       Options
 	dir        string // absolute
@@ -66,19 +65,19 @@ type Cluster struct {
 	stopped bool
 }
 
-// Bounds of a start. A loaded machine is slow; a broken one must not hang.
+// Bounds of a start: ample for a loaded machine, and finite.
 const (
 	readyLimit = 2 * time.Minute // for each component
 	dirMode    = 0o700
 )
 
-// Start builds what is not cached, see [EnsureBinaries], starts the control plane
+// Start builds the missing programs, see [EnsureBinaries], starts the control plane
 // and returns when it is usable: /readyz is ok, the namespace default and its
 // service account exist, and the Nodes are Ready.
 //
 // ctx bounds the start only: the caller must call Stop, also after ctx has ended.
-// If Start fails, nothing is left running. Each step has a limit of two minutes;
-// the error names the component and carries the last lines of its log.
+// If Start fails, it leaves no process. Each step may take two minutes; the error
+// names the component and contains the last lines of its log.
 //
 // On Linux all processes die with the one that called Start, even if that is
 // killed; a temporary folder then remains.
@@ -109,7 +108,7 @@ func start(ctx context.Context, o Options, detached bool, onStart func(*process)
 	return c, nil
 }
 
-// up does Start's work after the build. On error, Stop cleans up.
+// up does the work of Start after the build. If it fails, Stop cleans up.
 func (c *Cluster) up(ctx context.Context) error {
 	if err := c.prepare(); err != nil {
 		return err
@@ -145,7 +144,7 @@ func (c *Cluster) up(ctx context.Context) error {
 	return nil
 }
 
-// prepare makes the folder and what must be in it before anything starts.
+// prepare creates the folder, the certificates and the admin's token.
 func (c *Cluster) prepare() error {
 	var err error
 	if c.opts.Dir == "" {
@@ -172,7 +171,7 @@ func (c *Cluster) prepare() error {
 	return err
 }
 
-// writeKubeconfigs writes those of the admin and of the components.
+// writeKubeconfigs writes the kubeconfigs of the admin and of the components.
 func (c *Cluster) writeKubeconfigs() error {
 	for path, user := range map[string][]string{ // name, groups
 		c.Kubeconfig(): {AdminUser, "system:masters"},
@@ -188,14 +187,14 @@ func (c *Cluster) writeKubeconfigs() error {
 }
 
 // Stop ends every process (SIGTERM, and SIGKILL after some seconds), waits until
-// they are gone, and removes the folder if Start made a temporary one. It may be
-// called again. The cluster cannot be used afterwards.
+// they have ended, and removes a temporary folder. It may be called again. The
+// cluster cannot be used afterwards.
 func (c *Cluster) Stop() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.stopped = true
-	// The API server last but etcd: the others' last words are for it. None of
-	// them has anything to finish that would be worth waiting for.
+	// The clients end first, then the API server, then etcd. None of them has work
+	// that is worth waiting for.
 	var errs []error
 	for _, name := range []string{"kwok", "kube-scheduler", "kube-controller-manager", "kube-apiserver", "etcd"} {
 		errs = append(errs, c.procs[name].stop(context.Background()))
@@ -211,27 +210,26 @@ func (c *Cluster) Stop() error {
 // Dir is the cluster's folder, absolute. Logs are in logs/<program>.log below it.
 func (c *Cluster) Dir() string { return c.dir }
 
-// Kubeconfig is the path of the admin's kubeconfig (0600); its context and its
-// cluster are called tattler-dev.
+// Kubeconfig is the path of the admin's kubeconfig (0600). Its context and its
+// cluster are named tattler-dev.
 func (c *Cluster) Kubeconfig() string { return c.path("kubeconfig") }
 
-// URL is the API server's, https://127.0.0.1:port; it does not change.
+// URL is the API server's URL, https://127.0.0.1:port. It does not change.
 func (c *Cluster) URL() string { return fmt.Sprintf("https://127.0.0.1:%d", c.apiPort) }
 
-// EtcdURL is etcd's, http://127.0.0.1:port; it does not change.
+// EtcdURL is etcd's URL, http://127.0.0.1:port. It does not change.
 func (c *Cluster) EtcdURL() string { return fmt.Sprintf("http://127.0.0.1:%d", c.etcdPort) }
 
-// CAFile is the PEM file with the authority that signed the API server's
-// certificate.
+// CAFile is the PEM file of the authority that signed the API server's certificate.
 func (c *Cluster) CAFile() string { return c.pki.caFile() }
 
-// AdminToken is a bearer token by which the API server knows the admin.
+// AdminToken is a bearer token that authenticates the admin.
 func (c *Cluster) AdminToken() string { return c.token }
 
 // Binaries are the programs that the cluster runs, and kubectl.
 func (c *Cluster) Binaries() Binaries { return c.bin }
 
-// PID is the process id of a program of this cluster, such as "kube-apiserver";
+// PID is the process id of a program of this cluster, such as "kube-apiserver", or
 // 0 if it does not run.
 func (c *Cluster) PID(program string) int {
 	c.mu.Lock()
@@ -242,9 +240,9 @@ func (c *Cluster) PID(program string) int {
 	return 0
 }
 
-// Kubectl runs the kubectl that belongs to this cluster as the admin, and returns
-// what it printed to standard output. What it printed to standard error is in the
-// error. It reads and writes nothing of the user's.
+// Kubectl runs this cluster's kubectl as the admin and returns its standard
+// output. The error contains its standard error. It reads and writes none of the
+// user's files.
 func (c *Cluster) Kubectl(ctx context.Context, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, c.bin.Path("kubectl"), args...)
 	home := c.path("home")
@@ -272,7 +270,7 @@ func (c *Cluster) path(names ...string) string {
 	return filepath.Join(append([]string{c.dir}, names...)...)
 }
 
-// hash tells names apart that become the same file name.
+// hash distinguishes names that map to the same file name.
 func hash(s string) uint32 {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(s))

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// kubectl runs kubectl and fails the test if that does.
+// kubectl runs kubectl and fails the test if kubectl fails.
 func kubectl(t *testing.T, c *Cluster, args ...string) string {
 	t.Helper()
 	out, err := c.Kubectl(t.Context(), args...)
@@ -53,7 +53,7 @@ func TestWholeCluster(t *testing.T) {
 	if err := c.Stop(); err != nil {
 		t.Error(err)
 	}
-	for _, pid := range ids { // Stop has waited
+	for _, pid := range ids { // Stop waits for them
 		if who := identify(pid); who != "" {
 			t.Errorf("process %d is left: %s", pid, who)
 		}
@@ -111,7 +111,7 @@ func TestRestart(t *testing.T) {
 		t.Error("an API server that runs was started")
 	}
 
-	// What was compacted is gone once the API server's own memory is.
+	// The API server's watch cache has the compacted versions until a restart.
 	kubectl(t, c, "create", "configmap", "second")
 	if err := errors.Join(c.Compact(t.Context()), c.KillAPIServer(), c.StartAPIServer(t.Context())); err != nil {
 		t.Fatal(err)
@@ -124,7 +124,7 @@ func TestRestart(t *testing.T) {
 	}
 }
 
-// An orderly stop ends watches, rather than waiting for them until it is killed.
+// An orderly stop ends watches; it does not wait for them until the kill.
 func TestStopWithWatch(t *testing.T) {
 	c := startTest(t, Options{})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, c.URL()+"/api/v1/configmaps?watch=1", nil)
@@ -151,7 +151,7 @@ func TestStopWithWatch(t *testing.T) {
 	}
 }
 
-// A user may do what RBAC gives, and no more.
+// A user may do only what RBAC allows.
 func TestUserKubeconfig(t *testing.T) {
 	c := startTest(t, Options{})
 	path, err := c.UserKubeconfig("jane doe/ops", "team-a")
@@ -180,15 +180,15 @@ func TestUserKubeconfig(t *testing.T) {
 	if who := kubectl(t, c, "--kubeconfig", path, "auth", "whoami", "-o", "jsonpath={.status.userInfo.groups}"); !strings.Contains(who, "team-a") {
 		t.Errorf("the user's groups are %s", who)
 	}
-	// The server's certificate is checked: without the authority, nobody is trusted.
+	// A client without the authority does not trust the server's certificate.
 	if out, err := c.Kubectl(t.Context(), "--kubeconfig", "/dev/null", "--server", c.URL(), "get", "configmaps"); err == nil {
 		t.Errorf("an unknown authority was trusted: %s", out)
 	}
-	// A pod needs the namespace's service account, though no controller makes it.
+	// A pod needs the namespace's service account, and no controller creates it.
 	kubectl(t, c, "run", "p", "--image=nginx")
 }
 
-// What cannot start says why, and leaves nothing.
+// A failed start explains why and leaves no process.
 func TestStartFails(t *testing.T) {
 	dir := t.TempDir()
 	_, err := Start(t.Context(), Options{Dir: dir, APIServerArgs: []string{"--no-such-flag"}})
@@ -200,11 +200,11 @@ func TestStartFails(t *testing.T) {
 	if _, err := Start(ctx, Options{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled start: %v", err)
 	}
-	// The folder of a failed start is as good as new.
+	// The folder of a failed start can be used again.
 	startTest(t, Options{Dir: dir})
 }
 
-// A killed parent, which cannot clean up, leaves no process.
+// A killed parent leaves no process, although it cannot clean up.
 func TestDeathOfParent(t *testing.T) {
 	if !diesWithParent {
 		t.Log("this system cannot do that; see the package's documentation")
@@ -227,7 +227,7 @@ func TestDeathOfParent(t *testing.T) {
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	_ = cmd.Wait() // killed, as it must be
+	_ = cmd.Wait() // killed, as intended
 	var ids []int
 	if err := json.Unmarshal(line, &ids); err != nil || len(ids) != 2 {
 		t.Fatalf("helper printed %q, %v:\n%s", line, err, stderr.String())

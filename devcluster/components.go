@@ -4,14 +4,13 @@ import "fmt"
 
 // The flags of each component. Everything listens on 127.0.0.1 or not at all.
 
-// serviceCIDR is where Services get addresses; the first is the API server's and
-// is in its certificate.
+// serviceCIDR is the range of the Services' addresses. The first address is the
+// API server's and is in its certificate.
 const serviceCIDR = "10.96.0.0/16"
 
-// etcdArgs: the member has a name of its own, by which we know that it is ours
-// that answers. Nothing is synced to disk, which makes it several times faster:
-// what a killed etcd has written is in the kernel's page cache, and only a power
-// failure loses it.
+// etcdArgs gives the member a unique name, which proves that our etcd answers.
+// etcd syncs nothing to disk, which makes it several times faster: after a kill
+// its data are still in the kernel's page cache. Only a power failure loses them.
 func (c *Cluster) etcdArgs() []string {
 	peer := fmt.Sprintf("http://127.0.0.1:%d", c.etcdPeerPort)
 	return []string{
@@ -28,9 +27,9 @@ func (c *Cluster) etcdArgs() []string {
 	}
 }
 
-// apiServerArgs: default admission and authorization as kubeadm sets it. No
-// endpoint reconciler, which would want an address that is not loopback. Watches
-// are ended when it stops: by default it would wait a minute for them.
+// apiServerArgs has the default admission plugins and kubeadm's authorization
+// modes. It has no endpoint reconciler, which refuses loopback addresses. The API
+// server ends watches when it stops; by default it would wait a minute for them.
 func (c *Cluster) apiServerArgs() []string {
 	args := []string{
 		"--etcd-servers=" + c.EtcdURL(),

@@ -9,22 +9,22 @@ import (
 	"syscall"
 )
 
-// ErrStopped is returned by what would start a part of a cluster that was stopped.
+// ErrStopped is the error of methods that start a part of a stopped cluster.
 var ErrStopped = errors.New("cluster is stopped")
 
-// StopAPIServer ends the API server as an orderly restart does (SIGTERM), which
-// takes a second and ends watches without an error; if it takes longer than ten, or
-// than ctx, it is killed. It is nil if the API server does not run.
+// StopAPIServer ends the API server as an orderly restart does (SIGTERM): that
+// takes a second and ends watches without an error. After ten seconds, or when ctx
+// ends, it kills the API server. It returns nil if the API server does not run.
 func (c *Cluster) StopAPIServer(ctx context.Context) error { return c.stopOne(ctx, "kube-apiserver") }
 
-// KillAPIServer ends the API server with SIGKILL: connections break, unannounced.
+// KillAPIServer ends the API server with SIGKILL. Connections break without notice.
 func (c *Cluster) KillAPIServer() error { return c.killOne("kube-apiserver") }
 
-// FreezeAPIServer stops the API server as a machine without a processor does (SIGSTOP): its connections stay, and
-// nothing comes. A frozen API server can be killed, but not stopped.
+// FreezeAPIServer suspends the API server (SIGSTOP): its connections stay open and
+// silent. A frozen API server can be killed, but not stopped.
 func (c *Cluster) FreezeAPIServer() error { return c.signalAPIServer(syscall.SIGSTOP) }
 
-// ThawAPIServer lets a frozen API server go on.
+// ThawAPIServer resumes a frozen API server.
 func (c *Cluster) ThawAPIServer() error { return c.signalAPIServer(syscall.SIGCONT) }
 
 func (c *Cluster) signalAPIServer(s syscall.Signal) error {
@@ -38,25 +38,24 @@ func (c *Cluster) signalAPIServer(s syscall.Signal) error {
 }
 
 // StartAPIServer starts the API server again, with the same port, and returns when
-// it is ready. etcd must run. It is an error if the API server runs.
+// it is ready. etcd must be running, and the API server must not.
 func (c *Cluster) StartAPIServer(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.startAPIServer(ctx)
 }
 
-// StopEtcd ends etcd (SIGTERM), as StopAPIServer does the API server; it takes some
-// seven seconds. The API server goes on without: it is not ready and answers with
-// errors until etcd is back.
+// StopEtcd ends etcd (SIGTERM), as StopAPIServer ends the API server. It takes some
+// seven seconds. The API server keeps running, not ready, and responds with errors
+// until etcd is back.
 func (c *Cluster) StopEtcd(ctx context.Context) error { return c.stopOne(ctx, "etcd") }
 
-// KillEtcd ends etcd with SIGKILL. Nothing that it had acknowledged is lost, though
-// it does not sync to disk: the kernel has it.
+// KillEtcd ends etcd with SIGKILL. Acknowledged writes survive, although etcd does
+// not sync to disk: the kernel has them.
 func (c *Cluster) KillEtcd() error { return c.killOne("etcd") }
 
-// StartEtcd starts etcd again, with the same ports and data, and returns when it
-// answers and the API server, if that runs, is ready again. It is an error if etcd
-// runs.
+// StartEtcd starts etcd again, with the same ports and data. It returns when etcd
+// answers and the API server, if it runs, is ready again. etcd must not be running.
 func (c *Cluster) StartEtcd(ctx context.Context) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -78,17 +77,17 @@ func (c *Cluster) readyz(ctx context.Context) error {
 	return c.api(ctx, http.MethodGet, "/readyz", nil, nil)
 }
 
-// Compact removes from etcd all versions of objects but the current ones. The API
-// server remembers recent versions in its watch cache, so that a watch from an
-// older one is refused (410) only after a restart of the API server.
+// Compact removes from etcd all but the current versions of objects. The API
+// server keeps recent versions in its watch cache, so it refuses a watch from an
+// older version (410) only after it was restarted.
 func (c *Cluster) Compact(ctx context.Context) error {
 	var answer struct {
 		Header struct {
 			Revision string `json:"revision"`
 		} `json:"header"`
 	}
-	// Any read tells the current revision. The gateway wants base64 keys and
-	// 64-bit numbers in quotes.
+	// Any read returns the current revision. The gateway expects base64 keys and
+	// quoted 64-bit numbers.
 	if err := c.etcd(ctx, "/v3/kv/range", map[string]any{"key": "AA==", "count_only": true}, &answer); err != nil {
 		return fmt.Errorf("compact etcd: read revision: %w", err)
 	}
@@ -130,8 +129,8 @@ func (c *Cluster) launch(name string, args []string) (*process, error) {
 	return p, nil
 }
 
-// startEtcd starts etcd and waits until the member of our name answers. If it does
-// not, it is killed. mu must be held.
+// startEtcd starts etcd and waits until the member with our name answers. If it
+// does not, startEtcd kills it. mu must be held.
 func (c *Cluster) startEtcd(ctx context.Context) error {
 	p, err := c.launch("etcd", c.etcdArgs())
 	if err != nil {
@@ -155,7 +154,7 @@ func (c *Cluster) startEtcd(ctx context.Context) error {
 }
 
 // startAPIServer starts the API server and waits until it is ready. If it does not
-// become so, it is killed. mu must be held.
+// become ready, startAPIServer kills it. mu must be held.
 func (c *Cluster) startAPIServer(ctx context.Context) error {
 	p, err := c.launch("kube-apiserver", c.apiServerArgs())
 	if err != nil {
@@ -164,7 +163,7 @@ func (c *Cluster) startAPIServer(ctx context.Context) error {
 	return c.ready(p, p.waitReady(ctx, readyLimit, c.readyz))
 }
 
-// ready says that p is ready, or kills it if err says otherwise.
+// ready reports that p is ready, or kills p and returns err.
 func (c *Cluster) ready(p *process, err error) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("start %s: %w", p.name, err), p.kill())

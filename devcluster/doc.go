@@ -7,14 +7,12 @@
 // own module proxy is needed; the first build takes minutes, see
 // [EnsureBinaries].
 //
-// Everything listens on 127.0.0.1 only. The API server asks for TLS and
-// authenticates and authorizes as a real one does (RBAC, Node, the default
-// admission plugins); etcd, behind it, speaks plain HTTP without
-// authentication to whoever is on this machine. Put nothing into it that
-// matters.
+// Everything listens on 127.0.0.1 only. The API server requires TLS, and
+// authenticates, authorizes and admits as a real one does (RBAC, Node, the
+// default admission plugins). etcd speaks plain HTTP without authentication to
+// any process on this machine: store nothing secret in it.
 //
 // No container ever runs: kwok only writes the statuses that kubelets would.
 //
-// It works on Linux and, without the promise that a killed test leaves no
-// process behind, on macOS.
+// It runs on Linux and macOS. On macOS, a killed test may leave processes.
 package devcluster

@@ -12,14 +12,14 @@ import (
 // clusterName is the name of the cluster and of the context in every kubeconfig.
 const clusterName = "tattler-dev"
 
-// AdminUser is the user of [Cluster.Kubeconfig]; its group is system:masters,
-// which may do everything.
+// AdminUser is the user of [Cluster.Kubeconfig]. Its group, system:masters, may do
+// everything.
 const AdminUser = "tattler-dev-admin"
 
-// UserKubeconfig writes a kubeconfig for an ordinary user of that name and those
-// groups, who may do what RBAC gives them: at first, next to nothing. It may be
-// called at any time and again for the same name, also while the API server is
-// down. The file (0600) is in the cluster's folder; its path is returned.
+// UserKubeconfig writes a kubeconfig for an ordinary user with a name and groups,
+// and returns its path in the cluster's folder (mode 0600). RBAC applies to the
+// user and at first grants next to nothing. It may be called at any time, also
+// while the API server is down, and again for the same name.
 func (c *Cluster) UserKubeconfig(name string, groups ...string) (string, error) {
 	if name == "" {
 		return "", errors.New("write kubeconfig: a user needs a name")
@@ -34,8 +34,8 @@ func (c *Cluster) UserKubeconfig(name string, groups ...string) (string, error) 
 	return path, c.writeKubeconfig(path, name, groups...)
 }
 
-// writeKubeconfig writes path for a user, whose certificate it issues. It is JSON,
-// which is YAML.
+// writeKubeconfig issues a certificate for a user and writes a kubeconfig to path.
+// The file is JSON, which is valid YAML.
 func (c *Cluster) writeKubeconfig(path, user string, groups ...string) error {
 	pair, err := c.pki.client(user, groups)
 	if err != nil {

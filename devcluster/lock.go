@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// lockFile takes an exclusive lock on path, which it creates with its folder (0700), among all
-// processes of this machine (flock, so that it ends with its holder, however
-// that dies). It calls waiting once, if it is not nil, when another holds the
-// lock. The error is of the file system, or the context's. unlock is not to be
-// called twice.
+// lockFile takes an exclusive lock among all processes of this machine on path,
+// which it creates with its folder (0700). The lock is a flock: the kernel
+// releases it when its holder dies. If another process holds the lock, lockFile
+// calls waiting once, unless that is nil. The error is the file system's or the
+// context's. unlock must be called once.
 func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), err error) {
 	tick := time.NewTicker(100 * time.Millisecond)
 	defer tick.Stop()
@@ -24,7 +24,7 @@ func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), 
 			return nil, err
 		}
 		if held {
-			return func() { _ = f.Close() }, nil // closing gives the lock back
+			return func() { _ = f.Close() }, nil // closing releases the lock
 		}
 		if waiting != nil {
 			waiting()
@@ -38,9 +38,9 @@ func lockFile(ctx context.Context, path string, waiting func()) (unlock func(), 
 	}
 }
 
-// tryLock is one attempt at lockFile. held is false when another has it.
+// tryLock is one attempt at lockFile. held is false if another process has the lock.
 func tryLock(path string) (f *os.File, held bool, err error) {
-	// The folder, too, may have gone with the last holder.
+	// The last holder may have removed the folder, too.
 	if err := os.MkdirAll(filepath.Dir(path), dirMode); err != nil {
 		return nil, false, fmt.Errorf("make folder of lock: %w", err)
 	}
@@ -60,8 +60,8 @@ func tryLock(path string) (f *os.File, held bool, err error) {
 	if err != nil {
 		return nil, false, fmt.Errorf("lock %s: %w", path, err)
 	}
-	// The holder before us may have removed the file, as Down does with the
-	// folder: then ours is a lock that nobody else sees.
+	// The last holder may have removed the file, as Down does with the folder: then
+	// no other process sees our lock.
 	here, err := f.Stat()
 	if err != nil {
 		return nil, false, fmt.Errorf("stat lock: %w", err)

@@ -11,8 +11,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// helperEnv makes the test binary a program that starts a cluster, prints the ids
-// of its processes, and then waits to be killed; see TestDeathOfParent.
+// helperEnv turns the test binary into a program that starts a cluster, prints the
+// ids of its processes, and waits to be killed; see TestDeathOfParent.
 const helperEnv = "DEVCLUSTER_TEST_HELPER_DIR"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func helper(dir string) int {
 	select {} // killed by the test
 }
 
-// programNames are those that a cluster can run.
+// programNames are the programs that a cluster can run.
 var programNames = []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"}
 
 // pids are the ids of a cluster's running processes.
@@ -46,7 +46,7 @@ func pids(c *Cluster) []int {
 	return ids
 }
 
-// waitGone waits until none of the processes is left.
+// waitGone waits until all the processes have ended.
 func waitGone(t *testing.T, ids []int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Second)

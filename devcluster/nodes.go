@@ -13,8 +13,8 @@ import (
 //go:embed stages.yaml
 var stages []byte
 
-// startControllers starts kube-controller-manager and kube-scheduler; they retry
-// by themselves. mu must be held.
+// startControllers starts kube-controller-manager and kube-scheduler, which retry
+// until the API server answers. mu must be held.
 func (c *Cluster) startControllers() error {
 	if _, err := c.launch("kube-controller-manager", c.controllerManagerArgs()); err != nil {
 		return err
@@ -23,9 +23,9 @@ func (c *Cluster) startControllers() error {
 	return err
 }
 
-// waitDefaults waits for the namespace default, which the API server makes, and
-// for its service account, which the controller-manager makes; without that, this
-// does. mu must be held.
+// waitDefaults waits for the namespace default, which the API server creates, and
+// for its service account, which the controller-manager creates. Without a
+// controller-manager, waitDefaults creates the account. mu must be held.
 func (c *Cluster) waitDefaults(ctx context.Context) error {
 	const accounts = "/api/v1/namespaces/default/serviceaccounts"
 	return c.waitAPI(ctx, "namespace default and its service account", func(ctx context.Context) error {
@@ -66,7 +66,7 @@ func (c *Cluster) startNodes(ctx context.Context) error {
 	return err
 }
 
-// nodeList is what of a NodeList matters here.
+// nodeList has the fields of a NodeList that schedulable reads.
 type nodeList struct {
 	Items []struct {
 		Spec struct {
@@ -83,8 +83,8 @@ type nodeList struct {
 	} `json:"items"`
 }
 
-// schedulable counts the Nodes that are Ready and have no taint: a new one has one
-// until the controller-manager has seen it Ready.
+// schedulable counts the Nodes that are Ready and have no taint. A new Node has a
+// taint until the controller-manager has seen it Ready.
 func (l nodeList) schedulable() int {
 	n := 0
 	for _, node := range l.Items {
@@ -97,13 +97,13 @@ func (l nodeList) schedulable() int {
 	return n
 }
 
-// fakeNodes selects the Nodes that kwok plays. A test may play others itself.
+// fakeNodes selects the Nodes that kwok plays. A test may add its own Nodes.
 const (
 	fakeAnnotation = "kwok.x-k8s.io/node"
 	fakeNodes      = fakeAnnotation + "=fake"
 )
 
-// fakeNode is the i-th Node, large enough for what one tries on a laptop.
+// fakeNode is the i-th Node, large enough for experiments on a laptop.
 func fakeNode(i int) map[string]any {
 	type m = map[string]any
 	name := fmt.Sprintf("node-%d", i)
@@ -128,7 +128,7 @@ func fakeNode(i int) map[string]any {
 	}
 }
 
-// create posts an object; one that is there already is left as it is.
+// create posts an object. It leaves an existing object alone.
 func (c *Cluster) create(ctx context.Context, path string, object any) error {
 	err := c.api(ctx, http.MethodPost, path, object, nil)
 	if isStatus(err, http.StatusConflict) {
@@ -137,8 +137,8 @@ func (c *Cluster) create(ctx context.Context, path string, object any) error {
 	return err
 }
 
-// waitAPI calls check until it returns nil, for at most readyLimit, and not longer
-// than all processes live. mu must be held.
+// waitAPI calls check until it returns nil, for at most readyLimit and only while
+// all processes live. mu must be held.
 func (c *Cluster) waitAPI(ctx context.Context, what string, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, readyLimit, fmt.Errorf("not there after %v", readyLimit))
 	defer cancel()

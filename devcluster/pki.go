@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// pki is a cluster's certificate authority, which signs both the API server's
-// certificate and its clients'. Its files are kept, so that a cluster that is
-// started again in its folder keeps its identities.
+// pki is a cluster's certificate authority. It signs the certificates of the API
+// server and of its clients. Its files stay in the cluster's folder, so that a
+// restarted cluster keeps its identities.
 type pki struct {
 	dir  string
 	cert *x509.Certificate
@@ -66,7 +66,7 @@ func openPKI(dir string) (*pki, error) {
 	return p, nil
 }
 
-// makeCA makes and writes the authority's own certificate, PEM.
+// makeCA creates and writes the authority's certificate, PEM.
 func (p *pki) makeCA() ([]byte, error) {
 	t, err := template(pkix.Name{CommonName: "tattler-dev"})
 	if err != nil {
@@ -82,9 +82,8 @@ func (p *pki) makeCA() ([]byte, error) {
 	return data, writeFileAtomic(p.caFile(), data, 0o600)
 }
 
-// server issues the API server's certificate, for 127.0.0.1 and for the names
-// and the address that it has inside a cluster, and writes apiserver.crt and
-// apiserver.key.
+// server issues the API server's certificate, for 127.0.0.1 and for its names and
+// address inside a cluster, and writes apiserver.crt and apiserver.key.
 func (p *pki) server() (certFile, keyFile string, err error) {
 	t, err := template(pkix.Name{CommonName: "kube-apiserver"})
 	if err != nil {
@@ -105,8 +104,7 @@ func (p *pki) server() (certFile, keyFile string, err error) {
 	return certFile, keyFile, writeFileAtomic(keyFile, pair.key, 0o600)
 }
 
-// client issues a certificate by which the API server knows the user name and
-// its groups.
+// client issues a certificate that authenticates a user with groups.
 func (p *pki) client(user string, groups []string) (keyPair, error) {
 	t, err := template(pkix.Name{CommonName: user, Organization: groups})
 	if err != nil {
@@ -120,7 +118,7 @@ func (p *pki) client(user string, groups []string) (keyPair, error) {
 	return pair, nil
 }
 
-// issue signs t for a new key.
+// issue generates a key and signs t for it.
 func (p *pki) issue(t *x509.Certificate) (keyPair, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -138,8 +136,8 @@ func (p *pki) issue(t *x509.Certificate) (keyPair, error) {
 	return keyPair{cert: encode("CERTIFICATE", der), key: keyPEM}, nil
 }
 
-// template is a certificate of some years, valid since an hour ago, so that a
-// clock that is set back a little does no harm.
+// template is a certificate for some years. It is valid since an hour ago, in case
+// the clock is set back a little.
 func template(subject pkix.Name) (*x509.Certificate, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
@@ -178,7 +176,7 @@ func openKey(path string) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
-// encodeKey writes a key as SEC 1, which Kubernetes reads for service accounts, too.
+// encodeKey encodes a key as SEC 1, which Kubernetes also reads for service accounts.
 func encodeKey(key *ecdsa.PrivateKey) ([]byte, error) {
 	der, err := x509.MarshalECPrivateKey(key)
 	if err != nil {

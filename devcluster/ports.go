@@ -7,24 +7,23 @@ import (
 	"net"
 )
 
-// Ports are taken from below those that kernels give to outgoing connections
-// (from 32768 on Linux, 49152 on macOS), not by listening on port 0, which takes
-// them from among those. Otherwise, while a stopped API server's port is free, a
-// client that reconnects to it again and again can be given that very port as its
-// own, is then connected to itself, and the server cannot come back.
+// Ports are chosen below the range for outgoing connections (from 32768 on Linux,
+// 49152 on macOS). Port 0 would choose from that range: while a stopped API
+// server's port is free, a client that keeps reconnecting can be given that port
+// for its own end. It then connects to itself, and the server cannot come back.
 const (
 	firstPort = 20000
 	lastPort  = 29999
 )
 
-// freePorts returns n different ports of 127.0.0.1 on which nobody listens. They
-// are not reserved: whoever uses them must be ready to lose the race.
+// freePorts returns n different unused ports of 127.0.0.1. They are not reserved:
+// another process may take one before the caller does.
 func freePorts(n int) ([]int, error) {
 	var ports []int
 	var last error
 	for range 500 {
 		port := firstPort + rand.IntN(lastPort-firstPort+1)
-		// Kept open until all are found, so that all are different.
+		// Keep it open until all are found, so that all are different.
 		l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
 		if err != nil {
 			last = err

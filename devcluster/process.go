@@ -16,22 +16,22 @@ import (
 // stopGrace is how long a process may take to end after SIGTERM.
 const stopGrace = 10 * time.Second
 
-// process is one component that this process started. It is not restarted:
-// a restart is a new process.
+// process is one component that this process started. A restarted component is a
+// new process.
 type process struct {
 	name    string
 	pid     int
 	logPath string
-	logFrom int64         // where in the log this run begins, bytes
-	done    chan struct{} // closed when it has ended and err is set
-	err     error         // why it ended, nil for exit status 0
+	logFrom int64         // offset of this run in the log, bytes
+	done    chan struct{} // closed when the process has ended and err is set
+	err     error         // why the process ended; nil for exit status 0
 }
 
-// startComponent starts path with args. Its output is appended to logPath. Its
-// environment is empty but for HOME and TMPDIR, both below home, so that nothing
-// of the user's (KUBECONFIG, proxies) reaches it.
+// startComponent starts path with args and appends its output to logPath. Its
+// environment has only HOME, TMPDIR and PATH, so that the user's KUBECONFIG and
+// proxies do not affect it.
 //
-// A detached process outlives this one, in a session of its own.
+// A detached process outlives this one, in a new session.
 func startComponent(name, path string, args []string, logPath, home string, detached bool) (*process, error) {
 	for _, dir := range []string{filepath.Dir(logPath), home} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
@@ -63,14 +63,14 @@ func startComponent(name, path string, args []string, logPath, home string, deta
 	return p, nil
 }
 
-// startProcess starts cmd in a process group of its own and waits for it in the
-// background: what Wait returns comes once on the channel.
+// startProcess starts cmd in a new process group and waits for it in the
+// background. The channel receives the result of Wait once.
 //
-// Unless detached, the kernel kills the process when we die, however we die
-// (Linux only: PR_SET_PDEATHSIG). "We" is, for the kernel, the thread that
-// started it, not the process, and the Go runtime ends threads that it does not
-// need. So one goroutine locks itself to a thread, starts the process there, and
-// keeps the thread until the process has ended.
+// Unless detached, the kernel kills the process when this one dies in any way
+// (Linux only: PR_SET_PDEATHSIG). The kernel in fact watches the thread that
+// started the process, and the Go runtime may end a thread. So a goroutine
+// locks itself to a thread, starts the process there, and keeps the thread until
+// the process has ended.
 func startProcess(cmd *exec.Cmd, detached bool) (<-chan error, error) {
 	started, ended := make(chan error, 1), make(chan error, 1)
 	go func() {
@@ -92,7 +92,7 @@ func startProcess(cmd *exec.Cmd, detached bool) (<-chan error, error) {
 	return ended, nil
 }
 
-// alive says whether it has not ended. A nil process has.
+// alive reports whether the process runs. A nil process does not.
 func (p *process) alive() bool {
 	if p == nil {
 		return false
@@ -105,8 +105,8 @@ func (p *process) alive() bool {
 	}
 }
 
-// stop asks it to end, insists after stopGrace or when ctx ends, and waits until
-// it is gone. It is nil for a process that has ended already.
+// stop sends SIGTERM, and SIGKILL after stopGrace or when ctx ends, and waits for
+// the end. It returns nil if the process has already ended.
 func (p *process) stop(ctx context.Context) error {
 	if !p.alive() {
 		return nil
@@ -125,7 +125,7 @@ func (p *process) stop(ctx context.Context) error {
 	return p.kill()
 }
 
-// kill ends it with SIGKILL and waits until it is gone.
+// kill ends the process with SIGKILL and waits for the end.
 func (p *process) kill() error {
 	if !p.alive() {
 		return nil
@@ -133,11 +133,11 @@ func (p *process) kill() error {
 	if err := killGroup(p.pid); err != nil {
 		return fmt.Errorf("kill %s: %w", p.name, err)
 	}
-	<-p.done // SIGKILL cannot be refused
+	<-p.done // a process cannot ignore SIGKILL
 	return nil
 }
 
-// killGroup kills a process and its children. A group that is gone is no error.
+// killGroup kills a process and its children. It returns nil if they have ended.
 func killGroup(pid int) error { return signalGroup(pid, syscall.SIGKILL) }
 
 func signalGroup(pid int, sig syscall.Signal) error {
@@ -147,7 +147,7 @@ func signalGroup(pid int, sig syscall.Signal) error {
 	return nil
 }
 
-// log is what this run of it has written, at most the last 64 KiB.
+// log returns the output of this run, at most the last 64 KiB.
 func (p *process) log() string {
 	const limit = 64 << 10
 	f, err := os.Open(p.logPath)
@@ -165,11 +165,11 @@ func (p *process) log() string {
 	return string(buf[:n])
 }
 
-// errPortTaken tells that a process could not listen: another took its port
-// between our choice and its start.
+// errPortTaken means that a process could not listen: another process took the
+// port after we chose it.
 var errPortTaken = errors.New("port is taken")
 
-// exitError describes its end, with the last lines of its log.
+// exitError describes the end of the process, with the last lines of its log.
 func (p *process) exitError() error {
 	log := p.log()
 	why := "exited"
@@ -182,9 +182,9 @@ func (p *process) exitError() error {
 	return fmt.Errorf("%s ended (%s); the end of %s:\n%s", p.name, why, p.logPath, lastLines(log, 15))
 }
 
-// waitReady calls check until it returns nil. It gives up when the process ends,
-// after limit, or with ctx; the error carries what check said last and the last
-// lines of the log.
+// waitReady calls check until it returns nil. It fails when the process ends,
+// after limit, or with ctx. The error contains the last error of check and the
+// last lines of the log.
 func (p *process) waitReady(ctx context.Context, limit time.Duration, check func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("not ready after %v", limit))
 	defer cancel()
@@ -196,7 +196,7 @@ func (p *process) waitReady(ctx context.Context, limit time.Duration, check func
 		last = check(ctx)
 		return last == nil, nil
 	})
-	if err == nil && !p.alive() { // another's server may have answered
+	if err == nil && !p.alive() { // another process may have answered
 		err = p.exitError()
 	}
 	if err == nil || !p.alive() {
@@ -205,8 +205,8 @@ func (p *process) waitReady(ctx context.Context, limit time.Duration, check func
 	return fmt.Errorf("wait for %s: %w (last: %w); the end of %s:\n%s", p.name, err, last, p.logPath, lastLines(p.log(), 15))
 }
 
-// poll calls f at once and then every interval until it is done, fails, or ctx
-// ends, whose cause is then the error.
+// poll calls f at once and then at every interval until f is done or fails, or
+// ctx ends. The error is then the cause of ctx.
 func poll(ctx context.Context, interval time.Duration, f func(context.Context) (done bool, err error)) error {
 	tick := time.NewTicker(interval)
 	defer tick.Stop()

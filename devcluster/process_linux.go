@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// sysProcAttr puts a child into its own group, or into its own session if it
-// shall outlive us; see startProcess for Pdeathsig.
+// sysProcAttr puts a child into a new group, or into a new session if it is to
+// outlive this process. See startProcess for Pdeathsig.
 func sysProcAttr(detached bool) *syscall.SysProcAttr {
 	if detached {
 		return &syscall.SysProcAttr{Setsid: true}
@@ -18,12 +18,12 @@ func sysProcAttr(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 }
 
-// diesWithParent says whether Pdeathsig works here.
+// diesWithParent reports whether this system has Pdeathsig.
 const diesWithParent = true
 
-// identify returns what tells a process from all others that ever had its pid,
-// and from those after a reboot: program, boot and start time. It is "" for one
-// that has ended, also if nobody has waited for it.
+// identify returns the program, boot id and start time of a process. Together they
+// distinguish it from all other processes with its pid, also after a reboot. The
+// identity of a process that has ended is "", also if its parent has not waited for it.
 func identify(pid int) string {
 	dir := fmt.Sprintf("/proc/%d", pid)
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
@@ -43,6 +43,6 @@ func identify(pid int) string {
 	if err != nil {
 		return ""
 	}
-	// A rebuilt program's old file is "deleted"; its process is still ours.
+	// If the program was rebuilt, its old file is "deleted"; the process is still ours.
 	return fmt.Sprintf("%s %s %s", strings.TrimSuffix(exe, " (deleted)"), bytes.TrimSpace(boot), fields[19])
 }

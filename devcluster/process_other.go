@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// sysProcAttr puts a child into its own group, or into its own session if it
-// shall outlive us. Nothing here ends it when we are killed.
+// sysProcAttr puts a child into a new group, or into a new session if it is to
+// outlive this process. If this process is killed, the child remains.
 func sysProcAttr(detached bool) *syscall.SysProcAttr {
 	if detached {
 		return &syscall.SysProcAttr{Setsid: true}
@@ -18,11 +18,11 @@ func sysProcAttr(detached bool) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true}
 }
 
-// diesWithParent says that nothing here does what Pdeathsig does on Linux.
+// diesWithParent is false: only Linux has Pdeathsig.
 const diesWithParent = false
 
-// identify returns what tells a process from others that had its pid: start time
-// and program. It is "" for one that has ended.
+// identify returns the start time and program of a process, which distinguish it
+// from others with its pid. The identity of a process that has ended is "".
 func identify(pid int) string {
 	out, err := exec.Command("ps", "-o", "stat=,lstart=,comm=", "-p", strconv.Itoa(pid)).Output()
 	if err != nil {

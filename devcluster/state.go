@@ -7,30 +7,30 @@ import (
 	"path/filepath"
 )
 
-// stateName is the file in a cluster's folder by which Up and Down know it.
+// stateName is the file by which Up and Down recognize a cluster's folder.
 const stateName = "state.json"
 
-// stateKind is the file's "kind": without it, a state.json is not ours.
+// stateKind is the file's "kind". A state.json without it is not ours.
 const stateKind = "tattler-devcluster/1"
 
-// state is what Up leaves for Down.
+// state is what Up records for Down.
 type state struct {
 	Kind       string         `json:"kind"`
 	Processes  []processState `json:"processes"` // in the order in which they were started
 	Background Background     `json:"cluster"`   // empty until the start is complete
 }
 
-// processState is a process that goes on without us.
+// processState is a process that outlives this one.
 type processState struct {
 	Name     string `json:"name"`
 	PID      int    `json:"pid"`
-	Identity string `json:"identity"` // as identify gave it when it had started
+	Identity string `json:"identity"` // from identify, right after the start
 }
 
-// alive says whether that process, and not another with its pid, still runs.
+// alive reports whether that process still runs, and not another with its pid.
 func (p processState) alive() bool { return p.Identity != "" && identify(p.PID) == p.Identity }
 
-// whole says whether the start was completed and everything still runs.
+// whole reports whether the start was completed and every process still runs.
 func (s state) whole() bool {
 	for _, p := range s.Processes {
 		if !p.alive() {
@@ -40,7 +40,7 @@ func (s state) whole() bool {
 	return s.Background.URL != ""
 }
 
-// add takes note of a process; one of the same name, which lost its port, is gone.
+// add records a process. It replaces one with the same name, which lost its port and ended.
 func (s *state) add(p *process) {
 	kept := s.Processes[:0]
 	for _, old := range s.Processes {
@@ -63,7 +63,7 @@ func (s state) write(dir string) error {
 	return nil
 }
 
-// readState reads the state in dir. The error is fs.ErrNotExist if there is none.
+// readState reads the state in dir. The error is fs.ErrNotExist without a state file.
 func readState(dir string) (state, error) {
 	data, err := os.ReadFile(filepath.Join(dir, stateName))
 	if err != nil {

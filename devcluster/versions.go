@@ -6,9 +6,9 @@ import (
 	"strings"
 )
 
-// The versions of what is built. Each must be the one in the go.mod below
-// build/; a test compares them. They are constants, too, because a cached
-// program must be found without its source.
+// The versions of the programs. Each equals the version in a go.mod below build/; a
+// test compares them. They are constants so that a cached program is found without
+// its source.
 const (
 	KubernetesVersion = "v1.36.3"
 	EtcdVersion       = "v3.6.16"
@@ -17,17 +17,16 @@ const (
 
 // program is one binary that can be built.
 type program struct {
-	name    string // of the file, and as the caller asks for it
+	name    string // of the file, and in EnsureBinaries
 	module  string // folder below build/
 	pkg     string // import path of its main package
 	version string
-	ldflags string // on top of those that all have
+	ldflags string // in addition to those of all programs
 	roughly int    // seconds on two cores with an empty build cache, in the order of programs
 }
 
-// programs in the order in which they are built: etcd, so that something is
-// there soon, and then kube-apiserver, which compiles most of what the rest
-// needs.
+// programs, in building order: etcd first, because it is quick, then
+// kube-apiserver, which compiles most packages of the rest.
 var programs = []program{
 	{"etcd", "etcd", "go.etcd.io/etcd/server/v3", EtcdVersion, "", 30},
 	{"kube-apiserver", "kubernetes", "k8s.io/kubernetes/cmd/kube-apiserver", KubernetesVersion, kubernetesStamp(), 210},
@@ -37,9 +36,9 @@ var programs = []program{
 	{"kwok", "kwok", "sigs.k8s.io/kwok/cmd/kwok", KwokVersion, "", 60},
 }
 
-// kubernetesStamp is what Kubernetes' own build stamps, as far as a module
-// tells: without it a program calls itself v0.0.0-master. The commit is not
-// in a module; "archive" is Kubernetes' word for a tree without git.
+// kubernetesStamp sets the version that Kubernetes' own build stamps; without it a
+// program reports v0.0.0-master. A module does not contain its commit; "archive" is
+// Kubernetes' word for a tree without git.
 func kubernetesStamp() string {
 	major, rest, _ := strings.Cut(strings.TrimPrefix(KubernetesVersion, "v"), ".")
 	minor, _, _ := strings.Cut(rest, ".")
@@ -55,8 +54,8 @@ func kubernetesStamp() string {
 	return b.String()
 }
 
-// setName names the folder in the cache: one for each combination of versions
-// and platform, so that two checkouts with different versions share a cache.
+// setName names the folder in the cache, one for each combination of versions and
+// platform, so that checkouts with different versions can share the cache.
 func setName() string {
 	return fmt.Sprintf("kubernetes-%s-etcd-%s-kwok-%s-%s-%s",
 		KubernetesVersion, EtcdVersion, KwokVersion, runtime.GOOS, runtime.GOARCH)

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Installs Debian packages, if root and apt-get are here, and starts none of their services.
+# Installs Debian packages without starting their services. Without root or apt-get it does nothing.
 # tools/apt.sh WHY PACKAGE...
-# It says nothing of a failure but what apt-get says: who calls it looks for what it needs.
+# Its status is 0 even if apt-get fails: callers check for the programs that they need.
 set -eu
 
 why=$1
@@ -9,7 +9,7 @@ shift
 [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1 || exit 0
 echo "$why: installing $*" >&2
 
-# What Debian asks before it starts a service. One that is there is the machine's own, and stays.
+# Debian runs this before it starts a service. Keep an existing one.
 policy=/usr/sbin/policy-rc.d
 if [ ! -e "$policy" ]; then
 	trap 'rm -f "$policy"' EXIT
@@ -19,6 +19,6 @@ if [ ! -e "$policy" ]; then
 fi
 export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 {
-	apt-get -o DPkg::Lock::Timeout=120 update || true # without it, what is known may do
+	apt-get -o DPkg::Lock::Timeout=120 update || true # old package lists may suffice
 	apt-get -o DPkg::Lock::Timeout=120 install -y --no-install-recommends "$@" || true
 } >&2 </dev/null

@@ -1,7 +1,7 @@
 #!/bin/sh
-# Says what this machine lacks before a build fails for the want of it.
+# Checks that this machine has the tools for a build, and names a missing one.
 # Run from the repository's root: tools/preflight.sh [race]
-# With "race", also what `go test -race` needs: a C compiler and libc's headers.
+# With "race", it also checks the requirements of `go test -race`: a C compiler and libc's headers.
 set -eu
 
 fail() {
@@ -14,7 +14,7 @@ command -v git >/dev/null 2>&1 || fail "git is missing. Debian, Ubuntu: apt-get 
 need=$(sed -n 's/^go 1\.\([0-9]*\).*/\1/p' go.mod)
 command -v go >/dev/null 2>&1 ||
 	fail "Go is missing: install Go 1.$need or newer, see https://go.dev/doc/install"
-# In here an older Go (since 1.21) fetches the one that go.mod asks for, or says why not.
+# Here an older Go (since 1.21) downloads the version that go.mod requires, or fails.
 version=$(go env GOVERSION 2>&1) || fail "$version" "Go 1.$need or newer is needed, see https://go.dev/doc/install"
 minor=$(echo "$version" | sed -n 's/.*go1\.\([0-9]*\).*/\1/p')
 [ "${minor:-0}" -ge "$need" ] ||
@@ -23,7 +23,7 @@ minor=$(echo "$version" | sed -n 's/.*go1\.\([0-9]*\).*/\1/p')
 [ "${1:-}" = race ] || exit 0
 
 cc_works() {
-	# CC may carry flags, therefore unquoted.
+	# Unquoted, because CC may contain flags.
 	echo '#include <stdlib.h>' | $(go env CC) -x c -c - -o /dev/null 2>/dev/null
 }
 cc_works && exit 0
@@ -32,5 +32,5 @@ if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null 2>&1; then
 	{ apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev; } >&2 || true
 	cc_works && exit 0
 fi
-fail "go test -race needs a C compiler and libc's headers, and \"$(go env CC)\" does not compile." \
+fail "go test -race needs a C compiler and libc's headers, but \"$(go env CC)\" does not compile." \
 	"Debian, Ubuntu: apt-get install gcc libc6-dev; Fedora: dnf install gcc glibc-devel; macOS: xcode-select --install"

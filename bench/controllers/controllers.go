@@ -1,5 +1,5 @@
-// Package controllers measures one controller, made with informer/controller and made with controller-runtime. Each
-// reconcile reads its pod by its key, and by an index the pods of the same group, of which there are about five.
+// Package controllers measures the same controller on informer/controller and on controller-runtime. Each reconcile
+// gets its pod by key and lists the pods of its group, about five, by an index.
 package controllers
 
 import (
@@ -27,16 +27,16 @@ import (
 
 const (
 	workers = 4
-	// writes is how many changes a second are made, and during how long.
+	// writes is the number of changes per second; during is for how long.
 	writes = 300
 	during = 20 * time.Second
-	// written is the annotation that a write sets: when it began, in nanoseconds.
+	// written is the annotation with the start time of the last write, Unix nanoseconds.
 	written = "bench"
-	// byGroup is the index.
+	// byGroup is the name of the index.
 	byGroup = "group"
 )
 
-// Jobs are what can be measured.
+// Jobs are the measurements of this package.
 func Jobs() []harness.Job {
 	return []harness.Job{
 		{Name: "controller/tattler", Run: run(ours)},
@@ -47,22 +47,22 @@ func Jobs() []harness.Job {
 // program is a controller with its caches.
 type program struct {
 	run func(context.Context) error
-	// synced returns once the caches are.
+	// synced returns once the caches have synced.
 	synced func(context.Context) error
-	// list are some pods' names.
+	// list returns the names of the pods.
 	list func() ([]types.NamespacedName, error)
 }
 
-// counts is what happened.
+// counts counts reconciles.
 type counts struct {
 	reconciles atomic.Int64
 	seen       atomic.Int64 // reconciles that saw a write
 	mu         sync.Mutex
 	took       []time.Duration   // from a write to the reconcile that saw it
-	last       map[string]string // the write that was last seen, by pod
+	last       map[string]string // the last write that was seen, by pod
 }
 
-// reconciled is called by each reconcile with what it has read.
+// reconciled is called by each reconcile with the pod and the number of pods in its group.
 func (c *counts) reconciled(pod *corev1.Pod, group int) error {
 	if group == 0 {
 		return fmt.Errorf("the index does not have %s", pod.Name)
@@ -82,7 +82,7 @@ func (c *counts) reconciled(pod *corev1.Pod, group int) error {
 	return nil
 }
 
-// group is what a pod is indexed by: its controller and the last character of its name.
+// group is the index value of a pod: its controller and the last character of its name.
 func group(p *corev1.Pod) string {
 	owner := metav1.GetControllerOfNoCopy(p)
 	if owner == nil {
@@ -98,8 +98,8 @@ func restConfig(s harness.Server) *rest.Config {
 	}
 }
 
-// run measures the way to the last reconcile of what there is, what the program then holds, and what it does while 300
-// pods a second are written.
+// run measures the first reconcile of every pod, the memory afterwards, and the latency and CPU while 300 pods a
+// second are written.
 func run(program func(*rest.Config, *counts) (*program, error)) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		m := harness.NewMeter()
@@ -129,7 +129,7 @@ func (p *program) measure(ctx context.Context, in harness.Input, m *harness.Mete
 	}
 	m.Lap("reconciled")
 	m.Set("reconciles 1/s", float64(want)/time.Since(synced).Seconds())
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
 	pods, err := p.list()
@@ -156,8 +156,8 @@ func (p *program) measure(ctx context.Context, in harness.Input, m *harness.Mete
 	return nil
 }
 
-// write changes pods at a steady rate, each at most once, and returns how many. A write that the API server fails is
-// made again: what is measured is not its availability.
+// write changes pods at a steady rate, each at most once, and returns their number. It retries a write that the API
+// server fails, because the benchmark does not measure the server's availability.
 func write(ctx context.Context, s harness.Server, pods []types.NamespacedName, m *harness.Meter) (int64, error) {
 	cfg := restConfig(s)
 	client, err := kubernetes.NewForConfig(cfg)

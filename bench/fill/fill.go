@@ -1,10 +1,9 @@
-// Package fill starts a real control plane and fills it with generated objects, by the requests
-// that controllers, scheduler and kubelets send: the API server, with its defaults, its admission
-// and its managedFields, makes of them what it makes of theirs.
+// Package fill starts a real control plane and fills it with generated objects. It sends the
+// requests of controllers, scheduler and kubelets, so that defaults, admission and managedFields
+// come from the API server.
 //
-//   - There are no controllers: nobody else writes, nothing is deleted.
-//   - What was filled is kept in the user's cache folder and used again; a filled control plane
-//     starts in seconds.
+//   - No controllers run: nothing else writes or deletes objects.
+//   - A filled control plane is kept in the user's cache folder and used again; it starts in seconds.
 package fill
 
 import (
@@ -26,36 +25,36 @@ import (
 	"github.com/tattler-dev/tattler/devcluster"
 )
 
-// Options say what to fill a control plane with.
+// Options configure a filled control plane.
 type Options struct {
 	Pods, Widgets int
 	Seed          uint64
-	// Dir is where control planes are kept; "" is tattler/bench in the user's cache folder.
+	// Dir is the folder of the control planes; "" is tattler/bench in the user's cache folder.
 	Dir string
-	// Out hears of progress; nil is silence.
+	// Out receives progress; it may be nil.
 	Out io.Writer
 }
 
-// Cluster is a control plane that is filled.
+// Cluster is a filled control plane.
 type Cluster struct {
 	*devcluster.Cluster
-	// Config connects to it as an administrator.
+	// Config connects to it as the admin.
 	Config *rest.Config
 	unlock func()
 }
 
-// Stop ends it, and keeps what it was filled with.
+// Stop ends the control plane and keeps its data.
 func (c *Cluster) Stop() error {
 	err := c.Cluster.Stop()
 	c.unlock()
 	return err
 }
 
-// receipt is written when a control plane is full.
+// receipt is the file that marks a filled control plane.
 const receipt = "filled.json"
 
-// Open starts a filled control plane; the first time it fills it, which takes about a minute for
-// 10,000 objects. Another process that has the same one open is an error.
+// Open starts a filled control plane. The first call fills it, which takes about a minute for
+// 10,000 objects. Open fails if another process uses the same control plane.
 func Open(ctx context.Context, o Options) (*Cluster, error) {
 	if o.Out == nil {
 		o.Out = io.Discard
@@ -84,9 +83,9 @@ func Open(ctx context.Context, o Options) (*Cluster, error) {
 
 func open(ctx context.Context, o Options, dir string) (*Cluster, error) {
 	full := func() bool { _, err := os.Stat(filepath.Join(dir, receipt)); return err == nil }
-	if !full() { // what an interrupted fill left
+	if !full() { // remove the remains of an interrupted fill
 		if err := os.RemoveAll(dir); err != nil {
-			return nil, fmt.Errorf("remove half a fill: %w", err)
+			return nil, fmt.Errorf("remove interrupted fill: %w", err)
 		}
 	}
 	started, err := devcluster.Start(ctx, devcluster.Options{Dir: dir, Out: o.Out})
@@ -115,7 +114,7 @@ func open(ctx context.Context, o Options, dir string) (*Cluster, error) {
 	return c, nil
 }
 
-// lock keeps other processes from the same control plane; the kernel unlocks it when we die.
+// lock locks a control plane against other processes. The kernel unlocks it when this process ends.
 func lock(path string) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("make cache folder: %w", err)

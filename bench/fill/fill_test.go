@@ -17,8 +17,8 @@ import (
 	"github.com/tattler-dev/tattler/bench/gen"
 )
 
-// TestOpen: a real API server stores what the generator says it does; what it stored is still there
-// when it is opened again.
+// TestOpen: the objects that a real API server stores equal those of the generator, also when the
+// control plane is opened again.
 func TestOpen(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -29,7 +29,7 @@ func TestOpen(t *testing.T) {
 			t.Fatal(when, err)
 		}
 		if _, err := Open(ctx, o); err == nil {
-			t.Error(when, "it is opened twice")
+			t.Error(when, "a second Open succeeded")
 		}
 		pods(ctx, t, c, o)
 		widgets(ctx, t, c, o)
@@ -55,7 +55,7 @@ func pods(ctx context.Context, t *testing.T, c *Cluster, o Options) {
 	for _, p := range list.Items {
 		i, ok := g.Index(p.Namespace, p.Name)
 		if !ok {
-			t.Fatalf("%s/%s is nobody", p.Namespace, p.Name)
+			t.Fatalf("%s/%s is not a generated pod", p.Namespace, p.Name)
 		}
 		want := g.Pod(i)
 		stored, expected = stored+p.Size(), expected+want.Size()
@@ -63,17 +63,17 @@ func pods(ctx context.Context, t *testing.T, c *Cluster, o Options) {
 			t.Fatalf("pod %d: the generator (-) and the API server (+) differ:\n%s", i, diff)
 		}
 	}
-	t.Logf("%d bytes per pod, the generator says %d", stored/o.Pods, expected/o.Pods)
+	t.Logf("stored pods have %d bytes on average, generated pods %d", stored/o.Pods, expected/o.Pods)
 	if d := stored - expected; d < -expected/100 || d > expected/100 {
-		t.Errorf("pods have %d bytes, the generator says %d", stored, expected)
+		t.Errorf("stored pods have %d bytes, generated pods %d", stored, expected)
 	}
 }
 
-// normalized takes from a pod what no two servers would say alike.
+// normalized removes from a pod the values that differ between servers.
 func normalized(t *testing.T, p *corev1.Pod) map[string]any {
 	p = p.DeepCopy()
 	p.UID, p.ResourceVersion, p.CreationTimestamp = "", "", metav1.Time{}
-	p.Finalizers = nil // a controller's, which is not there
+	p.Finalizers = nil // the controller that would set them does not run
 	token := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil })
 	if token >= 0 {
 		name := p.Spec.Volumes[token].Name

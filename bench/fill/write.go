@@ -23,11 +23,11 @@ import (
 	"github.com/tattler-dev/tattler/bench/gen"
 )
 
-// writers is how many requests run at once.
+// writers is the number of concurrent requests.
 const writers = 24
 
-// writer sends what the components of a cluster send; the API server takes a manager's name from
-// its User-Agent.
+// writer sends the requests of the components of a cluster. The API server derives a manager's
+// name from the User-Agent.
 type writer struct {
 	gen                            *gen.Generator
 	controller, scheduler, kubelet *kubernetes.Clientset
@@ -61,7 +61,7 @@ func newWriter(cfg *rest.Config, g *gen.Generator) (*writer, error) {
 	return w, nil
 }
 
-// fill writes everything.
+// fill writes all objects.
 func (c *Cluster) fill(ctx context.Context, o Options) error {
 	w, err := newWriter(c.Config, gen.New(o.Seed))
 	if err != nil {
@@ -84,8 +84,8 @@ func (c *Cluster) fill(ctx context.Context, o Options) error {
 	return nil
 }
 
-// each calls do with 0…n-1, several at once, until one fails; it tells of progress now and then.
-func each(ctx context.Context, n int, do func(context.Context, int) error, tell func(done int)) error {
+// each calls do with 0…n-1, concurrently, until a call fails. It calls report every 5,000 calls.
+func each(ctx context.Context, n int, do func(context.Context, int) error, report func(done int)) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var next, done atomic.Int64
@@ -98,7 +98,7 @@ func each(ctx context.Context, n int, do func(context.Context, int) error, tell 
 					return
 				}
 				if d := int(done.Add(1)); d%5000 == 0 {
-					tell(d)
+					report(d)
 				}
 			}
 		})
@@ -113,7 +113,7 @@ func (w *writer) define(ctx context.Context) error {
 	if _, err := w.owner.Resource(crds).Create(ctx, gen.WidgetDefinition(), metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("define widgets: %w", err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("they are not served after a minute"))
+	ctx, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("not served after a minute"))
 	defer cancel()
 	for {
 		_, err := w.owner.Resource(gen.Widgets).List(ctx, metav1.ListOptions{Limit: 1})
@@ -180,8 +180,8 @@ func (w *writer) pod(ctx context.Context, i int) error {
 	return nil
 }
 
-// statusPatch is kubelet's: it names the order of the conditions, and leaves to the scheduler the
-// one that is its.
+// statusPatch is a patch as a kubelet sends it: it has the order of the conditions and leaves the
+// scheduler's condition alone.
 func statusPatch(uid types.UID, s corev1.PodStatus) ([]byte, error) {
 	var order []map[string]any
 	for i, c := range s.Conditions {

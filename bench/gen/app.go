@@ -14,21 +14,21 @@ import (
 const (
 	// Apps is the number of applications of New.
 	Apps = 200
-	// places is in how many revisions, namespaces and jobs an application runs.
+	// places is the number of revisions, namespaces and jobs of an application.
 	places = 3
 )
 
-// app is one application: what its pods share.
+// app is one application: the parts that its pods share.
 type app struct {
 	name                string
 	kind                string // of the pods' owner
 	places              [places]place
 	labels, annotations map[string]string
-	// spec is as the owner creates it, with the API server's defaults.
+	// spec is the owner's template with the API server's defaults.
 	spec corev1.PodSpec
-	// users says that the nodes' runtimes report the containers' users.
+	// users means that the container runtime reports the containers' users.
 	users bool
-	// digests are the images' in the registry, by image.
+	// digests has the images' digests in the registry, by image.
 	digests map[string]string
 }
 
@@ -38,7 +38,7 @@ type place struct {
 	ownerUID               types.UID
 }
 
-// newApp makes the i-th application.
+// newApp generates the i-th application.
 func newApp(seed uint64, i int) *app {
 	r := newRandom(seed, saltApp+uint64(i))
 	a := &app{kind: kindOf(r), digests: map[string]string{}}
@@ -89,13 +89,13 @@ func (a *app) place(r random) {
 			p.owner = a.name + "-" + p.hash
 		case "Job":
 			p.owner = fmt.Sprintf("%s-%d", a.name, 29_300_000+r.IntN(90_000))
-		default: // several of one name cannot be in one namespace
+		default: // owners of one name must be in different namespaces
 			p.owner = fmt.Sprintf("%s-%s", a.name, pick(r, "a", "b", "main", "eu", "blue", "x")+fmt.Sprint(i))
 		}
 	}
 }
 
-// metadata draws what the application says about itself.
+// metadata draws the application's labels and annotations.
 func (a *app) metadata(r random) {
 	a.labels, a.annotations = map[string]string{}, map[string]string{}
 	version := fmt.Sprintf("%d.%d.%d", r.IntN(9), r.IntN(30), r.IntN(20))
@@ -236,7 +236,7 @@ func (a *app) scheduling(r random) {
 	}
 }
 
-// daemonTolerations are those that the controller adds to the pods of a DaemonSet.
+// daemonTolerations are the tolerations that the controller adds to the pods of a DaemonSet.
 func daemonTolerations() []corev1.Toleration {
 	var list []corev1.Toleration
 	for _, t := range []struct {

@@ -19,7 +19,7 @@ const (
 
 func namespaceName(i int) string { return areas[i%len(areas)] }
 
-// Namespace returns the i-th namespace as one creates it, i < Namespaces.
+// Namespace returns the i-th namespace as a client creates it, i < Namespaces.
 func (g *Generator) Namespace(i int) *corev1.Namespace {
 	name := namespaceName(i)
 	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
@@ -27,7 +27,7 @@ func (g *Generator) Namespace(i int) *corev1.Namespace {
 	}}}
 }
 
-// ServiceAccounts returns the names of those that pods of a namespace run as.
+// ServiceAccounts returns the names of the service accounts of a namespace's pods.
 func (g *Generator) ServiceAccounts(namespace string) []string {
 	seen := map[string]bool{"default": true}
 	names := []string{"default"}

@@ -10,10 +10,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// containers draws the application's own container, or two, and what runs beside and before them.
+// containers draws one or two containers of the application, its sidecars and its init containers.
 func (a *app) containers(r random) {
 	s := &a.spec
-	if r.chance(20) { // as little as a pod can say
+	if r.chance(20) { // a minimal pod
 		c := a.container(r, pick(r, "app", a.name), r.between(0, 3))
 		c.ReadinessProbe, c.LivenessProbe, c.StartupProbe, c.Lifecycle, c.SecurityContext = nil, nil, nil, nil, nil
 		s.Containers = []corev1.Container{c}
@@ -53,7 +53,7 @@ func (a *app) containers(r random) {
 	}
 }
 
-// container draws one of the application's own.
+// container draws a container of the application.
 func (a *app) container(r random, name string, env int) corev1.Container {
 	port := int32(pick(r, 8080, 3000, 9000, 5000, 8443))
 	c := corev1.Container{
@@ -165,7 +165,7 @@ func probe(r random, path string, port int32) *corev1.Probe {
 	return p
 }
 
-// env draws n variables: most have a value, some refer to one.
+// env draws n variables: most have a value, some a reference.
 func (a *app) env(r random, n int) []corev1.EnvVar {
 	var env []corev1.EnvVar
 	for i, at := range r.Perm(len(settings)) {
@@ -208,7 +208,7 @@ func (a *app) value(r random, v *corev1.EnvVar) {
 	}
 }
 
-// volumes draws what the containers can mount.
+// volumes draws the volumes.
 func (a *app) volumes(r random) {
 	add := func(name string, source corev1.VolumeSource) {
 		a.spec.Volumes = append(a.spec.Volumes, corev1.Volume{Name: name, VolumeSource: source})

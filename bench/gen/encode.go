@@ -16,14 +16,14 @@ import (
 // Format is an encoding of an object.
 type Format uint8
 
-// The formats: a bare protobuf message, without the envelope that names its kind, and JSON without
-// apiVersion and kind, as in a list.
+// The formats, as in a list: a protobuf message without the envelope that names its kind, and JSON
+// without apiVersion and kind.
 const (
 	Protobuf Format = iota
 	JSON
 )
 
-// sentinel stands in templates for the pods' identities: nothing of it occurs elsewhere.
+// sentinel is the identity in templates. Its values occur nowhere else.
 var sentinel = newSentinel()
 
 func newSentinel() identity {
@@ -43,14 +43,14 @@ func newSentinel() identity {
 	for at := textContainer; at < numTexts; at++ {
 		fill(at, "Q"+strings.Repeat("?", 62)+"Q")
 	}
-	for m := range id.times { // in the same range, so that its varint has as many bytes
+	for m := range id.times { // in the range of real times, so that the varints have the same length
 		id.times[m] = Epoch - 1_000_000 - int64(m)
 	}
 	return id
 }
 
-// Encoder encodes pods without making them: it fills what is theirs into the encoded pod of their
-// application. It is safe for concurrent use.
+// Encoder encodes pods by filling their identity into an encoded pod of their application. It is
+// safe for concurrent use.
 type Encoder struct {
 	g      *Generator
 	format Format
@@ -58,19 +58,19 @@ type Encoder struct {
 	known  map[templateKey]*template
 }
 
-// templateKey names pods that differ only in what is their own.
+// templateKey identifies pods that differ only in their identity.
 type templateKey struct {
 	app, place int
 	state      state
 }
 
-// template is an encoded pod with the sentinel's identity, and where that stands.
+// template is an encoded pod with the sentinel's identity, and the positions of that.
 type template struct {
 	bytes []byte
 	holes []hole
 }
 
-// hole is a place that holds a text, or a time if text is numTexts.
+// hole is the position of a text, or of a time if text is numTexts.
 type hole struct {
 	at     int
 	text   text
@@ -82,7 +82,7 @@ func (g *Generator) NewEncoder(f Format) *Encoder {
 	return &Encoder{g: g, format: f, known: map[templateKey]*template{}}
 }
 
-// Prepare makes all that is made once, which takes seconds.
+// Prepare encodes all templates, which takes seconds.
 func (e *Encoder) Prepare() {
 	for i, a := range e.g.apps {
 		for place := range places {
@@ -96,14 +96,14 @@ func (e *Encoder) Prepare() {
 	}
 }
 
-// Size is the length of what Append appends.
+// Size is the number of bytes that Append appends.
 func (e *Encoder) Size(i, step int) int {
 	id := e.g.identify(i, step)
 	return len(e.template(&id).bytes)
 }
 
-// Append appends pod i after some steps of kubelet's (see PodAfter), at a resource version of ten
-// digits.
+// Append appends pod i after some updates by its kubelet (see PodAfter), with a resource version of
+// ten digits.
 func (e *Encoder) Append(dst []byte, i, step int, version uint64) []byte {
 	id := e.g.identify(i, step)
 	t := e.template(&id)
@@ -121,7 +121,7 @@ func (e *Encoder) Append(dst []byte, i, step int, version uint64) []byte {
 	return dst
 }
 
-// time encodes a time as it stands in an object.
+// time encodes a time as in an object.
 func (e *Encoder) time(seconds int64) []byte {
 	if e.format == JSON {
 		return time.Unix(seconds, 0).UTC().AppendFormat(nil, time.RFC3339)
@@ -161,7 +161,7 @@ func (e *Encoder) newTemplate(of *identity) *template {
 	return t
 }
 
-// find notes where s stands.
+// find records the positions of s.
 func (t *template) find(s []byte, h hole) {
 	for at := 0; ; at += len(s) {
 		i := bytes.Index(t.bytes[at:], s)

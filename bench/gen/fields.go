@@ -13,17 +13,17 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// fieldsKey names pods that have the same managed fields, but for their owner and their address.
+// fieldsKey identifies pods with the same managed fields, apart from owner and address.
 type fieldsKey struct {
 	app   int
 	state state
 }
 
-// fields are what kube-controller-manager and kubelet own, as FieldsV1, of a pod in the
-// application's first place, with the address of sentinel.
+// fields are the fields that kube-controller-manager and kubelet own, as FieldsV1, in a pod of the
+// application's first place with the sentinel's address.
 type fields struct{ created, reported string }
 
-// fieldsOf returns the fields of a pod; it has those of its application's others remembered.
+// fieldsOf returns the fields of a pod. It caches them for the pods of an application.
 func (g *Generator) fieldsOf(id *identity) fields {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -47,8 +47,8 @@ func entry(manager, subresource, raw string, id *identity, at moment) metav1.Man
 	}
 }
 
-// ownership does what an API server does: it tells a field manager of the creation by
-// kube-controller-manager and of the status update by kubelet. Admission and binding are nobody's.
+// ownership works as in an API server: a field manager records the creation by
+// kube-controller-manager and the status update by kubelet. Admission and binding have no manager.
 func (g *Generator) ownership(of *identity) fields {
 	id := sentinel
 	id.app, id.state = of.app, of.state
@@ -76,12 +76,12 @@ func (g *Generator) ownership(of *identity) fields {
 // podConverter knows the schema of pods.
 var podConverter = applyconfigurations.NewTypeConverter(scheme.Scheme)
 
-// update returns now with managedFields as an API server sets them when manager replaces old by it.
+// update returns now with the managedFields that an API server sets when manager replaces old by now.
 func update(old, now *corev1.Pod, subresource, manager string) runtime.Object {
 	gvk := corev1.SchemeGroupVersion.WithKind("Pod")
 	old.SetGroupVersionKind(gvk)
 	now.SetGroupVersionKind(gvk)
-	// What a subresource may not write is nobody's after it.
+	// A subresource's manager does not own the fields that the subresource cannot write.
 	reset := fieldpath.MakePathOrDie("status")
 	if subresource == "status" {
 		reset = fieldpath.MakePathOrDie("spec")

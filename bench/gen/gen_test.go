@@ -11,7 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// TestSizes: pods are as large as those of real clusters, and as unlike in size.
+// TestSizes: the sizes of pods, and their spread, are like those of real clusters.
 func TestSizes(t *testing.T) {
 	for _, seed := range []uint64{1, 2, 3} {
 		g := New(seed)
@@ -46,7 +46,7 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// TestWidgetSizes: without what the API server adds, some 1 to 2 KB.
+// TestWidgetSizes: a widget has some 1 to 2 KB before the API server adds metadata.
 func TestWidgetSizes(t *testing.T) {
 	g := New(1)
 	sum, lo, hi, shapes := 0, 1<<30, 0, map[string]bool{}
@@ -75,7 +75,7 @@ func TestWidgetSizes(t *testing.T) {
 	}
 }
 
-// TestSeed: data are a function of the seed, in whatever order they are asked for.
+// TestSeed: the data depend on the seed, not on the order of the calls.
 func TestSeed(t *testing.T) {
 	all := func(seed uint64, order []int) map[int]string {
 		g, m := New(seed), map[int]string{}
@@ -102,7 +102,7 @@ func TestSeed(t *testing.T) {
 	}
 }
 
-// TestEncoder: the fast way to a pod's bytes leads to the same bytes.
+// TestEncoder: an Encoder appends the same bytes as Encode.
 func TestEncoder(t *testing.T) {
 	g := New(1)
 	for _, f := range []Format{Protobuf, JSON} {
@@ -143,7 +143,7 @@ func TestUpdates(t *testing.T) {
 	}
 }
 
-// TestNames: pods have names of their own, by which they are found.
+// TestNames: names of pods are unique, and Index finds a pod by its name.
 func TestNames(t *testing.T) {
 	g := New(1)
 	seen := map[string]int{}

@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// MaxPods is how many pods have names of their own. With twice as many the numbers in a StatefulSet's would
-	// have a digit more, and no place in the encoded pods.
+	// MaxPods is the number of pods with unique names. With twice as many, the numbers in the names of StatefulSets'
+	// pods would need another digit, which does not fit into the templates.
 	MaxPods = 5_000_000
-	// Epoch is when the cluster began, in seconds since 1970.
+	// Epoch is the start of the cluster, Unix seconds.
 	Epoch = 1_790_000_000
 	// FirstVersion is the resource version of pod 0; pod i has FirstVersion+i.
 	FirstVersion = 1_000_000_000
 )
 
-// Generator makes objects. It is safe for concurrent use; what it returns is the caller's.
+// Generator generates objects. It is safe for concurrent use. The caller owns the results.
 type Generator struct {
 	seed uint64
 	apps []*app
@@ -27,10 +27,10 @@ type Generator struct {
 	fields map[fieldsKey]fields
 }
 
-// New returns the generator of a seed, of pods of 200 applications.
+// New returns the generator for a seed, with 200 applications.
 func New(seed uint64) *Generator { return NewApps(seed, Apps) }
 
-// NewApps is New with another number of applications: the more there are, the less pods have in common.
+// NewApps is New with another number of applications: the more applications, the less pods have in common.
 func NewApps(seed uint64, apps int) *Generator {
 	g := &Generator{seed: seed, apps: make([]*app, apps), fields: map[fieldsKey]fields{}}
 	for i := range g.apps {
@@ -39,11 +39,11 @@ func NewApps(seed uint64, apps int) *Generator {
 	return g
 }
 
-// text is a place in a pod where a text of fixed length stands that is the pod's own.
+// text is a text of fixed length that is specific to a pod.
 type text int
 
 const (
-	textName text = iota // the last part of it
+	textName text = iota // the last part of the name
 	textUID
 	textToken // of the volume kube-api-access-…
 	textIP
@@ -57,7 +57,7 @@ const (
 	maxIDs        = 8
 )
 
-// moment is a place where a time stands that is the pod's own.
+// moment is a time that is specific to a pod.
 type moment int
 
 const (
@@ -69,11 +69,11 @@ const (
 	timeReady
 	timePreviousStarted
 	timePreviousEnded
-	timeReported // when kubelet last wrote
+	timeReported // the kubelet's last write
 	numTimes
 )
 
-// identity is all that tells a pod from the others of its kind.
+// identity has all values that are specific to a pod.
 type identity struct {
 	app, place int
 	state      state
@@ -81,13 +81,13 @@ type identity struct {
 	times      [numTimes]int64 // seconds since 1970
 }
 
-// identify draws the identity of pod i after steps of kubelet's.
+// identify draws the identity of pod i after some updates by its kubelet.
 func (g *Generator) identify(i, step int) identity {
 	if i < 0 || i >= MaxPods {
 		panic(fmt.Sprintf("gen: there is no pod %d", i))
 	}
 	r := newRandom(g.seed, saltPod+uint64(i))
-	// Some applications have many pods and many have few.
+	// A few applications have most of the pods.
 	id := identity{app: int(float64(len(g.apps)) * math.Pow(r.Float64(), 1.7)), place: r.IntN(places)}
 	a := g.apps[id.app]
 	id.state = drawState(r, a.kind).after(step)
@@ -116,7 +116,7 @@ func (g *Generator) identify(i, step int) identity {
 	return id
 }
 
-// name is the pod's.
+// name is the name of the pod.
 func (g *Generator) name(id *identity) string {
 	return g.apps[id.app].places[id.place].owner + "-" + id.texts[textName]
 }
@@ -127,7 +127,7 @@ func (g *Generator) Name(i int) (namespace, name string) {
 	return g.apps[id.app].places[id.place].namespace, g.name(&id)
 }
 
-// Index finds a pod by its name: it is Name's inverse.
+// Index finds a pod by its name; it is the inverse of Name.
 func (g *Generator) Index(namespace, name string) (int, bool) {
 	last := name[strings.LastIndexByte(name, '-')+1:]
 	i, ok := unsuffix(last)

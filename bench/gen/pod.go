@@ -24,8 +24,8 @@ func (g *Generator) PodAfter(i, step int) *corev1.Pod {
 	return g.complete(&id)
 }
 
-// Creation returns pod i as its controller creates it: what the API server, the scheduler and the
-// kubelet add is not there, nor are apiVersion and kind.
+// Creation returns pod i as its controller creates it, without the additions of the API server, the
+// scheduler and the kubelet, and without apiVersion and kind.
 func (g *Generator) Creation(i int) *corev1.Pod {
 	id := g.identify(i, 0)
 	return g.create(&id)
@@ -73,7 +73,7 @@ func (g *Generator) create(id *identity) *corev1.Pod {
 	return pod
 }
 
-// nodeAffinity is what binds a pod of a DaemonSet to its node.
+// nodeAffinity binds a pod of a DaemonSet to its node.
 func nodeAffinity(node string) *corev1.Affinity {
 	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
 		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
@@ -82,7 +82,7 @@ func nodeAffinity(node string) *corev1.Affinity {
 	}}}
 }
 
-// complete returns the pod as it is stored.
+// complete returns the pod as the API server stores it.
 func (g *Generator) complete(id *identity) *corev1.Pod {
 	pod := g.create(id)
 	admit(pod, id)
@@ -99,7 +99,7 @@ func (g *Generator) complete(id *identity) *corev1.Pod {
 	return pod
 }
 
-// admit adds what the API server adds to a pod that is created.
+// admit adds the API server's additions to a new pod.
 func admit(pod *corev1.Pod, id *identity) {
 	pod.UID = types.UID(id.texts[textUID])
 	pod.ResourceVersion = id.texts[textVersion]
@@ -140,8 +140,8 @@ func tokenVolume() *corev1.ProjectedVolumeSource {
 	}}
 }
 
-// qosClass is Guaranteed where every container's requests are its limits, and BestEffort where there
-// are none.
+// qosClass is Guaranteed if the requests of every container equal its limits, BestEffort without
+// requests and limits, and Burstable otherwise.
 func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
 	asks, bounded := false, true
 	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -162,7 +162,7 @@ func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
 	return corev1.PodQOSBurstable
 }
 
-// bind adds what the scheduler's binding does.
+// bind adds the effect of the scheduler's binding.
 func bind(pod *corev1.Pod, id *identity) {
 	pod.Spec.NodeName = id.texts[textNode]
 	pod.Labels["topology.kubernetes.io/region"] = region
@@ -174,7 +174,7 @@ func (id *identity) time(m moment) metav1.Time {
 	return metav1.NewTime(time.Unix(id.times[m], 0).UTC())
 }
 
-// repository is an image's name without its tag.
+// repository is the name of an image without its tag.
 func repository(image string) string {
 	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
 		return image[:i]

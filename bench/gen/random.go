@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Salts keep what is drawn for one purpose apart from what is drawn for another.
+// Salts separate the random sequences of different purposes.
 const (
 	saltApp    = 0x617070 << 32
 	saltPod    = 0x706f64 << 32
@@ -15,7 +15,7 @@ const (
 	saltNode   = 0x6e6f64 << 32
 )
 
-// random draws; the same seed and salt draw the same.
+// random is a random sequence that depends on a seed and a salt.
 type random struct{ *rand.Rand }
 
 func newRandom(seed, salt uint64) random { return random{rand.New(rand.NewPCG(seed, salt))} }
@@ -29,7 +29,7 @@ func (r random) between(lo, hi int) int { return lo + r.IntN(hi-lo+1) }
 // pick draws one of choices.
 func pick[T any](r random, choices ...T) T { return choices[r.IntN(len(choices))] }
 
-// letters are those that Kubernetes makes names of: no vowels, no digits that look like letters.
+// letters is Kubernetes' alphabet for generated names: no vowels, no digits that look like letters.
 const letters = "bcdfghjklmnpqrstvwxz2456789"
 
 const (
@@ -65,20 +65,20 @@ func (r random) uid() string {
 	return string(b)
 }
 
-// ip draws an address of 10.0.0.0/8 whose numbers have three digits each.
+// ip draws an address in 10.0.0.0/8 whose other numbers have three digits each.
 func (r random) ip() string {
 	return fmt.Sprintf("10.%d.%d.%d", r.between(100, 255), r.between(100, 255), r.between(100, 255))
 }
 
-// Names of five letters: stride spreads consecutive pods over all of them, and back, its inverse
-// modulo their number, finds a pod by its name.
+// Suffixes of five letters: stride spreads consecutive pods over all suffixes. back is its inverse
+// modulo their number and finds a pod by its name.
 const (
 	suffixes = 27 * 27 * 27 * 27 * 27
 	stride   = 7_368_787
 	back     = 11_332_981
 )
 
-// suffix is the i-th name of five letters, i < suffixes.
+// suffix is the i-th suffix of five letters, i < suffixes.
 func suffix(i int) string {
 	b := make([]byte, 5)
 	x := i * stride % suffixes
@@ -89,7 +89,7 @@ func suffix(i int) string {
 	return string(b)
 }
 
-// unsuffix is suffix's inverse.
+// unsuffix is the inverse of suffix.
 func unsuffix(s string) (int, bool) {
 	x := 0
 	for j := len(s) - 1; j >= 0; j-- {

@@ -9,10 +9,10 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// sidecars are containers that many applications have, alike but for a few words.
+// sidecars are containers that many applications have, with few differences.
 var sidecars = []func(*app, random) corev1.Container{meshProxy, logShipper, sqlProxy, oauthProxy, exporter, reloader}
 
-// beside is what the sidecars have in common.
+// beside returns the common part of the sidecars.
 func beside(name, image, cpu, memory string) corev1.Container {
 	return corev1.Container{
 		Name: name, Image: image, ImagePullPolicy: corev1.PullIfNotPresent,

@@ -10,7 +10,7 @@ import (
 	"k8s.io/utils/ptr"
 )
 
-// state is how a pod fares.
+// state is the condition of a pod.
 type state int
 
 const (
@@ -37,7 +37,7 @@ func drawState(r random, kind string) state {
 	}
 }
 
-// after is the state some updates later: a pod that runs becomes unready, crashes, comes back.
+// after is the state some updates later: a running pod becomes unready, crashes, recovers.
 func (s state) after(step int) state {
 	if s == succeeded {
 		return s
@@ -45,7 +45,7 @@ func (s state) after(step int) state {
 	return state((int(s) + step) % int(succeeded))
 }
 
-// Status returns what pod i's kubelet reports.
+// Status returns the status that the kubelet of pod i reports.
 func (g *Generator) Status(i int) corev1.PodStatus {
 	id := g.identify(i, 0)
 	pod := g.create(&id)
@@ -54,7 +54,7 @@ func (g *Generator) Status(i int) corev1.PodStatus {
 	return g.status(&id, pod)
 }
 
-// status is the one of a pod that was admitted and bound.
+// status is the status of an admitted and bound pod.
 func (g *Generator) status(id *identity, pod *corev1.Pod) corev1.PodStatus {
 	s := corev1.PodStatus{
 		ObservedGeneration: 1, Phase: corev1.PodRunning, QOSClass: pod.Status.QOSClass,
@@ -77,9 +77,9 @@ func (g *Generator) status(id *identity, pod *corev1.Pod) corev1.PodStatus {
 	for i, c := range pod.Spec.Containers {
 		cs := a.containerStatus(id, c, len(pod.Spec.InitContainers)+i)
 		if i == 0 {
-			id.state.tell(id, &cs)
+			id.state.apply(id, &cs)
 		} else if id.state == succeeded {
-			id.state.tell(id, &cs)
+			id.state.apply(id, &cs)
 		}
 		s.ContainerStatuses = append(s.ContainerStatuses, cs)
 	}
@@ -88,7 +88,7 @@ func (g *Generator) status(id *identity, pod *corev1.Pod) corev1.PodStatus {
 	return s
 }
 
-// containerStatus is the one of a container that runs.
+// containerStatus is the status of a running container.
 func (a *app) containerStatus(id *identity, c corev1.Container, n int) corev1.ContainerStatus {
 	s := corev1.ContainerStatus{
 		Name: c.Name, Image: c.Image, ImageID: repository(c.Image) + "@" + a.digests[c.Image],
@@ -114,8 +114,8 @@ func ended(containerID string, from, to metav1.Time, code int32, reason string) 
 	return &corev1.ContainerStateTerminated{ContainerID: containerID, StartedAt: from, FinishedAt: to, ExitCode: code, Reason: reason}
 }
 
-// tell changes the status of a container that fares as s.
-func (s state) tell(id *identity, c *corev1.ContainerStatus) {
+// apply changes the status of a container to match the state s.
+func (s state) apply(id *identity, c *corev1.ContainerStatus) {
 	before := func(code int32, reason string) {
 		c.LastTerminationState.Terminated = ended("containerd://"+id.texts[textPrevious], id.time(timePreviousStarted), id.time(timePreviousEnded), code, reason)
 	}
@@ -137,7 +137,7 @@ func (s state) tell(id *identity, c *corev1.ContainerStatus) {
 	}
 }
 
-// conditions are in the order in which kubelet writes them.
+// conditions returns the conditions in the kubelet's order.
 func conditions(id *identity, container string) []corev1.PodCondition {
 	list := []corev1.PodCondition{
 		{Type: corev1.PodReadyToStartContainers, LastTransitionTime: id.time(timeInitStarted)},

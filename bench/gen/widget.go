@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Owners is how many teams have Widgets, each of a shape of its own.
+// Owners is the number of teams with Widgets, each with a different shape.
 const Owners = 50
 
 // Widgets is the resource of the custom resources.
@@ -51,11 +51,11 @@ func WidgetDefinition() *unstructured.Unstructured {
 }
 
 // Widget returns custom resource i as its owner applies it, with the status that its controller
-// writes; the API server adds the rest of its metadata.
+// writes. The API server adds the rest of the metadata.
 func (g *Generator) Widget(i int) *unstructured.Unstructured {
 	r := newRandom(g.seed, saltWidget+uint64(i))
 	n := r.IntN(Owners)
-	o := newRandom(g.seed, saltOwner+uint64(n)) // what all objects of the owner have in common
+	o := newRandom(g.seed, saltOwner+uint64(n)) // for the common parts of the owner's objects
 	owner := areas[n%len(areas)] + []string{"", "-next"}[n/len(areas)]
 	name := fmt.Sprintf("%s-%s-%s", owner, pick(o, "pipeline", "report", "bucket", "topic", "tenant"), suffix(i))
 	labels := object{"owner": owner}
@@ -128,7 +128,7 @@ func widgetStatus(o, r random, spec object) object {
 	return status
 }
 
-// tree draws nested maps and lists: their keys are the owner's, their values the object's.
+// tree draws nested maps and lists. The owner determines the keys, the object the values.
 func tree(o, r random, depth, width int) object {
 	t := object{}
 	for range width {
@@ -154,7 +154,7 @@ func key(o random) string {
 		pick(o, "", "", "Ref", "Name", "Seconds", "Count", "Class")
 }
 
-// value draws one, of a type that the owner decides.
+// value draws a value of a type that the owner determines.
 func value(o, r random) any {
 	switch o.IntN(6) {
 	case 0:

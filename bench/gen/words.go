@@ -1,6 +1,6 @@
 package gen
 
-// What the applications and their parts are called.
+// Names of the applications and their parts.
 var (
 	areas = []string{
 		"checkout", "payments", "ledger", "catalog", "search", "recommend", "session", "auth", "gateway", "edge",
@@ -14,7 +14,7 @@ var (
 	registries = []string{
 		"registry.example.com/shop", "ghcr.io/example", "123456789012.dkr.ecr.eu-west-1.amazonaws.com", "docker.io/library", "quay.io/example",
 	}
-	// settings are names of environment variables; suffixes make more of them.
+	// settings are names of environment variables; suffixes multiply them.
 	settings = []string{
 		"LOG_LEVEL", "LOG_FORMAT", "PORT", "METRICS_PORT", "DATABASE_URL", "DATABASE_POOL_SIZE", "REDIS_URL", "KAFKA_BROKERS", "KAFKA_TOPIC",
 		"KAFKA_GROUP_ID", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES", "FEATURE_FLAGS_URL", "JWT_ISSUER",

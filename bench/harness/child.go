@@ -15,24 +15,24 @@ import (
 // inputVariable holds a child's Input; a program that finds it is a child.
 const inputVariable = "TATTLER_BENCH_JOB"
 
-// answerFile is the descriptor on which a child answers; its standard output is free.
+// answerFile is the descriptor on which a child answers, so that its standard output stays free.
 const answerFile = 3
 
-// answer is what a child says: one line of JSON.
+// answer is a child's report, one line of JSON.
 type answer struct {
 	Sample Sample `json:"sample,omitempty"`
 	Error  string `json:"error,omitempty"`
-	// Ready is set by one that goes on until its standard input ends.
+	// Ready is set by a service, which runs until its standard input ends.
 	Ready *Server `json:"ready,omitempty"`
 }
 
-// Service is a job that serves others: it says when it is ready, and serves until ctx ends.
+// Service is a job that serves other jobs. It reports when it is ready, and serves until ctx ends.
 type Service struct {
 	Name string
 	Run  func(ctx context.Context, in Input, ready func(Server)) error
 }
 
-// Main does one job, if this process was started for that, and exits; otherwise it returns.
+// Main runs one job and exits if this process was started for that; otherwise it returns.
 func Main(jobs []Job, services []Service) {
 	text, ok := os.LookupEnv(inputVariable)
 	if !ok {
@@ -67,7 +67,7 @@ func do(jobs []Job, services []Service, in Input, ready func(Server)) (Sample, e
 	}
 	i := slices.IndexFunc(jobs, func(j Job) bool { return j.Name == in.Job })
 	if i < 0 {
-		return nil, fmt.Errorf("find job %q: there is none", in.Job)
+		return nil, fmt.Errorf("find job %q: no such job", in.Job)
 	}
 	stop, err := profile(in.Profile)
 	if err != nil {
@@ -81,7 +81,7 @@ func do(jobs []Job, services []Service, in Input, ready func(Server)) (Sample, e
 	return s, err
 }
 
-// profile begins a CPU profile; stop ends it. Without a path nothing happens.
+// profile begins a CPU profile; stop ends it. Without a path it does nothing.
 func profile(path string) (stop func() error, err error) {
 	if path == "" {
 		return func() error { return nil }, nil
@@ -96,7 +96,7 @@ func profile(path string) (stop func() error, err error) {
 	return func() error { pprof.StopCPUProfile(); return f.Close() }, nil
 }
 
-// untilEOF returns a context that ends when standard input does: when the parent closes it, or dies.
+// untilEOF returns a context that ends with standard input: when the parent closes it or dies.
 func untilEOF(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	go func() {
@@ -111,7 +111,7 @@ func untilEOF(ctx context.Context) context.Context {
 	return ctx
 }
 
-// Wait waits until done, as a job does that has nothing to hear from; it looks every millisecond.
+// Wait waits until done returns true; it polls every millisecond.
 func Wait(ctx context.Context, done func() bool) error {
 	for !done() {
 		select {

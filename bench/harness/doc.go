@@ -1,10 +1,10 @@
-// Package harness runs measurements, each in a process of its own, and tells what they mean.
+// Package harness runs measurements, each in a separate process.
 //
-// A program calls [Main] first: where it was started to make one measurement, Main does that and
-// does not return. Otherwise it makes a [Runner], which starts the program again for each
-// measurement.
+// A program calls [Main] first. If it was started to make one measurement, Main makes it and does
+// not return. Otherwise the program calls [Run] for each measurement, which starts the program
+// again.
 //
-//   - A measurement has a deadline, in its own process and in the one that started it.
+//   - A measurement has a deadline, both in its process and in the parent.
 //   - A child dies with its parent (on Linux, however the parent dies).
 package harness
 
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Job is a measurement. It runs alone in a process.
+// Job is a measurement. It has a process to itself.
 type Job struct {
 	// Name identifies it: side/what, such as "client-go/typed".
 	Name string
@@ -21,39 +21,39 @@ type Job struct {
 	Run func(ctx context.Context, in Input) (Sample, error)
 }
 
-// Server says how to reach an API server.
+// Server is the address of an API server, and its size.
 type Server struct {
 	URL    string `json:"url"`
 	CAFile string `json:"caFile"`
 	Token  string `json:"token,omitempty"`
-	// Control is the address by which the synthetic server is told what to do; empty for a real one.
+	// Control is the address of the synthetic server's control; empty for a real server.
 	Control string `json:"control,omitempty"`
-	// Objects is how many pods it has, Widgets how many Widgets.
+	// Objects is the number of pods, Widgets the number of Widgets.
 	Objects int `json:"objects"`
 	Widgets int `json:"widgets,omitempty"`
-	// Apps is how many applications the pods of the synthetic server are of; 0 is 200.
+	// Apps is the number of applications of the synthetic server's pods; 0 means 200.
 	Apps int `json:"apps,omitempty"`
 }
 
-// Input is what a job is told.
+// Input is the input of a job.
 type Input struct {
 	Job    string `json:"job"`
 	Server Server `json:"server"`
-	// Events is how many changes happen; it depends on the job what they are.
+	// Events is the number of changes; their kind depends on the job.
 	Events int `json:"events,omitempty"`
-	// Profile is the file for a CPU profile of the job; empty is none.
+	// Profile is the file for a CPU profile of the job; empty means no profile.
 	Profile string `json:"profile,omitempty"`
-	// Seed is the generator's.
+	// Seed is the seed of the generator.
 	Seed uint64 `json:"seed,omitempty"`
 	// Dir is a folder that the jobs of one round share.
 	Dir string `json:"dir,omitempty"`
-	// Seconds bound the job, from its start.
+	// Seconds is the job's time limit.
 	Seconds int `json:"seconds"`
-	// MemoryLimit is GOMEMLIMIT, bytes; 0 is none.
+	// MemoryLimit is GOMEMLIMIT, bytes; 0 means no limit.
 	MemoryLimit int64 `json:"memoryLimit,omitempty"`
 }
 
 func (in Input) limit() time.Duration { return time.Duration(in.Seconds) * time.Second }
 
-// Sample is what one run of a job measured, by name. Names end in the unit: "cpu s", "heap B".
+// Sample has the values that one run of a job measured, by name. A name ends in the unit: "cpu s", "heap B".
 type Sample map[string]float64

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// TestMain lets the test's program be the child, too.
+// TestMain lets the test binary be the child, too.
 func TestMain(m *testing.M) {
 	Main([]Job{
 		{Name: "echo", Run: func(_ context.Context, in Input) (Sample, error) {
@@ -39,12 +39,12 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// allocate holds 32 MiB, and for a moment 64.
+// allocate holds 32 MiB, and briefly 64.
 func allocate(ctx context.Context, _ Input) (Sample, error) {
 	m := NewMeter()
 	held := make([]byte, 32<<20)
 	for i := range held {
-		held[i] = 1 // what nobody wrote to is not resident
+		held[i] = 1 // a page is not resident before it is written
 	}
 	peak := m.WatchHeap()
 	more := make([]byte, 32<<20)
@@ -64,14 +64,14 @@ func TestRun(t *testing.T) {
 		name string
 		in   Input
 		want Sample
-		err  []string // what the error says
+		err  []string // parts of the error
 	}{
 		{"a sample comes back, and the input arrives", Input{Job: "echo", Server: Server{Objects: 7}, MemoryLimit: 1 << 30, Seconds: 60},
 			Sample{"objects": 7, "limit B": 1 << 30}, nil},
-		{"a failure tells what was said", Input{Job: "fail", Seconds: 60}, nil, []string{"run fail: no luck", "what happened before"}},
-		{"a job that nobody has", Input{Job: "nothing", Seconds: 60}, nil, []string{`find job "nothing"`}},
+		{"a failure includes the output", Input{Job: "fail", Seconds: 60}, nil, []string{"run fail: no luck", "what happened before"}},
+		{"an unknown job", Input{Job: "nothing", Seconds: 60}, nil, []string{`find job "nothing"`}},
 		{"a job that is too slow says so itself", Input{Job: "patient", Seconds: 1}, nil, []string{"not done after 1s"}},
-		{"a crash tells where", Input{Job: "panic", Seconds: 60}, nil, []string{"ended without an answer", "a bug"}},
+		{"a crash includes the stack", Input{Job: "panic", Seconds: 60}, nil, []string{"ended without an answer", "a bug"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -81,7 +81,7 @@ func TestRun(t *testing.T) {
 			}
 			for _, s := range c.err {
 				if !strings.Contains(err.Error(), s) {
-					t.Errorf("the error %q does not say %q", err, s)
+					t.Errorf("the error %q does not contain %q", err, s)
 				}
 			}
 			for k, v := range c.want {
@@ -93,7 +93,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestRunCancelled: a job that hears nothing dies with the context.
+// TestRunCancelled: a job that ignores its context dies with it.
 func TestRunCancelled(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
@@ -113,20 +113,20 @@ func TestService(t *testing.T) {
 	}
 	var pid int
 	if _, err := fmt.Sscan(p.Server.URL, &pid); err != nil || pid == os.Getpid() || p.Server.Objects != 3 {
-		t.Errorf("the service says %+v", p.Server)
+		t.Errorf("the service reports %+v", p.Server)
 	}
 	if err := p.Stop(); err != nil {
 		t.Error(err)
 	}
 	if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("the service still runs: %v", err)
 	}
 	if _, err := Start(t.Context(), Input{Job: "stillborn", Seconds: 60}); err == nil || !strings.Contains(err.Error(), "no port") {
 		t.Errorf("a service that cannot start: %v", err)
 	}
 }
 
-// TestMeter: memory that is held is seen, also where it is let go again before the end.
+// TestMeter: the meter sees memory that is held, also if it is released before the end.
 func TestMeter(t *testing.T) {
 	s, err := Run(t.Context(), Input{Job: "allocate", Seconds: 60})
 	if err != nil {

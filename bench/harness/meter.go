@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Meter measures this process from a moment on, the baseline: what was there before does not count.
+// Meter measures this process relative to a baseline, the moment of its creation.
 type Meter struct {
 	start time.Time
 	cpu   time.Duration
@@ -19,7 +19,7 @@ type Meter struct {
 	s     Sample
 }
 
-// NewMeter takes the baseline.
+// NewMeter records the baseline.
 func NewMeter() *Meter {
 	m := &Meter{s: Sample{}}
 	m.heap = liveHeap()
@@ -28,18 +28,18 @@ func NewMeter() *Meter {
 	return m
 }
 
-// Set notes a value.
+// Set records a value.
 func (m *Meter) Set(name string, v float64) { m.s[name] = v }
 
-// Lap notes the time and the CPU since the baseline, as "<name> s" and "<name> cpu s".
+// Lap records the time and the CPU since the baseline, as "<name> s" and "<name> cpu s".
 func (m *Meter) Lap(name string) {
 	m.s[name+" s"] = time.Since(m.start).Seconds()
 	m.s[name+" cpu s"] = (cpuTime() - m.cpu).Seconds()
 }
 
-// Settle waits until this process does next to nothing, as after work that was put off: until 200 ms
-// need less than 4 ms of CPU; at most ten seconds.
-func (m *Meter) Settle(ctx context.Context) {
+// AwaitIdle waits until this process has finished deferred work: until it uses less than 4 ms of CPU
+// in 200 ms, for at most ten seconds.
+func (m *Meter) AwaitIdle(ctx context.Context) {
 	const look, idle = 200 * time.Millisecond, 4 * time.Millisecond
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
@@ -57,9 +57,9 @@ func (m *Meter) Settle(ctx context.Context) {
 	}
 }
 
-// Memory notes what is resident, then, after a collection, the live heap beyond the baseline and
-// what is resident once unused memory went back to the system: "<name> rss B", "<name> peak rss B",
-// "<name> heap B", "<name> trimmed rss B".
+// Memory records the resident memory; then, after a collection, the live heap beyond the baseline; and
+// the resident memory after unused memory was returned to the system: "<name> rss B",
+// "<name> peak rss B", "<name> heap B", "<name> trimmed rss B".
 func (m *Meter) Memory(name string) {
 	now, peak := resident()
 	m.s[name+" rss B"], m.s[name+" peak rss B"] = now, peak
@@ -68,7 +68,7 @@ func (m *Meter) Memory(name string) {
 	m.s[name+" trimmed rss B"], _ = resident()
 }
 
-// Collections notes how long a collection takes that is asked for, "gc ns": the median of nine.
+// Collections records the duration of a forced garbage collection as "gc ns", the median of nine.
 func (m *Meter) Collections() {
 	var all []float64
 	for range 9 {
@@ -83,10 +83,10 @@ func (m *Meter) Collections() {
 // Heap is the live heap beyond the baseline, after a collection; bytes.
 func (m *Meter) Heap() float64 { return liveHeap() - m.heap }
 
-// Sample is what was noted.
+// Sample returns the recorded values.
 func (m *Meter) Sample() Sample { return m.s }
 
-// liveHeap collects twice, the second time what finalizers and pools let go of.
+// liveHeap collects twice: the second collection frees what finalizers and pools released.
 func liveHeap() float64 {
 	runtime.GC()
 	runtime.GC()
@@ -103,7 +103,7 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// Peak watches memory while something happens.
+// Peak watches memory during an operation.
 type Peak struct {
 	m    *Meter
 	stop chan struct{}
@@ -111,8 +111,8 @@ type Peak struct {
 	heap float64
 }
 
-// WatchHeap collects again and again until End, and keeps the largest live heap that a collection
-// found: what was reachable then, whatever the collector's pace. It takes a processor.
+// WatchHeap collects repeatedly until End and keeps the largest live heap that a collection found.
+// The result does not depend on the collector's pace. It occupies a processor.
 func (m *Meter) WatchHeap() *Peak {
 	p := &Peak{m: m, stop: make(chan struct{}), done: make(chan struct{})}
 	go func() {
@@ -139,7 +139,7 @@ func (p *Peak) End() float64 {
 	return p.heap - p.m.heap
 }
 
-// TrimRSS gives unused memory back to the system, makes what is then resident the new peak, and
+// TrimRSS returns unused memory to the system, makes the remaining resident memory the new peak, and
 // returns it, bytes.
 func TrimRSS() (float64, error) {
 	debug.FreeOSMemory()
@@ -148,14 +148,14 @@ func TrimRSS() (float64, error) {
 	return now, err
 }
 
-// PeakRSS is the most that was resident since [TrimRSS], bytes.
+// PeakRSS is the maximum of resident memory since [TrimRSS], bytes.
 func PeakRSS() float64 {
 	_, peak := resident()
 	return peak
 }
 
-// Time calls do with 0, 1, 2… for half a second or longer, and notes what a call takes, allocates
-// and needs of CPU: "<name> ns", "<name> allocs", "<name> alloc B". A first round warms up.
+// Time calls do with 0, 1, 2… for half a second or longer and records the time and the allocations of
+// a call: "<name> ns", "<name> allocs", "<name> alloc B". A first round warms up.
 func (m *Meter) Time(ctx context.Context, name string, do func(i int) error) error {
 	const enough = 500 * time.Millisecond
 	for n := 1; ; n *= 2 {

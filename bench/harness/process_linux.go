@@ -7,13 +7,12 @@ import (
 	"syscall"
 )
 
-// dieWithParent lets the kernel kill a child when the thread that started it ends, see startChild.
+// dieWithParent makes the kernel kill a child when the thread that started it ends; see child.start.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
 }
 
-// resident returns how many bytes of this process are in memory now, and the most that ever were
-// (since [resetPeak]).
+// resident returns the resident memory of this process and its maximum since [resetPeak], bytes.
 func resident() (now, peak float64) {
 	b, err := os.ReadFile("/proc/self/status")
 	if err != nil {
@@ -37,7 +36,7 @@ func resident() (now, peak float64) {
 	return now, peak
 }
 
-// resetPeak makes the current residency the peak.
+// resetPeak makes the current resident memory the peak.
 func resetPeak() error {
 	if err := os.WriteFile("/proc/self/clear_refs", []byte("5"), 0); err != nil {
 		return fmt.Errorf("reset peak of memory: %w", err)

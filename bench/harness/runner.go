@@ -16,10 +16,10 @@ import (
 	"time"
 )
 
-// grace is what a child has beyond its own deadline to say that it was not done.
+// grace is the time that a child has after its deadline to report that it was not done.
 const grace = 10 * time.Second
 
-// Run runs a job in a process of its own and returns what it measured.
+// Run runs a job in a new process and returns its sample.
 func Run(ctx context.Context, in Input) (Sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, in.limit()+grace, fmt.Errorf("killed: still running %v after its deadline", grace))
 	defer cancel()
@@ -43,13 +43,13 @@ func Run(ctx context.Context, in Input) (Sample, error) {
 	return a.Sample, nil
 }
 
-// Process is a service that runs.
+// Process is a running service.
 type Process struct {
 	Server Server
 	c      *child
 }
 
-// Start starts a service and returns when it is ready. It ends with ctx, or by Stop.
+// Start starts a service and returns when it is ready. The service ends with ctx or by Stop.
 func Start(ctx context.Context, in Input) (*Process, error) {
 	c, err := startChild(ctx, in)
 	if err != nil {
@@ -66,7 +66,7 @@ func Start(ctx context.Context, in Input) (*Process, error) {
 	return &Process{Server: *a.Ready, c: c}, nil
 }
 
-// Stop ends the service and waits until it is gone.
+// Stop ends the service and waits until its process has ended.
 func (p *Process) Stop() error {
 	if err := errors.Join(p.c.stdin.Close(), p.c.wait()); err != nil {
 		return fmt.Errorf("stop service: %w%s", err, p.c.lastWords())
@@ -74,7 +74,7 @@ func (p *Process) Stop() error {
 	return nil
 }
 
-// child is a process that does a job.
+// child is a process that runs a job.
 type child struct {
 	cmd     *exec.Cmd
 	stdin   io.Closer
@@ -117,8 +117,8 @@ func startChild(ctx context.Context, in Input) (*child, error) {
 	return c, nil
 }
 
-// start starts the process and waits for it in the background. Both happen on a thread that stays as
-// long as the process does: for the kernel, that thread is the parent with which the child dies.
+// start starts the process and waits for it in the background. Both happen on a thread that exists as
+// long as the process: the kernel kills the child when that thread ends.
 func (c *child) start() error { return startOnThread(c.cmd, c.ended) }
 
 func startOnThread(cmd *exec.Cmd, ended chan<- error) error {
@@ -135,8 +135,8 @@ func startOnThread(cmd *exec.Cmd, ended chan<- error) error {
 	return <-started
 }
 
-// StartProcess starts a program that a job needs beside it, such as a server. It dies with this process (on Linux,
-// however that dies). ended says once that it is gone, and how; kill ends it with all of its process group.
+// StartProcess starts a program that a job needs, such as a server. It dies with this process (on Linux,
+// however that dies). ended receives the result of Wait once; kill ends the whole process group.
 func StartProcess(cmd *exec.Cmd) (ended <-chan error, kill func() error, err error) {
 	cmd.SysProcAttr = dieWithParent()
 	cmd.SysProcAttr.Setpgid = true
@@ -147,11 +147,11 @@ func StartProcess(cmd *exec.Cmd) (ended <-chan error, kill func() error, err err
 	return c, func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }, nil
 }
 
-// read reads an answer.
+// read reads the child's answer.
 func (c *child) read() (answer, error) {
 	line, err := c.answers.ReadBytes('\n')
 	if err != nil {
-		return answer{}, errors.New("it ended without an answer")
+		return answer{}, errors.New("the process ended without an answer")
 	}
 	var a answer
 	if err := json.Unmarshal(line, &a); err != nil {
@@ -172,7 +172,7 @@ func (c *child) lastWords() string {
 	return ""
 }
 
-// tail keeps the end of what is written to it.
+// tail is a writer that keeps only the end.
 type tail struct{ b []byte }
 
 // Write implements io.Writer.

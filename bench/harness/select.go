@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// FewOf returns the selector of one label's value that selects about one in a hundred of the objects with these labels,
-// the same for the same objects.
+// FewOf returns a selector by one label's value that selects about one in a hundred of the objects with these
+// labels. It is deterministic.
 func FewOf(all iter.Seq[map[string]string]) (labels.Selector, error) {
 	type label struct{ key, value string }
 	n, counts := 0, map[label]int{}
@@ -23,7 +23,7 @@ func FewOf(all iter.Seq[map[string]string]) (labels.Selector, error) {
 		}
 	}
 	if len(counts) == 0 {
-		return nil, errors.New("choose a selector: there are no labels")
+		return nil, errors.New("choose a selector: no labels")
 	}
 	off := func(l label) int { return max(counts[l]*100-n, n-counts[l]*100) }
 	best := slices.MinFunc(slices.Collect(maps.Keys(counts)), func(a, b label) int {

@@ -16,13 +16,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
-// handlers is how many hear of each event, as in package peer.
+// handlers is the number of handlers, as in package peer.
 const handlers = 10
 
-// counter is a handler that reads what it is given, and counts.
+// counter is a handler that reads its objects and counts its calls.
 type counter struct {
 	births, updates atomic.Int64
-	read            atomic.Int64 // keeps the compiler from leaving the reading out
+	read            atomic.Int64 // keeps the compiler from removing the reads
 }
 
 func (c *counter) look(obj any) {
@@ -38,7 +38,7 @@ func (c *counter) handler() cache.ResourceEventHandler {
 	}
 }
 
-// events measures how fast events reach ten handlers that read the objects, as package peer does it.
+// events measures the throughput of events to ten handlers that read the objects, as package peer does.
 func events(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	cfg := &rest.Config{Host: in.Server.URL, BearerToken: in.Server.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: in.Server.CAFile}, QPS: -1}
 	cfg.ContentType = runtime.ContentTypeProtobuf

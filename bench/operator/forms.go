@@ -7,7 +7,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
-// decoded has what client-go's Reflector lists and watches.
+// decoded is fed by client-go's Reflector.
 func decoded(_ *rest.Config, o *cache.Options) error {
 	e, err := clientgo.New(nil, clientgo.Options{})
 	if err != nil {
@@ -17,7 +17,7 @@ func decoded(_ *rest.Config, o *cache.Options) error {
 	return nil
 }
 
-// raw has the engine send the requests itself.
+// raw is fed by the engine's own requests.
 func raw(cfg *rest.Config, o *cache.Options) error {
 	e, err := clientgo.New(cfg, clientgo.Options{})
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package operator measures a program made with controller-runtime, with client-go's informers and with those
-// that stand in for them: three controllers, of pods as types, of pods as metadata, and of custom resources as
-// maps. Each reconcile reads its object by its key, as most do.
+// Package operator measures a controller-runtime program with client-go's informers and with ours. It has three
+// controllers: of typed pods, of the metadata of pods, and of custom resources as maps. Each reconcile gets its
+// object by key.
 package operator
 
 import (
@@ -32,13 +32,13 @@ import (
 	"github.com/tattler-dev/tattler/bench/harness"
 )
 
-// byNode is the field that pods are indexed by.
+// byNode is the indexed field of pods.
 const byNode = "spec.nodeName"
 
-// form is a way to have informers.
+// form selects the informers of the program.
 type form func(*rest.Config, *cache.Options) error
 
-// Jobs are what can be measured.
+// Jobs are the measurements of this package.
 func Jobs() []harness.Job {
 	return append(readsJobs(), []harness.Job{
 		{Name: "operator/client-go", Run: run(func(*rest.Config, *cache.Options) error { return nil })},
@@ -55,12 +55,12 @@ type program struct {
 	mu         sync.Mutex
 	awaited    types.NamespacedName
 	version    string
-	seen       chan time.Time // when what was awaited was reconciled
-	any        bool           // whatever the form is: there is one controller
+	seen       chan time.Time // receives the time of the awaited reconcile
+	any        bool           // accept a pod in any form, because there is only one controller
 }
 
-// run measures the way to the last reconcile of what is there, what the program then holds, how long a change
-// takes until its reconcile, and lists.
+// run measures the first reconcile of every object, the memory afterwards, the time from a change to its
+// reconcile, and lists.
 func run(f form) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		log.SetLogger(logr.Discard())
@@ -88,7 +88,7 @@ func (p *program) measure(ctx context.Context, in harness.Input, m *harness.Mete
 		return fmt.Errorf("reconcile %d of %d objects: %w", p.reconciles.Load(), want, err)
 	}
 	m.Lap("reconciled")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
 	if err := p.latency(ctx, m); err != nil {
@@ -102,7 +102,7 @@ func (p *program) measure(ctx context.Context, in harness.Input, m *harness.Mete
 	if len(some.Items) == 0 {
 		return errors.New("there are no pods")
 	}
-	for range 2 { // what is read whole again is kept so
+	for range 2 { // an object that is read again stays decoded
 		start := time.Now()
 		if err := c.List(ctx, &corev1.PodList{}); err != nil {
 			return fmt.Errorf("list: %w", err)
@@ -167,7 +167,7 @@ func widget() client.Object {
 	return o
 }
 
-// reconciler reads the object, and counts.
+// reconciler returns a reconciler that gets its object and counts.
 func (p *program) reconciler(empty func() client.Object) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		o := empty()
@@ -180,7 +180,7 @@ func (p *program) reconciler(empty func() client.Object) reconcile.Reconciler {
 	})
 }
 
-// look tells who waits for this version of a pod.
+// look signals the reconcile of the awaited version of a pod.
 func (p *program) look(name types.NamespacedName, o client.Object) {
 	if _, ok := o.(*corev1.Pod); !ok && !p.any {
 		return
@@ -193,7 +193,7 @@ func (p *program) look(name types.NamespacedName, o client.Object) {
 	}
 }
 
-// latency measures how long it takes from before a write until its reconcile.
+// latency measures the time from before a write until its reconcile.
 func (p *program) latency(ctx context.Context, m *harness.Meter) error {
 	const writes = 200
 	pods := &corev1.PodList{}

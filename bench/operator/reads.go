@@ -25,10 +25,10 @@ import (
 	"github.com/tattler-dev/tattler/bench/harness"
 )
 
-// Reads are how programs read: each is a row.
+// Reads are the ways in which programs read. Each is a row.
 var Reads = []string{"hardly", "index", "lists"}
 
-// Forms are in what form they have pods.
+// Forms are the forms in which programs have pods.
 var Forms = []string{"typed", "unstructured", "metadata"}
 
 // ReadsJob names the job of a program with client-go's informers, or with ours.
@@ -44,13 +44,13 @@ func ReadsJob(ours bool, reads, form string, stripped bool) string {
 	return name
 }
 
-// readsJobs are managers with one controller and one index each.
+// readsJobs returns jobs for managers with one controller and one index each.
 //
 //	hardly  Each reconcile gets its object.
-//	index   Each reconcile lists, by the index, the pods of its object's node; of metadata, those of its namespace.
-//	lists   The program lists all pods every ten seconds, and does not copy them.
+//	index   Each reconcile lists, by the index, the pods of its object's node; with metadata, of its namespace.
+//	lists   The program lists all pods every ten seconds, without copies.
 //
-// Streaming lists are off, as on servers that do not have them.
+// Streaming lists are off, as on older servers.
 func readsJobs() (jobs []harness.Job) {
 	for _, reads := range Reads {
 		for _, f := range Forms {
@@ -70,7 +70,7 @@ type reader struct {
 	stripped, ours bool
 }
 
-// readsFor is how long a program runs while it is measured.
+// readsFor is the duration of the measurement.
 const readsFor = time.Minute
 
 func (r reader) run(ctx context.Context, in harness.Input) (harness.Sample, error) {
@@ -119,7 +119,7 @@ func (r reader) measure(ctx context.Context, p *program, in harness.Input, m *ha
 	return nil
 }
 
-// list lists all pods again and again.
+// list lists all pods repeatedly.
 func (r reader) list(ctx context.Context, p *program) {
 	tick := time.NewTicker(10 * time.Second)
 	defer tick.Stop()
@@ -160,7 +160,7 @@ func (r reader) listOf() client.ObjectList {
 	return l
 }
 
-// place is what a program indexes by.
+// place is the index value of a pod.
 func place(o client.Object) string {
 	switch o := o.(type) {
 	case *corev1.Pod:

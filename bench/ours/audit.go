@@ -12,9 +12,9 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// audit measures what an audit of a synced view of pods takes of this process.
+// audit measures the cost of an audit of a synced view of pods.
 func audit(ctx context.Context, in harness.Input) (harness.Sample, error) {
-	const every = 10 * time.Second // at least: until then the sync has settled
+	const every = 10 * time.Second // the minimum; by then the deferred work of the sync is done
 	done := make(chan informer.AuditInfo, 1)
 	s, err := connect(in, informer.Options{AuditEvery: every, Hooks: informer.Hooks{Audit: func(i informer.AuditInfo) {
 		select {

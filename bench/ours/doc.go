@@ -1,5 +1,4 @@
-// Package ours measures this repository's informers, in the same way as package peer measures
-// client-go's.
+// Package ours measures this repository's informers, as package peer measures client-go's.
 package ours
 
 import (
@@ -21,10 +20,10 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// podResource is what most jobs watch.
+// podResource is the resource that most jobs watch.
 var podResource = corev1.SchemeGroupVersion.WithResource("pods")
 
-// Jobs are what can be measured.
+// Jobs are the measurements of this package.
 func Jobs() []harness.Job {
 	list := []harness.Job{
 		{Name: "tattler/typed", Run: typed},
@@ -54,16 +53,16 @@ func Jobs() []harness.Job {
 	return list
 }
 
-// session is a cluster that runs.
+// session is a running cluster.
 type session struct {
 	*informer.Cluster
-	lists  atomic.Int64 // that ended well
-	paged  atomic.Bool  // one of them was not a streaming list
+	lists  atomic.Int64 // successful lists
+	paged  atomic.Bool  // a list was not a streaming list
 	cancel context.CancelFunc
 	ended  chan error
 }
 
-// connect prepares a session; views are opened before run.
+// connect prepares a session. Views are opened before run.
 func connect(in harness.Input, o informer.Options) (*session, error) {
 	s := &session{ended: make(chan error, 1)}
 	o.Hooks.List = func(l informer.ListInfo) {
@@ -84,7 +83,7 @@ func (s *session) run(ctx context.Context) {
 	go func() { s.ended <- s.Run(ctx) }()
 }
 
-// stop ends the session and waits for that.
+// stop ends the session and waits for its end.
 func (s *session) stop(ctx context.Context) error {
 	s.cancel()
 	select {
@@ -95,14 +94,14 @@ func (s *session) stop(ctx context.Context) error {
 	}
 }
 
-// sync starts the session and waits until it has everything.
+// sync starts the session and waits until its views have synced.
 func sync[T informer.Object](ctx context.Context, s *session, inf *informer.Informer[T], want int) error {
 	s.run(ctx)
 	if err := s.WaitForSync(ctx); err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
 	if s.paged.Load() {
-		return errors.New("sync: it listed in pages, which nothing is compared with")
+		return errors.New("sync: the list was paged; the peer's is a streaming list")
 	}
 	if n := inf.Len(); n != want {
 		return fmt.Errorf("sync: there are %d objects, not %d", n, want)
@@ -123,12 +122,12 @@ func open(ctx context.Context, in harness.Input, opts ...informer.Option) (*sess
 	return s, pods, sync(ctx, s, pods, in.Server.Objects)
 }
 
-// typed measures the way to a synced view of pods, and what it then holds.
+// typed measures the sync of a view of pods, and its memory.
 func typed(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	return stored(ctx, in, informer.CompactStorage)
 }
 
-// live is typed with all objects decoded.
+// live is like typed, with all objects decoded.
 func live(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	return stored(ctx, in, informer.LiveStorage)
 }
@@ -140,14 +139,14 @@ func stored(ctx context.Context, in harness.Input, storage informer.Storage) (ha
 		return nil, err
 	}
 	m.Lap("sync")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
 	m.Collections()
 	return m.Sample(), errors.Join(hot(m, pods), s.stop(ctx))
 }
 
-// liveUntyped measures a view of maps that are all kept decoded.
+// liveUntyped measures a view of maps, all of which stay decoded.
 func liveUntyped(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m := harness.NewMeter()
 	s, err := connect(in, informer.Options{})
@@ -162,14 +161,14 @@ func liveUntyped(ctx context.Context, in harness.Input) (harness.Sample, error) 
 		return nil, err
 	}
 	m.Lap("sync")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
 	m.Collections()
 	return m.Sample(), errors.Join(hot(m, objects), s.stop(ctx))
 }
 
-// liveChurn measures what pods leave behind that come and go while all are kept decoded.
+// liveChurn measures the memory that deleted pods leave behind when all are kept decoded.
 func liveChurn(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m := harness.NewMeter()
 	s, pods, err := open(ctx, in, informer.WithStorage(informer.LiveStorage))
@@ -185,7 +184,7 @@ func liveChurn(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		if _, err := control.Churn(ctx, n); err != nil {
 			return 0, err
 		}
-		version, err := control.Update(ctx, 1, 1) // which is behind all of them
+		version, err := control.Update(ctx, 1, 1) // it arrives after all of them
 		if err != nil {
 			return 0, err
 		}
@@ -196,10 +195,10 @@ func liveChurn(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		if err := harness.Wait(ctx, func() bool { return l.seen.Load() >= last }); err != nil {
 			return 0, fmt.Errorf("hear of the last event: %w", err)
 		}
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		return m.Heap(), nil
 	}
-	before, err := churn(in.Events) // the table of shared parts has its size then
+	before, err := churn(in.Events) // afterwards the table of shared parts no longer grows
 	if err != nil {
 		return nil, err
 	}
@@ -213,7 +212,7 @@ func liveChurn(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	return m.Sample(), s.stop(ctx)
 }
 
-// hot notes the heap once so much was read that the set of decoded objects is full.
+// hot records the heap after enough reads to fill the set of decoded objects.
 func hot[T informer.Object](m *harness.Meter, inf *informer.Informer[T]) error {
 	const enough = 2000
 	read := 0
@@ -241,7 +240,7 @@ func indexByField(pods *informer.Informer[*corev1.Pod]) (*informer.Index[*corev1
 	return informer.AddFieldIndex(pods, "spec.nodeName")
 }
 
-// typedWithIndex measures a view that has an index of the pods by their node.
+// typedWithIndex measures a view with an index of the pods by node.
 func typedWithIndex(add func(*informer.Informer[*corev1.Pod]) (*informer.Index[*corev1.Pod, string], error)) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		m := harness.NewMeter()
@@ -261,7 +260,7 @@ func typedWithIndex(add func(*informer.Informer[*corev1.Pod]) (*informer.Index[*
 			return nil, err
 		}
 		m.Lap("sync")
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		m.Lap("settled")
 		if err := check(byNode, in.Server.Objects); err != nil {
 			return nil, err
@@ -273,7 +272,7 @@ func typedWithIndex(add func(*informer.Informer[*corev1.Pod]) (*informer.Index[*
 	}
 }
 
-// check looks whether the index has every object.
+// check verifies that the index has every object.
 func check(ix *informer.Index[*corev1.Pod, string], want int) error {
 	nodes, err := ix.Values()
 	n := 0
@@ -283,7 +282,7 @@ func check(ix *informer.Index[*corev1.Pod, string], want int) error {
 		err = errors.Join(err, err2)
 	}
 	if err == nil && n != want {
-		err = fmt.Errorf("it has %d objects, not %d", n, want)
+		err = fmt.Errorf("the index has %d objects, not %d", n, want)
 	}
 	if err != nil {
 		return fmt.Errorf("look up index: %w", err)
@@ -311,7 +310,7 @@ func untyped(gvr schema.GroupVersionResource) func(context.Context, harness.Inpu
 			return nil, err
 		}
 		m.Lap("sync")
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		m.Lap("settled")
 		m.Memory("steady")
 		return m.Sample(), errors.Join(hot(m, objects), s.stop(ctx))

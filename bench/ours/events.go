@@ -15,20 +15,20 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// subscribers is how many hear of each event.
+// subscribers is the number of subscribers.
 const subscribers = 10
 
 // consumer is a kind of subscriber.
 type consumer struct {
 	mode   informer.Mode
 	shared bool
-	// objects says that it reads the new object, not only the key; old, that it reads the old one, too.
+	// objects means that it reads the new object, not only the key; old, that it reads the old object, too.
 	objects, old bool
-	// handle says that it calls handlers, as in Informer.Handle.
+	// handle means that it calls handlers, as Informer.Handle does.
 	handle bool
 }
 
-// consumers are those that are measured.
+// consumers are the measured kinds of subscribers.
 var consumers = map[string]consumer{
 	"keys":          {},
 	"shared":        {shared: true, objects: true},
@@ -39,17 +39,17 @@ var consumers = map[string]consumer{
 	"every":         {mode: informer.Every, shared: true, objects: true},
 }
 
-// listener is a subscriber that reads what it is given, and counts.
+// listener is a subscriber that reads its changes and counts them.
 type listener struct {
 	consumer
 	sub  *informer.Subscription[*corev1.Pod]
 	seen atomic.Uint64 // the highest version
 	done chan error
-	// heard counts changes after the initial state, gaps what was not told one by one.
+	// heard counts changes after the initial state, gaps those that were not delivered one by one.
 	heard, gaps, read int64
 }
 
-// listen starts one.
+// listen starts a listener.
 func listen(ctx context.Context, pods *informer.Informer[*corev1.Pod], c consumer) (*listener, error) {
 	if c.shared {
 		pods = pods.Shared()
@@ -81,13 +81,13 @@ func (l *listener) run(ctx context.Context) error {
 			return err
 		}
 		version, err := strconv.ParseUint(c.ResourceVersion(), 10, 64)
-		if err == nil && version > l.seen.Load() { // a deletion has none
+		if err == nil && version > l.seen.Load() { // a deletion has no version
 			l.seen.Store(version)
 		}
 	}
 }
 
-// handling calls handlers that read all that they are given, until finish.
+// handling calls handlers that read their arguments, until finish.
 func (l *listener) handling(ctx context.Context) error {
 	var failed error
 	read := func(p *corev1.Pod) {
@@ -110,8 +110,8 @@ func (l *listener) handling(ctx context.Context) error {
 	return failed
 }
 
-// finish waits until it has seen the last event, which may be before that is known to be the last, and
-// has nothing left to hear.
+// finish waits until the listener has seen the last event and its queue is empty. It may have seen the event
+// before the caller knows that it is the last.
 func (l *listener) finish(ctx context.Context, last string) error {
 	version, err := strconv.ParseUint(last, 10, 64)
 	if err != nil {
@@ -136,7 +136,7 @@ func (l *listener) finish(ctx context.Context, last string) error {
 	return <-l.done
 }
 
-// look does what a subscriber of its kind does with a change.
+// look processes a change as this kind of subscriber does.
 func (l *listener) look(c *informer.Change[*corev1.Pod]) error {
 	if c.Op == informer.Gapped {
 		l.gaps++
@@ -165,7 +165,7 @@ func (l *listener) look(c *informer.Change[*corev1.Pod]) error {
 	return nil
 }
 
-// events measures how fast events reach ten subscribers.
+// events measures the throughput of events to ten subscribers.
 func events(c consumer) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		s, pods, err := open(ctx, in)
@@ -182,7 +182,7 @@ func events(c consumer) func(context.Context, harness.Input) (harness.Sample, er
 			select {
 			case <-l.sub.Synced():
 			case <-ctx.Done():
-				return nil, fmt.Errorf("hear of the first objects: %w", context.Cause(ctx))
+				return nil, fmt.Errorf("receive the first objects: %w", context.Cause(ctx))
 			}
 		}
 		m := harness.NewMeter()
@@ -207,8 +207,8 @@ func events(c consumer) func(context.Context, harness.Input) (harness.Sample, er
 	}
 }
 
-// stuck measures what a subscriber costs that never comes back from its first change, while pods
-// are updated, or come and go.
+// stuck measures the cost of a subscriber that never returns from its first change, while pods
+// are updated, or are created and deleted.
 func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		s, pods, err := open(ctx, in)
@@ -237,7 +237,7 @@ func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, err
 		if err != nil {
 			return nil, err
 		}
-		version, err := control.Update(ctx, 1, 1) // which is there to stay, and told
+		version, err := control.Update(ctx, 1, 1) // of a pod that is not deleted, so that it is delivered
 		if err != nil {
 			return nil, err
 		}
@@ -253,11 +253,11 @@ func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, err
 	}
 }
 
-// relist lets the server forget its history, and waits until the session has listed again.
+// relist makes the server drop its history and waits until the session has listed again.
 func relist(ctx context.Context, in harness.Input, s *session) error {
 	before := s.lists.Load()
 	if before == 0 {
-		return errors.New("list again: the first list was not told")
+		return errors.New("list again: the first list was not reported")
 	}
 	if err := synth.NewControl(in.Server.Control).Expire(ctx); err != nil {
 		return err
@@ -275,7 +275,7 @@ func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("steady heap B", m.Heap())
 	peak := m.WatchHeap()
 	err = relist(ctx, in, s)
@@ -283,20 +283,20 @@ func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("after heap B", m.Heap())
 	runtime.KeepAlive(pods)
 	return m.Sample(), s.stop(ctx)
 }
 
-// relistRSS measures what is resident during a relist.
+// relistRSS measures the resident memory during a relist.
 func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m := harness.NewMeter()
 	s, pods, err := open(ctx, in)
 	if err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	steady, err := harness.TrimRSS()
 	if err != nil {
 		return nil, err
@@ -305,7 +305,7 @@ func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err := relist(ctx, in, s); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("peak rss B", harness.PeakRSS())
 	m.Set("growth B", harness.PeakRSS()-steady)
 	runtime.KeepAlive(pods)

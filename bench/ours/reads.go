@@ -15,10 +15,10 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// hotObjects is how many objects are read again and again.
+// hotObjects is the number of objects that are read repeatedly.
 const hotObjects = 100
 
-// shuffled are the keys of all objects, in an order that has nothing to do with how they are kept.
+// shuffled returns the keys of all objects, in random order.
 func shuffled[T informer.Object](inf *informer.Informer[T]) ([]informer.Key, error) {
 	var keys []informer.Key
 	for k, err := range inf.Keys() {
@@ -34,7 +34,7 @@ func shuffled[T informer.Object](inf *informer.Informer[T]) ([]informer.Key, err
 	return keys, nil
 }
 
-// getting reads the first of some keys again and again.
+// getting repeatedly reads the objects of the first keys.
 func getting[T informer.Object](inf *informer.Informer[T], keys []informer.Key) func(int) error {
 	return func(i int) error {
 		k := keys[i%len(keys)]
@@ -47,7 +47,7 @@ func getting[T informer.Object](inf *informer.Informer[T], keys []informer.Key) 
 	}
 }
 
-// ranging reads everything.
+// ranging reads all objects.
 func ranging[T informer.Object](inf *informer.Informer[T], want int) func(int) error {
 	return func(int) error {
 		n := 0
@@ -65,7 +65,7 @@ func ranging[T informer.Object](inf *informer.Informer[T], want int) func(int) e
 	}
 }
 
-// selecting lists what a selector selects.
+// selecting lists the objects that match a selector.
 func selecting[T informer.Object](inf *informer.Informer[T], selector labels.Selector) func(int) error {
 	return func(int) error {
 		n := 0
@@ -83,8 +83,8 @@ func selecting[T informer.Object](inf *informer.Informer[T], selector labels.Sel
 	}
 }
 
-// readTyped measures reads of one storage: all for the first time, all again, few again and again,
-// all in random order.
+// readTyped measures reads of one form of storage: all objects for the first time, all again, few
+// repeatedly, all in random order.
 func readTyped(storage informer.Storage) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		m := harness.NewMeter()
@@ -92,7 +92,7 @@ func readTyped(storage informer.Storage) func(context.Context, harness.Input) (h
 		if err != nil {
 			return nil, err
 		}
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		keys, err := shuffled(pods)
 		if err != nil {
 			return nil, err
@@ -144,7 +144,7 @@ func readUntyped(ctx context.Context, in harness.Input) (harness.Sample, error) 
 	if err := sync(ctx, s, pods, in.Server.Objects); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	keys, err := shuffled(pods)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func readUntyped(ctx context.Context, in harness.Input) (harness.Sample, error) 
 	return m.Sample(), s.stop(ctx)
 }
 
-// timed is something to time.
+// timed is a function to time, with the name of its values.
 type timed struct {
 	name string
 	do   func(int) error

@@ -15,7 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// kept is a session that keeps a checkpoint, and its view of pods.
+// kept returns a session with a checkpoint, and its view of pods.
 func kept(in harness.Input) (*session, *informer.Informer[*corev1.Pod], error) {
 	s, err := connect(in, informer.Options{Checkpoint: filepath.Join(in.Dir, "state")})
 	if err != nil {
@@ -25,7 +25,7 @@ func kept(in harness.Input) (*session, *informer.Informer[*corev1.Pod], error) {
 	return s, pods, err
 }
 
-// checkpoint leaves one behind.
+// checkpoint writes a checkpoint for restart.
 func checkpoint(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m := harness.NewMeter()
 	s, pods, err := kept(in)
@@ -36,16 +36,16 @@ func checkpoint(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		return nil, err
 	}
 	m.Lap("sync")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	return m.Sample(), s.stop(ctx)
 }
 
-// restart measures the way from a checkpoint to a state that can be read (Loaded), and to one that
-// is current (sync).
+// restart measures a start from a checkpoint, until the objects can be read (Loaded) and until they
+// are current (sync).
 func restart(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	control := synth.NewControl(in.Server.Control)
-	if _, err := control.Requests(ctx); err != nil { // those of others
+	if _, err := control.Requests(ctx); err != nil { // discard those of earlier jobs
 		return nil, err
 	}
 	m := harness.NewMeter()
@@ -65,7 +65,7 @@ func restart(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		return nil, fmt.Errorf("sync: %w", err)
 	}
 	m.Lap("sync")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	requests, err := control.Requests(ctx)
 	if err != nil {
@@ -78,7 +78,7 @@ func restart(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	return m.Sample(), s.stop(ctx)
 }
 
-// lists counts those of the requests that list more than one object.
+// lists counts the requests that list more than one object.
 func lists(requests []string) int {
 	n := 0
 	for _, r := range requests {

@@ -18,8 +18,8 @@ import (
 // endMark is in the bookmark that ends a streaming list.
 const endMark = "k8s.io/initial-events-end"
 
-// bare measures the download of all pods: a list, or a streaming list to its end. With gzip, it is
-// asked for, and undone, as net/http does by itself.
+// bare measures the download of all pods: a list, or a streaming list to its end. With gzip, it
+// requests and undoes compression, as net/http does by default.
 func bare(stream bool, media string, gzip bool) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		m := harness.NewMeter()
@@ -87,12 +87,12 @@ func drain(body io.Reader, stream bool, media string) (int64, error) {
 	}
 }
 
-// endOfJSON looks for the mark; it wants to see the end of b again, where the mark may begin.
+// endOfJSON looks for the mark. The caller must keep the end of b, where the mark may begin.
 func endOfJSON(b []byte) (keep int, done bool) {
 	return min(len(b), len(endMark)-1), bytes.Contains(b, []byte(endMark))
 }
 
-// endOfFrames steps from frame to frame by their lengths, and looks at small ones only.
+// endOfFrames steps from frame to frame by their lengths and looks for the mark in small frames only.
 func endOfFrames(b []byte) (keep int, done bool) {
 	for len(b) >= 4 {
 		n := int(binary.BigEndian.Uint32(b))

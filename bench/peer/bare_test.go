@@ -11,13 +11,13 @@ import (
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
 )
 
-// frame is one of a protobuf watch.
+// frame returns a frame of a protobuf watch.
 func frame(content string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(content)))) + content
 }
 
-// TestDrain: a streaming list ends with its bookmark, however the bytes come; more may follow that
-// is not waited for.
+// TestDrain: a streaming list ends with its bookmark, however the bytes are split. drain does not
+// wait for the frames after it.
 func TestDrain(t *testing.T) {
 	pods := strings.Repeat(frame(strings.Repeat("p", 5000)), 300)
 	proto := pods + frame("BOOKMARK k8s.io/initial-events-end true")
@@ -28,7 +28,7 @@ func TestDrain(t *testing.T) {
 	}{
 		{"protobuf", apiruntime.ContentTypeProtobuf, proto, true, false},
 		{"protobuf that breaks off", apiruntime.ContentTypeProtobuf, pods, true, true},
-		{"the mark in a pod is none", apiruntime.ContentTypeProtobuf, frame(endMark + strings.Repeat("p", 5000)), true, true},
+		{"the mark in a pod does not count", apiruntime.ContentTypeProtobuf, frame(endMark + strings.Repeat("p", 5000)), true, true},
 		{"JSON", apiruntime.ContentTypeJSON, json, true, false},
 		{"JSON that breaks off", apiruntime.ContentTypeJSON, json[:len(json)-30], true, true},
 		{"a list ends with the body", apiruntime.ContentTypeJSON, json, false, false},

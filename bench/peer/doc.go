@@ -1,8 +1,8 @@
 // Package peer measures client-go as its users use it: shared informer factories with their default
 // options (streaming lists since v0.35), protobuf where a type has it.
 //
-// It measures the bare download, too: an HTTP client that reads what an informer has to read, and
-// throws it away.
+// It also measures the bare download: an HTTP client that reads the same list as an informer and
+// discards it.
 package peer
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/tattler-dev/tattler/bench/harness"
 )
 
-// Version is the peer's name and version, as this program was built with it.
+// Version is the peer's name and its version in this program.
 func Version() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -38,7 +38,7 @@ func Version() string {
 	return "client-go"
 }
 
-// Jobs are what can be measured.
+// Jobs are the measurements of this package.
 func Jobs() []harness.Job {
 	pods := corev1.SchemeGroupVersion.WithResource("pods")
 	return []harness.Job{
@@ -65,18 +65,18 @@ func Jobs() []harness.Job {
 func config(s harness.Server) *rest.Config {
 	return &rest.Config{
 		Host: s.URL, BearerToken: s.Token, TLSClientConfig: rest.TLSClientConfig{CAFile: s.CAFile},
-		QPS: -1, // no limit of its own: the API server has one
+		QPS: -1, // no client-side limit: the API server has one
 	}
 }
 
-// informer is a shared informer that was not started, and what starts it.
+// informer is a shared informer that has not started, and the function that starts it.
 type informer struct {
 	cache.SharedIndexInformer
 	start func(stop <-chan struct{})
 	want  int // objects
 }
 
-// typed makes an informer of pods.
+// typed returns an informer of pods.
 func typed(s harness.Server) (informer, error) {
 	cfg := config(s)
 	cfg.ContentType = apiruntime.ContentTypeProtobuf
@@ -88,7 +88,7 @@ func typed(s harness.Server) (informer, error) {
 	return informer{f.Core().V1().Pods().Informer(), f.Start, s.Objects}, nil
 }
 
-// typedWithIndex makes one that has an index of the pods by their node.
+// typedWithIndex returns an informer of pods with an index by node.
 func typedWithIndex(s harness.Server) (informer, error) {
 	inf, err := typed(s)
 	if err != nil {
@@ -100,7 +100,7 @@ func typedWithIndex(s harness.Server) (informer, error) {
 	return inf, err
 }
 
-// untyped makes a dynamic informer.
+// untyped returns a dynamic informer.
 func untyped(gvr schema.GroupVersionResource) func(harness.Server) (informer, error) {
 	return func(s harness.Server) (informer, error) {
 		client, err := dynamic.NewForConfig(config(s))
@@ -116,7 +116,7 @@ func untyped(gvr schema.GroupVersionResource) func(harness.Server) (informer, er
 	}
 }
 
-// sync starts it and waits until it has everything.
+// sync starts the informer and waits until it has synced.
 func (i informer) sync(ctx context.Context) error {
 	i.start(ctx.Done())
 	if err := harness.Wait(ctx, i.HasSynced); err != nil {
@@ -128,7 +128,7 @@ func (i informer) sync(ctx context.Context) error {
 	return nil
 }
 
-// syncing measures the way to a synced informer, and what it then holds.
+// syncing measures the sync of an informer, and its memory.
 func syncing(open func(harness.Server) (informer, error)) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		m := harness.NewMeter()
@@ -140,7 +140,7 @@ func syncing(open func(harness.Server) (informer, error)) func(context.Context, 
 			return nil, err
 		}
 		m.Lap("sync")
-		m.Settle(ctx)
+		m.AwaitIdle(ctx)
 		m.Lap("settled")
 		m.Memory("steady")
 		m.Collections()

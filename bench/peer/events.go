@@ -14,14 +14,14 @@ import (
 	"github.com/tattler-dev/tattler/bench/synth"
 )
 
-// handlers is how many hear of each event.
+// handlers is the number of handlers.
 const handlers = 10
 
-// counter is a handler that reads what it is given, and counts.
+// counter is a handler that reads its objects and counts its calls.
 type counter struct {
-	old                     bool // it reads the old object of an update, too
+	old                     bool // reads the old object of an update, too
 	updates, births, deaths atomic.Int64
-	read                    atomic.Int64 // keeps the compiler from leaving the reading out
+	read                    atomic.Int64 // keeps the compiler from removing the reads
 	updated                 atomic.Pointer[corev1.Pod]
 }
 
@@ -31,7 +31,7 @@ func (c *counter) look(obj any) {
 	}
 }
 
-// heard tells whether the newest update that came is of a version.
+// heard reports whether the newest update has a version.
 func (c *counter) heard(version string) bool {
 	p := c.updated.Load()
 	return p != nil && p.ResourceVersion == version
@@ -54,7 +54,7 @@ func (c *counter) handler() cache.ResourceEventHandler {
 	}
 }
 
-// events measures how fast events reach ten handlers that read the new objects, or the old ones as well.
+// events measures the throughput of events to ten handlers that read the new objects, or also the old ones.
 func events(old bool) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) { return hear(ctx, in, old) }
 }
@@ -101,15 +101,14 @@ func hear(ctx context.Context, in harness.Input, old bool) (harness.Sample, erro
 	return m.Sample(), nil
 }
 
-// Growth without bound is measured with few events and extrapolated: a million would need tens of
-// gigabytes.
+// Unbounded growth is measured with few events and extrapolated: a million would need tens of gigabytes.
 const (
 	fewUpdates = 100_000
 	fewBirths  = 50_000
 )
 
-// stuck measures what a handler costs that does not return from its first call, while pods are
-// updated, or come and go: "events" says how many there were, "growth B" how much the heap has grown.
+// stuck measures the cost of a handler that does not return from its first call, while pods are
+// updated, or are created and deleted: "events" is their number, "growth B" the growth of the heap.
 func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, error) {
 	return func(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		inf, err := typed(in.Server)
@@ -145,7 +144,7 @@ func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, err
 		if err != nil {
 			return nil, err
 		}
-		version, err := control.Update(ctx, 1, 1) // what a watch that could not follow has lost never comes
+		version, err := control.Update(ctx, 1, 1) // a watch that fell behind may have lost earlier events
 		if err != nil {
 			return nil, err
 		}
@@ -153,7 +152,7 @@ func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, err
 			return nil, fmt.Errorf("hear of the events: %w", err)
 		}
 		if done() < int64(n)/2 {
-			return nil, fmt.Errorf("only %d of %d events were heard", done(), n)
+			return nil, fmt.Errorf("only %d of %d events arrived", done(), n)
 		}
 		m.Set("events", float64(done()))
 		m.Set("growth B", m.Heap())
@@ -163,7 +162,7 @@ func stuck(churn bool) func(context.Context, harness.Input) (harness.Sample, err
 	}
 }
 
-// relist lets the server forget its history, and waits until the informer has listed again.
+// relist makes the server drop its history and waits until the informer has listed again.
 func relist(ctx context.Context, in harness.Input, inf informer) error {
 	before := inf.LastSyncResourceVersion()
 	if err := synth.NewControl(in.Server.Control).Expire(ctx); err != nil {
@@ -185,7 +184,7 @@ func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err := inf.sync(ctx); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("steady heap B", m.Heap())
 	peak := m.WatchHeap()
 	err = relist(ctx, in, inf)
@@ -193,13 +192,13 @@ func relistHeap(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("after heap B", m.Heap())
 	runtime.KeepAlive(inf)
 	return m.Sample(), nil
 }
 
-// relistRSS measures what is resident during a relist.
+// relistRSS measures the resident memory during a relist.
 func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m := harness.NewMeter()
 	inf, err := typed(in.Server)
@@ -209,7 +208,7 @@ func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err := inf.sync(ctx); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	steady, err := harness.TrimRSS()
 	if err != nil {
 		return nil, err
@@ -218,7 +217,7 @@ func relistRSS(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	if err := relist(ctx, in, inf); err != nil {
 		return nil, err
 	}
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("peak rss B", harness.PeakRSS())
 	m.Set("growth B", harness.PeakRSS()-steady)
 	runtime.KeepAlive(inf)

@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/bench/harness"
 )
 
-// hotObjects is how many objects are read again and again.
+// hotObjects is the number of objects that are read repeatedly.
 const hotObjects = 100
 
 // reads measures Get with a copy, of few objects and of all in random order, and List, with and

@@ -13,10 +13,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
-// wave is how many changes happen at once: so few that the watch has room for all of them, and none is missed.
+// wave is the number of simultaneous changes: few enough for the watch's buffer, so that none is missed.
 const wave = 5000
 
-// liveSink measures what many changes leave behind where the only sink takes all of them.
+// liveSink measures the heap and the journal after many changes that the only sink accepted.
 func liveSink(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	in.Dir = filepath.Join(in.Dir, "live")
 	return delivered(ctx, in)
@@ -40,8 +40,8 @@ func deadSink(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	return delivered(ctx, in, deliver.Options{Name: "dead", Sink: dead})
 }
 
-// delivered lets changes happen until a live sink has all of them, and notes by how much the live heap and the
-// journal have grown; then how long a single change takes to the live sink.
+// delivered makes changes until a live sink has all of them, and records the growth of the live heap and of the
+// journal; then the time of a single change to the live sink.
 func delivered(ctx context.Context, in harness.Input, others ...deliver.Options) (s harness.Sample, err error) {
 	h, err := newHook()
 	if err != nil {
@@ -61,7 +61,7 @@ func delivered(ctx context.Context, in harness.Input, others ...deliver.Options)
 		return nil, err
 	}
 	control := synth.NewControl(in.Server.Control)
-	if _, err := control.Update(ctx, pods, pods); err != nil { // each once: decoded and packed, as it stays
+	if _, err := control.Update(ctx, pods, pods); err != nil { // each once, so that each is decoded and packed before the baseline
 		return nil, err
 	}
 	if _, err := h.wait(ctx, pods); err != nil {
@@ -86,7 +86,7 @@ func delivered(ctx context.Context, in harness.Input, others ...deliver.Options)
 		return nil, err
 	}
 	m.Lap("delivered")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Set("growth B", m.Heap())
 	after, err := used(ctx, r.path)
 	if err != nil {

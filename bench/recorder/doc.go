@@ -1,10 +1,10 @@
-// Package recorder measures what records and delivers: the journal by itself, and the daemon whole, as
-// tattler run starts it, against an API server in another process. There is no peer.
+// Package recorder measures the journal alone, and the whole daemon, as tattler run starts it, against an API
+// server in another process. It has no peer.
 package recorder
 
 import "github.com/tattler-dev/tattler/bench/harness"
 
-// Jobs are what can be measured.
+// Jobs are the measurements of this package.
 func Jobs() []harness.Job {
 	return []harness.Job{
 		{Name: "tattler/journal", Run: written},

@@ -17,10 +17,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
 )
 
-// maxPosts is how many changes are delivered, one after another, unless fewer are asked for.
+// maxPosts limits the number of changes that are delivered one after another.
 const maxPosts = 300
 
-// hook receives what a webhook posts.
+// hook is the receiver of a webhook sink.
 type hook struct {
 	url    string
 	server *http.Server
@@ -56,20 +56,20 @@ func (h *hook) close() error {
 	return err
 }
 
-// heard is how many requests came, and when the last did.
+// heard returns the number of requests and the time of the last.
 func (h *hook) heard() (int, time.Time) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.n, h.last
 }
 
-// sink delivers to the hook.
+// sink returns a sink that delivers to the hook.
 func (h *hook) sink() (deliver.Options, error) {
 	s, err := webhook.New("bench", webhook.Options{URL: h.url})
 	return deliver.Options{Name: "hook", Sink: s}, err
 }
 
-// wait waits until so many requests came, and returns when the last did.
+// wait waits for a number of requests and returns the time of the last.
 func (h *hook) wait(ctx context.Context, count int) (at time.Time, err error) {
 	err = harness.Wait(ctx, func() bool {
 		var n int
@@ -83,7 +83,7 @@ func (h *hook) wait(ctx context.Context, count int) (at time.Time, err error) {
 	return at, nil
 }
 
-// time lets changes happen, one after another, and notes how long after each the hook hears of it.
+// time makes changes one after another and records the time from each to its request.
 func (h *hook) time(ctx context.Context, m *harness.Meter, control *synth.Control, pods, count int) error {
 	before, _ := h.heard()
 	var took []float64
@@ -104,7 +104,7 @@ func (h *hook) time(ctx context.Context, m *harness.Meter, control *synth.Contro
 	return nil
 }
 
-// webhooks measures the time from a change to the request that tells of it.
+// webhooks measures the time from a change to the webhook's request.
 func webhooks(ctx context.Context, in harness.Input) (s harness.Sample, err error) {
 	h, err := newHook()
 	if err != nil {
@@ -115,7 +115,7 @@ func webhooks(ctx context.Context, in harness.Input) (s harness.Sample, err erro
 	if err != nil {
 		return nil, err
 	}
-	in.Dir = filepath.Join(in.Dir, "webhook") // the round's other journal tells of another time
+	in.Dir = filepath.Join(in.Dir, "webhook") // not the journal of the round's other jobs
 	r := start(ctx, in, to)
 	if err := r.live(ctx); err != nil {
 		return nil, err

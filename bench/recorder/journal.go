@@ -22,18 +22,18 @@ import (
 )
 
 const (
-	// batchSize is how many changes the daemon writes at once where it is behind.
+	// batchSize is the number of changes in a batch of a daemon that has fallen behind.
 	batchSize = 500
-	// fleet is how many objects take turns in changing: so few that each is kept whole now and then,
-	// which is part of what a change takes.
+	// fleet is the number of objects that change in turn: few enough that whole states, which are part
+	// of the cost of a change, occur.
 	fleet = 500
-	// rate is at how many changes a second commits are timed.
+	// rate is the rate of changes for timing commits, per second.
 	rate = 1000
 )
 
 var epoch = time.Unix(gen.Epoch, 0).UTC()
 
-// objects makes versions of some objects, one after another.
+// objects generates successive versions of some objects.
 type objects struct {
 	kind    journal.Kind
 	manager string
@@ -45,7 +45,7 @@ type objects struct {
 	last [fleet][]byte
 }
 
-// nodes are updated by heartbeats: four conditions' times, the version, the time of a manager.
+// nodes change by heartbeats: the times of four conditions, the version, the time of a manager.
 func nodes(g *gen.Generator) *objects {
 	all := make([]*corev1.Node, fleet)
 	return &objects{
@@ -71,7 +71,7 @@ func nodes(g *gen.Generator) *objects {
 	}
 }
 
-// images are workloads whose image changes: with it the version, the generation, the time of a manager.
+// images are workloads whose image changes, with the version, the generation, and the time of a manager.
 func images(g *gen.Generator) *objects {
 	all := make([]*corev1.Pod, fleet)
 	return &objects{
@@ -94,7 +94,7 @@ func uid(prefix string, i int) string {
 	return fmt.Sprintf("%s%07x-0000-4000-8000-%012x", prefix, i, i*7919)
 }
 
-// batch makes the next so many changes.
+// batch generates the next changes.
 func (o *objects) batch(count int) ([]journal.Batch, error) {
 	b := journal.Batch{Stream: journal.Stream{GroupResource: o.kind.Resource}, Head: journal.Head{Live: true, EverLive: true, At: epoch}}
 	for range count {
@@ -124,8 +124,8 @@ func (o *objects) batch(count int) ([]journal.Batch, error) {
 	return []journal.Batch{b}, nil
 }
 
-// written measures the journal: prepared batches, each synced to disk; single changes that come at a
-// rate; and what a change takes in the file, all in.
+// written measures the journal: prepared batches, each synced to disk; single changes at a rate; and
+// the bytes of a change in the file, with all overhead.
 func written(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m := harness.NewMeter()
 	g := gen.New(1)
@@ -178,7 +178,7 @@ func fill(ctx context.Context, m *harness.Meter, path, what string, o *objects, 
 	return err
 }
 
-// used is how many bytes of the file hold something.
+// used is the number of bytes in use in the file.
 func used(ctx context.Context, path string) (int64, error) {
 	r, err := journal.OpenReader(ctx, path)
 	if err != nil {
@@ -189,8 +189,8 @@ func used(ctx context.Context, path string) (int64, error) {
 	return s.Used, err
 }
 
-// pace appends so many changes as they come, at a rate, as many at once as have come, and returns the 99th
-// percentile of the time from when one came to when it was durable, in milliseconds.
+// pace appends changes that arrive at a rate, in batches of those that have arrived, and returns the 99th
+// percentile of the time from arrival to durability, in milliseconds.
 func pace(ctx context.Context, count int, write func(int) (time.Duration, error)) (float64, error) {
 	var late []float64
 	start, written := time.Now(), 0
@@ -214,7 +214,7 @@ func pace(ctx context.Context, count int, write func(int) (time.Duration, error)
 	return late[len(late)*99/100], nil
 }
 
-// remove takes a journal away.
+// remove deletes a journal.
 func remove(path string) error {
 	var errs []error
 	for _, end := range []string{"", "-wal", "-shm", ".lock"} {

@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// Kinds of the journal that is looked into.
+// Kinds of the objects in the journal.
 var (
 	nodeKind   = journal.Kind{Version: "v1", Resource: "nodes", Kind: "Node"}
 	podKind    = journal.Kind{Version: "v1", Resource: "pods", Kind: "Pod", Namespaced: true}
@@ -26,14 +26,14 @@ var (
 	mapKind    = journal.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}
 )
 
-// busy makes a journal such as a busy cluster leaves: heartbeats, pods, some deployments, and once in
-// a long while something that is searched for.
+// busy generates the journal of a busy cluster: heartbeats, pods, some deployments, and rarely a
+// change that the measurement searches for.
 type busy struct {
 	n    int
 	last map[string][]byte
 }
 
-// row makes the next change. How often what happens follows from its number.
+// row generates the next change. The number of the change determines its kind.
 func (b *busy) row() journal.Row {
 	b.n++
 	n := b.n
@@ -62,7 +62,7 @@ func (b *busy) row() journal.Row {
 	return r
 }
 
-// firstPage measures what tattler log takes until it has told the first page, with and without filters.
+// firstPage measures the time of tattler log until its first page, with and without filters.
 func firstPage(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	path := filepath.Join(in.Dir, "journal.db")
 	if err := build(ctx, path, in.Events); err != nil {
@@ -103,7 +103,7 @@ func build(ctx context.Context, path string, changes int) (err error) {
 	b := busy{last: map[string][]byte{}}
 	for b.n < changes {
 		batch := journal.Batch{Stream: journal.Stream{GroupResource: "all"}, Head: journal.Head{Version: "1", Live: true, At: epoch}}
-		for range 1000 { // so many that each rare thing is there
+		for range 1000 { // enough for each rare change
 			batch.Rows = append(batch.Rows, b.row())
 		}
 		if _, err := j.Append(ctx, []journal.Batch{batch}); err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// running is a daemon that runs.
+// running is a running daemon.
 type running struct {
 	path   string
 	ready  chan struct{}
@@ -43,7 +43,7 @@ func start(ctx context.Context, in harness.Input, sinks ...deliver.Options) *run
 	return r
 }
 
-// live waits until the daemon is.
+// live waits until the daemon is live.
 func (r *running) live(ctx context.Context) error {
 	select {
 	case <-r.ready:
@@ -55,7 +55,7 @@ func (r *running) live(ctx context.Context) error {
 	}
 }
 
-// recorded waits until so many changes are in the journal, and no gap.
+// recorded waits until the journal has a number of changes and no gap.
 func (r *running) recorded(ctx context.Context, changes int) error {
 	reader, err := journal.OpenReader(ctx, r.path)
 	if err != nil {
@@ -83,7 +83,7 @@ func (r *running) stop(ctx context.Context) error {
 	}
 }
 
-// record measures the first start: until it is live, until everything is recorded, and what that takes.
+// record measures the first start: the time until the daemon is live and until everything is recorded, and the CPU.
 func record(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m := harness.NewMeter()
 	r := start(ctx, in)
@@ -95,16 +95,16 @@ func record(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		return nil, err
 	}
 	m.Lap("recorded")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	m.Memory("steady")
 	return m.Sample(), r.stop(ctx)
 }
 
-// restart measures the start from what record has left.
+// restart measures the start from the journal of record.
 func restart(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	control := synth.NewControl(in.Server.Control)
-	if _, err := control.Requests(ctx); err != nil { // those of others
+	if _, err := control.Requests(ctx); err != nil { // discard those of earlier jobs
 		return nil, err
 	}
 	m := harness.NewMeter()
@@ -113,21 +113,21 @@ func restart(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		return nil, err
 	}
 	m.Lap("live")
-	m.Settle(ctx)
+	m.AwaitIdle(ctx)
 	m.Lap("settled")
 	requests, err := control.Requests(ctx)
 	if err != nil {
 		return nil, err
 	}
 	m.Set("lists", float64(lists(requests)))
-	if err := r.recorded(ctx, in.Server.Objects+1); err != nil { // the restart is a change of its own
+	if err := r.recorded(ctx, in.Server.Objects+1); err != nil { // the restart is recorded as a change
 		return nil, err
 	}
 	m.Memory("steady")
 	return m.Sample(), r.stop(ctx)
 }
 
-// lists counts those of the requests that list more than one pod.
+// lists counts the requests that list more than one pod.
 func lists(requests []string) int {
 	n := 0
 	for _, r := range requests {
@@ -144,7 +144,7 @@ func lists(requests []string) int {
 	return n
 }
 
-// events measures how fast updates that have happened are recorded, durably.
+// events measures the rate at which pending updates are recorded durably.
 func events(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	r := start(ctx, in)
 	if err := r.live(ctx); err != nil {

@@ -1,8 +1,8 @@
-// Package sinks measures what delivers: a pump from a store in memory to each kind of sink that can run here, whose
-// receiver is on this machine.
+// Package sinks measures delivery: a pump from a store in memory to each kind of sink that can run on this machine,
+// with its receiver on the same machine.
 //
-// A broker that is written in Go runs in the measuring process, and takes its processors; Redis, RabbitMQ and
-// the program of an exec sink are processes of their own. The receiver is real, but for Kafka's: kfake, which
+// A broker that is written in Go runs in the measuring process and competes for its processors. Redis, RabbitMQ and
+// the program of an exec sink are separate processes. The receivers are real, except for Kafka's: kfake, which
 // keeps everything in memory. There is no peer: batches are compared with one change at a time.
 package sinks
 
@@ -14,19 +14,19 @@ import (
 	"github.com/tattler-dev/tattler/bench/harness"
 )
 
-// Kind is a kind of sink that is measured.
+// Kind is a measured kind of sink.
 type Kind struct {
-	// Name is the sink's, and what receives: "kafka (kfake, a fake)".
+	// Name names the sink and its receiver: "kafka (kfake, a fake)".
 	Name string
-	// Job measures it.
+	// Job is the job that measures it.
 	Job string
-	// Needs is the program that it cannot be measured without; empty for none.
+	// Needs is the program that the measurement requires; it may be empty.
 	Needs string
 
 	open opener
 }
 
-// Kinds are all of them.
+// Kinds returns all kinds.
 func Kinds() []Kind {
 	return []Kind{
 		{Name: "file", Job: "sinks/file", open: openFile},
@@ -41,7 +41,7 @@ func Kinds() []Kind {
 	}
 }
 
-// Missing tells whether the machine lacks the program that the kind needs.
+// Missing reports whether this machine lacks the program that the kind needs.
 func (k Kind) Missing() bool {
 	if k.Needs == "" {
 		return false
@@ -50,7 +50,7 @@ func (k Kind) Missing() bool {
 	return err != nil
 }
 
-// Jobs are what can be measured. The sample of one whose program is missing is empty.
+// Jobs are the measurements of this package. The sample of a kind whose program is missing is empty.
 func Jobs() []harness.Job {
 	var all []harness.Job
 	for _, k := range Kinds() {
@@ -59,13 +59,13 @@ func Jobs() []harness.Job {
 	return all
 }
 
-// temporary makes a folder of the kind's own, below that of the round.
+// temporary creates a folder for the kind in the round's folder.
 func temporary(in harness.Input) (dir string, remove func() error, err error) {
 	dir, err = os.MkdirTemp(in.Dir, "sink-")
 	return dir, func() error { return os.RemoveAll(dir) }, err
 }
 
-// percentile is that of some values, which it sorts.
+// percentile returns a percentile of values, which it sorts.
 func percentile(values []float64, percent int) float64 {
 	slices.Sort(values)
 	return values[len(values)*percent/100]

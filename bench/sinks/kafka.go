@@ -11,10 +11,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kafka"
 )
 
-// topic has one partition: what arrives is in the order of what was sent.
+// topic has one partition, so that messages arrive in the order in which they were sent.
 const topic = "changes"
 
-// openKafka runs a fake of Kafka in this process. It speaks the protocol, and writes nothing to a disk.
+// openKafka runs a fake of Kafka in this process. It speaks the protocol, but does not write to disk.
 func openKafka(context.Context, string, func(int)) (*place, error) {
 	cluster, err := kfake.NewCluster(kfake.NumBrokers(1), kfake.SeedTopics(1, topic))
 	if err != nil {
@@ -23,7 +23,7 @@ func openKafka(context.Context, string, func(int)) (*place, error) {
 	brokers := cluster.ListenAddrs()
 	return &place{
 		sink: func() (sink.Sink, error) { return kafka.New(agent, kafka.Options{Brokers: brokers, Topic: topic}) },
-		hear: func(ctx context.Context, arrived func(int)) error {
+		receive: func(ctx context.Context, arrived func(int)) error {
 			c, err := kgo.NewClient(kgo.SeedBrokers(brokers...), kgo.ConsumeTopics(topic))
 			if err != nil {
 				return fmt.Errorf("make consumer: %w", err)

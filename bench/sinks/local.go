@@ -20,7 +20,7 @@ import (
 
 // lines is a file to which each message adds a line.
 func lines(path string, to func() (sink.Sink, error)) *place {
-	return &place{sink: to, close: func() error { return nil }, hear: func(ctx context.Context, arrived func(int)) error {
+	return &place{sink: to, close: func() error { return nil }, receive: func(ctx context.Context, arrived func(int)) error {
 		f, err := os.OpenFile(path, os.O_RDONLY|os.O_CREATE, 0o600)
 		if err != nil {
 			return err
@@ -38,7 +38,7 @@ func lines(path string, to func() (sink.Sink, error)) *place {
 			if n > 0 {
 				continue
 			}
-			select { // a file tells nobody that it has grown: half of this is in the number
+			select { // the file is polled: the measured time includes half of this interval on average
 			case <-time.After(100 * time.Microsecond):
 			case <-ctx.Done():
 				return ctx.Err()
@@ -52,7 +52,7 @@ func openFile(_ context.Context, dir string, _ func(int)) (*place, error) {
 	return lines(path, func() (sink.Sink, error) { return file.New(file.Options{Path: path}) }), nil
 }
 
-// openExec runs tee, which appends what it reads to a file: with a batch once for all of it.
+// openExec runs tee, which appends its input to a file, once for each batch.
 func openExec(_ context.Context, dir string, _ func(int)) (*place, error) {
 	path := filepath.Join(dir, "changes.jsonl")
 	return lines(path, func() (sink.Sink, error) {

@@ -12,30 +12,30 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// place is where a sink sends to. It keeps the order of what is sent one after another.
+// place is the destination of a sink. It keeps the order of messages that are sent one after another.
 type place struct {
-	// sink makes a sink that sends there. Several are made, one after another.
+	// sink returns a new sink that sends there. It is called several times.
 	sink func() (sink.Sink, error)
-	// hear, if set, tells of all that has arrived and arrives, until ctx ends; without it the place tells of
-	// itself.
-	hear func(ctx context.Context, arrived func(n int)) error
-	// close ends the place. It is called after hear has returned.
+	// receive, if set, reports earlier and new messages until ctx ends. Without it the place reports messages
+	// by itself.
+	receive func(ctx context.Context, arrived func(n int)) error
+	// close ends the place. It is called after receive has returned.
 	close func() error
 }
 
-// opener opens a place, in a folder that is its own, which calls arrived when messages arrive, or has hear.
+// opener opens a place with a folder. The place calls arrived when messages arrive, or has receive.
 type opener func(ctx context.Context, dir string, arrived func(n int)) (*place, error)
 
 const (
-	// rate is at how many changes a second arrivals are timed.
+	// rate is the rate of changes for timing arrivals, per second.
 	rate = 100
-	// warm is how many changes come before anything is timed: connections are made with them.
+	// warm is the number of changes before anything is timed; they open the connections.
 	warm = 100
-	// agent is how sinks call themselves.
+	// agent is the name by which sinks identify themselves.
 	agent = "tattler/bench"
 )
 
-// timed is how many arrivals are timed where so many changes are delivered at once: ten seconds' worth of 20,000.
+// timed is the number of arrivals to time if events are delivered at once: ten seconds' worth for 20,000.
 func timed(events int) int { return max(events/20, min(events, 300)) }
 
 // measure measures a kind of sink.
@@ -90,7 +90,7 @@ func (a *arrivals) times() []time.Time {
 	return a.at
 }
 
-// latency appends changes at a rate, and returns after how many milliseconds each had arrived.
+// latency appends changes at a rate and returns the milliseconds until each arrived.
 func (p *place) latency(ctx context.Context, a *arrivals, count int) (late []float64, err error) {
 	st := &store{}
 	r, err := p.start(ctx, st)
@@ -98,13 +98,13 @@ func (p *place) latency(ctx context.Context, a *arrivals, count int) (late []flo
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	if p.hear != nil {
-		hearing, end := context.WithCancel(ctx)
-		heard := make(chan error, 1)
-		go func() { heard <- p.hear(hearing, a.add) }()
+	if p.receive != nil {
+		receiving, end := context.WithCancel(ctx)
+		received := make(chan error, 1)
+		go func() { received <- p.receive(receiving, a.add) }()
 		defer func() {
 			end()
-			if herr := <-heard; !errors.Is(herr, context.Canceled) {
+			if herr := <-received; !errors.Is(herr, context.Canceled) {
 				err = errors.Join(err, herr)
 			}
 		}()
@@ -138,7 +138,7 @@ func (p *place) latency(ctx context.Context, a *arrivals, count int) (late []flo
 	return late, nil
 }
 
-// throughput delivers changes that are there, and returns how many a second were acknowledged.
+// throughput delivers pending changes and returns the number of acknowledged changes per second.
 func (p *place) throughput(ctx context.Context, from, count int, single bool) (perSecond float64, err error) {
 	st := &store{single: single}
 	all := changes(from, warm+count)
@@ -159,7 +159,7 @@ func (p *place) throughput(ctx context.Context, from, count int, single bool) (p
 	return float64(count) / time.Since(start).Seconds(), nil
 }
 
-// running is a pump that runs.
+// running is a running pump.
 type running struct {
 	pump  *deliver.Pump
 	store *store
@@ -182,15 +182,15 @@ func (p *place) start(ctx context.Context, st *store) (*running, error) {
 	return r, nil
 }
 
-// until waits. That a change was not delivered at once is an error: what is measured then is the wait.
+// until waits for a condition. A failed delivery is an error, because the retry's delay would be measured.
 func (r *running) until(ctx context.Context, done func(cursor int64) bool) error {
 	var failed error
 	err := harness.Wait(ctx, func() bool {
-		cursor, buried := r.store.state()
+		cursor, refused := r.store.state()
 		if s := r.pump.Status(); s.Failures > 0 {
-			buried = errors.New(s.Error)
+			refused = errors.New(s.Error)
 		}
-		failed = buried
+		failed = refused
 		return failed != nil || done(cursor)
 	})
 	return errors.Join(err, failed)

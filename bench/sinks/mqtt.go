@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/mqtt"
 )
 
-// openMQTT runs a server in this process, which keeps nothing, with a subscriber in it.
+// openMQTT runs a server without storage in this process, with a subscriber.
 func openMQTT(_ context.Context, _ string, _ func(int)) (*place, error) {
 	s := server.New(&server.Options{InlineClient: true, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))})
 	if err := s.AddHook(new(auth.AllowHook), nil); err != nil {
@@ -32,7 +32,7 @@ func openMQTT(_ context.Context, _ string, _ func(int)) (*place, error) {
 	}
 	return &place{
 		sink: func() (sink.Sink, error) { return mqtt.New(agent, mqtt.Options{URL: "mqtt://" + l.Address()}) },
-		hear: func(ctx context.Context, arrived func(int)) error {
+		receive: func(ctx context.Context, arrived func(int)) error {
 			const id = 1
 			got := func(*server.Client, packets.Subscription, packets.Packet) { arrived(1) }
 			if err := s.Subscribe("tattler/#", id, got); err != nil {
@@ -48,15 +48,15 @@ func openMQTT(_ context.Context, _ string, _ func(int)) (*place, error) {
 	}, nil
 }
 
-// endMQTT waits until only the subscriber is left. Where clients leave while it ends the others, the server can
-// wait for itself for ever: Clients.GetByListener of v2.7.9 takes a lock for reading twice.
+// endMQTT waits until only the subscriber is connected. If a client disconnects while the server ends the others, the
+// server can deadlock: Clients.GetByListener of v2.7.9 takes a read lock twice.
 func endMQTT(s *server.Server) error {
 	ctx, cancel := context.WithTimeout(context.Background(), startTime)
 	defer cancel()
 	for s.Clients.Len() > 1 {
 		select {
 		case <-ctx.Done():
-			return errors.New("the clients of the MQTT server do not leave")
+			return errors.New("clients stay connected to the MQTT server")
 		case <-time.After(10 * time.Millisecond):
 		}
 	}

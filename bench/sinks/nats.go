@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/nats"
 )
 
-// openNATS runs a NATS server in this process, with a stream on the disk.
+// openNATS runs a NATS server in this process, with a stream on disk.
 func openNATS(ctx context.Context, dir string, _ func(int)) (*place, error) {
 	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: dir, NoLog: true, NoSigs: true})
 	if err != nil {
@@ -24,7 +24,7 @@ func openNATS(ctx context.Context, dir string, _ func(int)) (*place, error) {
 	end := func() { s.Shutdown(); s.WaitForShutdown() }
 	if !s.ReadyForConnections(time.Minute) {
 		end()
-		return nil, errors.New("the NATS server does not begin")
+		return nil, errors.New("the NATS server does not start")
 	}
 	stream, hangUp, err := streamOf(ctx, s.ClientURL())
 	if err != nil {
@@ -33,7 +33,7 @@ func openNATS(ctx context.Context, dir string, _ func(int)) (*place, error) {
 	}
 	return &place{
 		sink: func() (sink.Sink, error) { return nats.New(agent, nats.Options{Servers: []string{s.ClientURL()}}) },
-		hear: func(ctx context.Context, arrived func(int)) error {
+		receive: func(ctx context.Context, arrived func(int)) error {
 			consumer, err := stream.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{})
 			if err != nil {
 				return fmt.Errorf("make consumer: %w", err)
@@ -51,7 +51,7 @@ func openNATS(ctx context.Context, dir string, _ func(int)) (*place, error) {
 	}, nil
 }
 
-// streamOf makes the stream that the sink's subjects are of.
+// streamOf creates the stream of the sink's subjects.
 func streamOf(ctx context.Context, url string) (s jetstream.Stream, hangUp func(), err error) {
 	nc, err := natsgo.Connect(url)
 	if err != nil {

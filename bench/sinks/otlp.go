@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/otlp"
 )
 
-// logs takes records, and keeps none: what a collector does with them is not the sink's.
+// logs is a collector that counts and discards records.
 type logs struct {
 	collogspb.UnimplementedLogsServiceServer
 	arrived func(int)

@@ -16,19 +16,19 @@ import (
 const (
 	// startTime bounds the start of a server.
 	startTime = 2 * time.Minute
-	// blockTime is how long a reader waits for what may not come before it looks whether it is to end.
+	// blockTime bounds a blocking read, after which the reader checks whether to end.
 	blockTime = 200 * time.Millisecond
 )
 
-// process is a server that runs.
+// process is a running server.
 type process struct {
 	stop  func() error
 	out   *output
-	ended chan struct{} // closed when it is gone
-	err   error         // how it ended, after that
+	ended chan struct{} // closed when the process has ended
+	err   error         // the result of Wait, set before ended closes
 }
 
-// output keeps what a server says; it is written while it is read.
+// output keeps a server's output. It may be written while it is read.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -47,7 +47,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// begin starts a server, which dies with this process.
+// begin starts a server that dies with this process.
 func begin(cmd *exec.Cmd) (*process, error) {
 	p := &process{out: &output{}, ended: make(chan struct{})}
 	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = p.out, p.out, time.Second
@@ -65,25 +65,25 @@ func begin(cmd *exec.Cmd) (*process, error) {
 
 // ready waits until the server answers.
 func (p *process) ready(ctx context.Context, answers func() bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, startTime, errors.New("it does not begin"))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTime, errors.New("the server does not start"))
 	defer cancel()
 	for !answers() {
 		select {
 		case <-p.ended:
-			return fmt.Errorf("the server ended: %w; it said:\n%s", p.err, p.out)
+			return fmt.Errorf("the server ended: %w; its output:\n%s", p.err, p.out)
 		case <-ctx.Done():
-			return fmt.Errorf("%w; it said:\n%s", context.Cause(ctx), p.out)
+			return fmt.Errorf("%w; its output:\n%s", context.Cause(ctx), p.out)
 		case <-time.After(50 * time.Millisecond):
 		}
 	}
 	return nil
 }
 
-// end kills the server and what it has started: nothing of it is needed any more.
+// end kills the server's process group.
 func (p *process) end() error {
 	select {
 	case <-p.ended:
-		return fmt.Errorf("the server ended by itself: %w; it said:\n%s", p.err, p.out)
+		return fmt.Errorf("the server ended early: %w; its output:\n%s", p.err, p.out)
 	default:
 	}
 	err := p.stop()
@@ -91,7 +91,7 @@ func (p *process) end() error {
 	return err
 }
 
-// freeAddress is one of this machine that was free a moment ago.
+// freeAddress returns an unused address of this machine. Another process may take it before the caller does.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -100,11 +100,11 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// split is an address's host and port.
+// split splits an address into host and port.
 func split(address string) (host, port string) {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil {
-		panic(err) // it is of a listener
+		panic(err) // cannot happen: the address is a listener's
 	}
 	return host, port
 }

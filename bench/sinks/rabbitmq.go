@@ -15,14 +15,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/rabbitmq"
 )
 
-// rabbitProgram is RabbitMQ's own script: Debian's in the PATH wants to be run by the user rabbitmq.
+// rabbitProgram is RabbitMQ's script. Debian's wrapper in the PATH must run as the user rabbitmq.
 const rabbitProgram = "/usr/lib/rabbitmq/bin/rabbitmq-server"
 
-// queue is durable: a confirmed message is on the disk.
+// queue is durable: a confirmed message is on disk.
 const queue = "changes"
 
-// openRabbitMQ runs a node with a name, folder, cookie and epmd of its own, which talks to no other node. The epmd
-// is in the foreground: else RabbitMQ's script would start one that nobody ends.
+// openRabbitMQ runs an isolated node with a separate name, folder, cookie and epmd. The epmd runs in the foreground:
+// otherwise RabbitMQ's script would start one that outlives the node.
 func openRabbitMQ(ctx context.Context, dir string, _ func(int)) (*place, error) {
 	var address [3]string // of clients, of other nodes, and of the epmd
 	for i := range address {
@@ -71,7 +71,7 @@ func openRabbitMQ(ctx context.Context, dir string, _ func(int)) (*place, error) 
 	}
 	return &place{
 		sink: func() (sink.Sink, error) { return rabbitmq.New(agent, rabbitmq.Options{URL: url, Queue: queue}) },
-		hear: func(ctx context.Context, arrived func(int)) error {
+		receive: func(ctx context.Context, arrived func(int)) error {
 			got, err := ch.ConsumeWithContext(ctx, queue, "", true, false, false, false, nil)
 			if err != nil {
 				return fmt.Errorf("consume: %w", err)
@@ -96,7 +96,7 @@ func rabbitCommand(dir string, address [3]string) (*exec.Cmd, error) {
 	cmd := exec.Command(rabbitProgram)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(),
-		"HOME="+dir, // the cookie's place
+		"HOME="+dir, // the folder of the cookie
 		fmt.Sprintf("RABBITMQ_NODENAME=tattler-bench-%d@localhost", os.Getpid()),
 		"RABBITMQ_CONF_ENV_FILE=/dev/null",
 		"RABBITMQ_CONFIG_FILE="+config,

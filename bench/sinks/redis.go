@@ -14,8 +14,8 @@ import (
 
 const redisProgram = "redis-server"
 
-// openRedis runs Redis as it is by default, but for snapshots, which would come whenever they like. Nothing is
-// written to the disk before an answer.
+// openRedis runs Redis with its defaults, but without snapshots, which would occur at arbitrary times. Redis does not
+// write to disk before it answers.
 func openRedis(ctx context.Context, dir string, _ func(int)) (*place, error) {
 	address, err := freeAddress()
 	if err != nil {
@@ -32,9 +32,9 @@ func openRedis(ctx context.Context, dir string, _ func(int)) (*place, error) {
 	}
 	return &place{
 		sink: func() (sink.Sink, error) { return redis.New(agent, redis.Options{URL: "redis://" + address}) },
-		hear: func(ctx context.Context, arrived func(int)) error {
+		receive: func(ctx context.Context, arrived func(int)) error {
 			for last := "0"; ; {
-				// The client ends no read when its context does.
+				// The client does not end a read with its context.
 				got, err := client.XRead(ctx, &goredis.XReadArgs{Streams: []string{"tattler", last}, Block: blockTime}).Result()
 				switch {
 				case ctx.Err() != nil:

@@ -14,18 +14,18 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 )
 
-// store is a deliver.Store in memory, for one pump. Reading goes on where it was without looking at what is
-// before, so that it costs next to nothing.
+// store is a deliver.Store in memory, for one pump. A read continues at its position without a search, so that it
+// costs next to nothing.
 type store struct {
-	// single yields one item for each Read: the pump sends each alone.
+	// single makes each Read yield one item, so that the pump sends each alone.
 	single bool
 
-	mu     sync.Mutex
-	items  []deliver.Item // item i has sequence number i+1
-	cursor int64
-	begun  bool
-	buried error
-	more   chan struct{} // closed when there is more
+	mu      sync.Mutex
+	items   []deliver.Item // item i has sequence number i+1
+	cursor  int64
+	begun   bool
+	refused error
+	more    chan struct{} // closed when items are added
 }
 
 // add records changes.
@@ -106,7 +106,7 @@ func (s *store) SetCursor(_ context.Context, _ string, seq int64) error {
 func (s *store) SetAside(_ context.Context, d deliver.DeadLetter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.buried = fmt.Errorf("change %d became a dead letter: %s", d.Seq, d.Reason)
+	s.refused = fmt.Errorf("change %d became a dead letter: %s", d.Seq, d.Reason)
 	return nil
 }
 
@@ -127,18 +127,18 @@ func (s *store) DeadLetters(context.Context, string) iter.Seq2[deliver.DeadLette
 // DropDeadLetter implements deliver.Store: nobody asks.
 func (s *store) DropDeadLetter(context.Context, deliver.DeadLetter) error { return nil }
 
-// state is how far the sink is, and whether a change was refused.
-func (s *store) state() (cursor int64, buried error) {
+// state returns the sink's cursor and an error if a change was refused.
+func (s *store) state() (cursor int64, refused error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.cursor, s.buried
+	return s.cursor, s.refused
 }
 
-// fleet is how many objects take turns in changing.
+// fleet is the number of objects that change in turn.
 const fleet = 500
 
-// changes are updates of deployments, from a number on, each of some 1,000 bytes as an event. Those of different
-// numbers have different ids: a receiver that drops repeats keeps them.
+// changes generates updates of deployments from a number on, each about 1,000 bytes as an event. Different numbers
+// have different ids, so that a receiver that drops repeats keeps them.
 func changes(from, count int) []deliver.Item {
 	items := make([]deliver.Item, count)
 	for i := range items {

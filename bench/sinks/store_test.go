@@ -7,7 +7,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 )
 
-// TestChanges: what is called a change of 1 KB is one, and no two are the same to a receiver that drops repeats.
+// TestChanges: changes have about 1 KB, and unique ids.
 func TestChanges(t *testing.T) {
 	seen := map[string]bool{}
 	for _, from := range []int{0, 1_000_000, 2_000_000} {
@@ -20,14 +20,14 @@ func TestChanges(t *testing.T) {
 				t.Fatalf("a change has %d bytes: %s", len(body), body)
 			}
 			if seen[item.Event.ID] {
-				t.Fatalf("the id of %s is there twice", item.Event.Data.Resource.ResourceVersion)
+				t.Fatalf("the id of version %s is not unique", item.Event.Data.Resource.ResourceVersion)
 			}
 			seen[item.Event.ID] = true
 		}
 	}
 }
 
-// TestSingle: a pump gets one change for each read, and each of them.
+// TestSingle: each read yields one change, and no change is lost.
 func TestSingle(t *testing.T) {
 	st := &store{single: true}
 	st.add(changes(0, 3)...)
@@ -54,7 +54,7 @@ func TestSingle(t *testing.T) {
 	}
 }
 
-// TestMissing: a kind whose program is not there gives no numbers, and no error.
+// TestMissing: a kind whose program is missing yields an empty sample and no error.
 func TestMissing(t *testing.T) {
 	k := Kind{Name: "x", Needs: "/nonexistent/program"}
 	if s, err := k.measure(t.Context(), harness.Input{Dir: t.TempDir()}); err != nil || len(s) > 0 {

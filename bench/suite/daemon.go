@@ -2,10 +2,10 @@ package suite
 
 import "time"
 
-// Alone is the peer of what has none.
+// Alone is the peer's name in a row without a peer.
 const Alone = "nothing"
 
-// below and above are aims at our number itself.
+// below and above are absolute aims.
 func below(text string, limit float64) Aim {
 	return Aim{Text: "≤ " + text, Limit: limit, Absolute: true}
 }
@@ -13,7 +13,7 @@ func above(text string, limit float64) Aim {
 	return Aim{Text: "≥ " + text, Limit: limit, Absolute: true, AtLeast: true}
 }
 
-// daemon is what tattler run does, and the journal by itself.
+// daemon measures tattler run, and the journal alone.
 func daemon(z Size) []Scenario {
 	all := []Scenario{journal(z), firstPage(z), capture(z), daemonRestart(z)}
 	for i := range all {
@@ -55,7 +55,7 @@ func capture(z Size) Scenario {
 	events, hook := "tattler/daemon-events", "tattler/daemon-webhook"
 	return Scenario{Name: "daemon", Objects: z.scale(5000), Events: z.scale(30_000), Jobs: jobs(events, hook), Rows: []RowSpec{
 		{Name: "daemon: from an update to its commit, whole", Unit: "1/s", Ours: Per(events, "sent", "events s", 1), Aim: above("3,000/s", 3000),
-			Note: "updates of pods that have happened, on two processors that the server shares"},
+			Note: "pending updates of pods, on two processors that the server shares"},
 		{Name: "daemon: CPU for each", Unit: "µs", Ours: Per(events, "events cpu s", "sent", 1e-6)},
 		{Name: "daemon: from a change to the webhook, median", Unit: "ms", Ours: Of(hook, "median ms", 1)},
 		{Name: "daemon: from a change to the webhook, p99", Unit: "ms", Ours: Of(hook, "p99 ms", 1)},

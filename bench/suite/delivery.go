@@ -6,10 +6,10 @@ import (
 	"github.com/tattler-dev/tattler/bench/sinks"
 )
 
-// delivery is what sinks take, and what a dead one costs.
+// delivery measures the throughput of sinks and the cost of a dead sink.
 func delivery(z Size) []Scenario { return []Scenario{eachSink(z), deadSink(z)} }
 
-// some is how many changes happen, or how many if it shall be quick, or next to nothing.
+// some returns the number of changes: normal, quick or tiny.
 func (z Size) some(n, quick int) int {
 	switch {
 	case z.Tiny:
@@ -20,7 +20,7 @@ func (z Size) some(n, quick int) int {
 	return n
 }
 
-// eachSink has the rows of every kind, also of those that cannot be measured on this machine: they say why.
+// eachSink has rows for every kind of sink. If this machine lacks a kind's server, the row's note says so.
 func eachSink(z Size) Scenario {
 	sc := Scenario{Name: "sinks", Objects: 100, Events: z.some(20_000, 2000), MaxRounds: 3}
 	for _, k := range sinks.Kinds() {
@@ -29,7 +29,7 @@ func eachSink(z Size) Scenario {
 		median, p99 := Of(k.Job, "median ms", 1), Of(k.Job, "p99 ms", 1)
 		if k.Missing() {
 			batches, singles, median, p99 = Measure{}, Measure{}, Measure{}, Measure{}
-			note = "not measured: there is no " + k.Needs + " on this machine"
+			note = "not measured: this machine lacks " + k.Needs
 		}
 		sc.Rows = append(sc.Rows,
 			RowSpec{Name: "sink " + k.Name + ": changes of 1 KB, acknowledged, in batches of 100", Unit: "1/s", Ours: batches, Peer: singles, Beside: "one by one", Note: note},
@@ -39,8 +39,7 @@ func eachSink(z Size) Scenario {
 	return sc
 }
 
-// deadSink measures 1,000,000 changes that one sink takes and the other does not, beside the same with the one
-// sink alone.
+// deadSink measures 1,000,000 changes with a working and a dead sink, beside the same with the working sink alone.
 func deadSink(z Size) Scenario {
 	without, with := "tattler/live-sink", "tattler/dead-sink"
 	sc := Scenario{

@@ -7,8 +7,8 @@ import (
 	"github.com/tattler-dev/tattler/bench/operator"
 )
 
-// operators is a program made with controller-runtime: with client-go's informers, with ours where client-go's
-// Reflector lists and watches, and with ours where the engine does.
+// operators compares a controller-runtime program on client-go's informers, on ours fed by client-go's Reflector, and
+// on ours fed by the engine.
 func operators(z Size) Scenario {
 	peer := "operator/client-go"
 	sc := Scenario{Name: "operator", Real: true, Objects: z.Objects, Warm: []string{"client-go/widgets"}}
@@ -39,7 +39,7 @@ func operators(z Size) Scenario {
 	return sc
 }
 
-// operatorReads are managers that read in three ways, side by side: what they hold and use while they do.
+// operatorReads compares the memory and CPU of managers that read in three ways.
 func operatorReads(z Size) Scenario {
 	sc := Scenario{Name: "operator-reads", Real: true, Objects: z.Objects, Warm: []string{"client-go/widgets"}}
 	for _, reads := range operator.Reads {

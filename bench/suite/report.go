@@ -42,7 +42,7 @@ func notes(w io.Writer, rows []Row) error {
 	return nil
 }
 
-// number is a value in three digits, and how far the rounds were from one another.
+// number formats a value in three digits, with the spread of the rounds.
 func number(v *float64, spread float64) string {
 	if v == nil {
 		return "-"
@@ -54,7 +54,7 @@ func number(v *float64, spread float64) string {
 	return s
 }
 
-// digits prints three of them, and no exponent.
+// digits formats three significant digits without an exponent.
 func digits(v float64) string {
 	if v == 0 {
 		return "0"
@@ -67,7 +67,7 @@ func digits(v float64) string {
 	return s
 }
 
-// ratio is a factor, or a fraction where it is small.
+// ratio formats a factor, or a fraction if it is small.
 func ratio(v *float64) string {
 	switch {
 	case v == nil:
@@ -78,7 +78,7 @@ func ratio(v *float64) string {
 	return digits(*v) + "×"
 }
 
-// Write writes the rows as JSON, one to a line; the file is replaced as a whole.
+// Write writes the rows as JSON, one to a line. It replaces the file as a whole.
 func Write(path string, rows []Row) error {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

@@ -1,7 +1,7 @@
-// Package suite says what is measured, beside what, and what is aimed at.
+// Package suite defines the scenarios, their peers and their aims, and runs them.
 //
-// A [Scenario] is a server and the jobs that are run against it, one after another, round by round:
-// A B C, A B C. Its rows are made of the medians over the rounds.
+// A [Scenario] is a server and the jobs that run against it, one after another, round by round:
+// A B C, A B C. Its rows have the medians over the rounds.
 package suite
 
 import (
@@ -14,15 +14,15 @@ import (
 type Row struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
-	// Ours and Peer are medians over the rounds; null is what was not measured.
+	// Ours and Peer are medians over the rounds, or null if not measured.
 	Ours *float64 `json:"ours"`
 	Peer *float64 `json:"peer"`
 	// Ratio is Ours/Peer.
 	Ratio *float64 `json:"ratio"`
-	// Aim is of the ratio ("≤ 1.5×") or of Ours ("≤ 1 s"); without one it is empty, and Met is null.
+	// Aim is for the ratio ("≤ 1.5×") or for Ours ("≤ 1 s"). Without an aim it is empty, and Met is null.
 	Aim string `json:"aim"`
 	Met *bool  `json:"met"`
-	// PeerVersion says what Peer is.
+	// PeerVersion names the peer.
 	PeerVersion string `json:"peerVersion"`
 	Rounds      int    `json:"rounds"`
 	// N is the number of objects on the server.
@@ -30,21 +30,21 @@ type Row struct {
 	// OursSpread and PeerSpread are (maximum-minimum)/median over the rounds.
 	OursSpread float64 `json:"oursSpread"`
 	PeerSpread float64 `json:"peerSpread"`
-	// Note says what a reader must know.
+	// Note is a caveat for the reader.
 	Note string `json:"note,omitempty"`
 }
 
-// Aim is what a row should reach. The zero value is none: the row is for information.
+// Aim is the goal of a row. The zero value means no goal: the row is for information.
 type Aim struct {
 	Text  string
 	Limit float64
-	// Absolute aims at Ours, not at the ratio.
+	// Absolute applies the limit to Ours, not to the ratio.
 	Absolute bool
-	// AtLeast aims at no less than the limit, instead of no more.
+	// AtLeast makes the limit a minimum; otherwise it is a maximum.
 	AtLeast bool
 }
 
-// met tells whether the row reaches it; nil if that is not known.
+// met reports whether the row reaches the aim; nil if that is unknown.
 func (a Aim) met(r *Row) *bool {
 	v := r.Ratio
 	if a.Absolute {
@@ -60,14 +60,14 @@ func (a Aim) met(r *Row) *bool {
 	return &met
 }
 
-// Measure is one value of the samples of a job.
+// Measure selects one value from the samples of a job.
 type Measure struct {
 	Job string
-	// Value takes it out of a sample, in the row's unit; false if it is not there.
+	// Value reads it from a sample, in the row's unit; false if the sample lacks it.
 	Value func(harness.Sample) (float64, bool)
 }
 
-// Of takes a value by its name and divides it by a number.
+// Of is a named value, divided by a number.
 func Of(job, name string, by float64) Measure {
 	return Measure{job, func(s harness.Sample) (float64, bool) {
 		v, ok := s[name]
@@ -84,20 +84,20 @@ func Per(job, name, of string, by float64) Measure {
 	}}
 }
 
-// RowSpec says how a row is made.
+// RowSpec defines a row.
 type RowSpec struct {
 	Name, Unit string
 	Ours, Peer Measure
 	Aim        Aim
-	// Beside says what the peer is, where it is not client-go.
+	// Beside names the peer if it is not client-go.
 	Beside string
 	Note   string
 }
 
-// Results are the samples of each job, one for each round in which it succeeded.
+// Results has the samples of each job, one for each successful round.
 type Results map[string][]harness.Sample
 
-// values are a measure's over the rounds, sorted.
+// values returns the values of a measure over the rounds, sorted.
 func (r Results) values(m Measure) []float64 {
 	var list []float64
 	for _, s := range r[m.Job] {
@@ -109,7 +109,7 @@ func (r Results) values(m Measure) []float64 {
 	return list
 }
 
-// row makes the row of a server with n objects.
+// row computes the row for a server with n objects.
 func (s RowSpec) row(r Results, peerVersion string, n int) Row {
 	row := Row{Name: s.Name, Unit: s.Unit, Aim: s.Aim.Text, N: n, PeerVersion: peerVersion, Note: s.Note}
 	if s.Beside != "" {
@@ -127,7 +127,7 @@ func (s RowSpec) row(r Results, peerVersion string, n int) Row {
 	return row
 }
 
-// median returns the median and the spread of sorted values; nil of none.
+// median returns the median and the spread of sorted values; nil without values.
 func median(sorted []float64) (m *float64, spread float64) {
 	n := len(sorted)
 	if n == 0 {

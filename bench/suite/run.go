@@ -15,53 +15,53 @@ import (
 	"github.com/tattler-dev/tattler/bench/harness"
 )
 
-// Scenario is what is measured together.
+// Scenario is a server, the jobs that run against it, and the rows that they yield.
 type Scenario struct {
 	Name string
-	// Real asks for a real API server; otherwise it is the synthetic one.
+	// Real selects a real API server instead of the synthetic one.
 	Real bool
-	// Objects is how many pods the server has. A real one has as many Widgets.
+	// Objects is the number of pods. A real server has as many Widgets.
 	Objects int
-	// Apps is how many applications the pods of the synthetic server are of; 0 is 200.
+	// Apps is the number of applications of the synthetic server's pods; 0 means 200.
 	Apps int
-	// Events is how many changes happen.
+	// Events is the number of changes.
 	Events int
-	// Warm are run once, before all rounds.
+	// Warm jobs run once, before the first round.
 	Warm []string
-	// Jobs are run in this order in each round.
+	// Jobs run in this order in each round.
 	Jobs []Step
 	Rows []RowSpec
-	// MaxRounds are the most that are run of one that takes long; 0 is as many as asked for.
+	// MaxRounds limits the rounds of a long scenario; 0 means no limit.
 	MaxRounds int
 }
 
 // Step is a job of a scenario.
 type Step struct {
 	Job string
-	// Limit is the time that it may take; 0 is five minutes.
+	// Limit is the job's time limit; 0 means five minutes.
 	Limit time.Duration
-	// MemoryLimit is its GOMEMLIMIT, bytes; 0 is none.
+	// MemoryLimit is the job's GOMEMLIMIT, bytes; 0 means no limit.
 	MemoryLimit int64
-	// Prepare says that its samples do not count: it leaves something to the jobs behind it.
+	// Prepare marks a job that only prepares for later jobs: its samples do not count.
 	Prepare bool
 }
 
-// Options say what to run, and how.
+// Options configure a run.
 type Options struct {
-	// Select says which scenarios, by their names; nil is all.
+	// Select selects scenarios by name; nil means all.
 	Select *regexp.Regexp
 	Rounds int
 	Seed   uint64
-	// Profiles is a folder for a CPU profile of each job, of the last round; empty is none.
+	// Profiles is a folder for a CPU profile of each job, of the last round; empty means no profiles.
 	Profiles string
-	// Out hears what runs.
+	// Out receives progress.
 	Out io.Writer
 	// PeerVersion names the peer.
 	PeerVersion string
 }
 
-// Run runs the scenarios that are selected and returns their rows. What fails is told in the error;
-// the rest is run all the same.
+// Run runs the selected scenarios and returns their rows. If one fails, the others still run, and the
+// error names the failures.
 func Run(ctx context.Context, scenarios []Scenario, o Options) ([]Row, error) {
 	s := &servers{o: o}
 	defer s.stop()
@@ -93,7 +93,7 @@ func (sc Scenario) run(ctx context.Context, s *servers, o Options) (Results, err
 	defer done()
 	r := Results{}
 	var errs []error
-	for _, job := range sc.Warm { // the server's caches; the first to ask shall not pay for all
+	for _, job := range sc.Warm { // fill the server's caches before the first measured request
 		if err := sc.step(ctx, Step{Job: job, Prepare: true}, server, "", r, o); err != nil {
 			return nil, err
 		}
@@ -113,7 +113,7 @@ func (sc Scenario) run(ctx context.Context, s *servers, o Options) (Results, err
 	return r, errors.Join(errs...)
 }
 
-// round runs each job once, in a folder of the round's own.
+// round runs each job once, in a new folder.
 func (sc Scenario) round(ctx context.Context, server harness.Server, r Results, o Options) error {
 	dir, err := os.MkdirTemp("", "tattler-bench-")
 	if err != nil {
@@ -152,14 +152,14 @@ func (sc Scenario) step(ctx context.Context, step Step, server harness.Server, d
 	return nil
 }
 
-// servers starts what scenarios need. A real server is kept for those that come after.
+// servers starts the scenarios' servers. It keeps a real server for the next scenarios.
 type servers struct {
 	o    Options
 	n    int
 	real *fill.Cluster
 }
 
-// open returns the scenario's server, and what ends its use.
+// open returns the scenario's server and a function that releases it.
 func (s *servers) open(ctx context.Context, sc Scenario) (harness.Server, func(), error) {
 	if !sc.Real {
 		return s.synthetic(ctx, sc)
@@ -175,7 +175,7 @@ func (s *servers) open(ctx context.Context, sc Scenario) (harness.Server, func()
 	return harness.Server{URL: s.real.URL(), CAFile: s.real.CAFile(), Token: s.real.AdminToken(), Objects: sc.Objects, Widgets: sc.Objects}, func() {}, nil
 }
 
-// ServiceName is the synthetic server's, as a service of the harness.
+// ServiceName is the name of the synthetic server as a service of the harness.
 const ServiceName = "synth"
 
 func (s *servers) synthetic(ctx context.Context, sc Scenario) (harness.Server, func(), error) {

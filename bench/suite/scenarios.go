@@ -11,17 +11,17 @@ const (
 	gb  = 1e9
 )
 
-// Size is how much is measured.
+// Size is the scale of a run.
 type Size struct {
 	// Objects is the number of objects of most rows.
 	Objects int
-	// Quick makes everything small: numbers to see that it works, not to believe.
+	// Quick makes everything small, to check that it works; the numbers mean little.
 	Quick bool
-	// Tiny makes it smaller still, for tests: every row gets a value, which means nothing.
+	// Tiny is smaller still, for tests: every row gets a meaningless value.
 	Tiny bool
 }
 
-// scale returns n, or a hundredth if it shall be quick, or next to nothing.
+// scale returns n, or a hundredth of it for Quick, or a minimum for Tiny.
 func (z Size) scale(n int) int {
 	switch {
 	case z.Tiny:
@@ -32,7 +32,7 @@ func (z Size) scale(n int) int {
 	return n
 }
 
-// Scenarios returns all of them.
+// Scenarios returns all scenarios.
 func Scenarios(z Size) []Scenario {
 	all := []Scenario{
 		typed(z), typedIndex(z), live(z), unstructured(z), widgets(z), storages(z), reads(z), manyApps(z), liveChurn(z),
@@ -57,12 +57,12 @@ func jobs(names ...string) []Step {
 
 func atMost(text string, ratio float64) Aim { return Aim{Text: "≤ " + text, Limit: ratio} }
 
-// synced are the rows that every way to a synced informer has.
+// synced has the rows of every scenario that syncs an informer.
 func synced(what, ours, peer, bare string, n int, heap, cpu Aim) []RowSpec {
 	rows := []RowSpec{
 		{Name: what + ": CPU to sync", Unit: "s", Ours: Of(ours, "settled cpu s", 1), Peer: Of(peer, "settled cpu s", 1), Aim: cpu},
 		{Name: what + ": heap per object", Unit: "B", Ours: Of(ours, "hot heap B", float64(n)), Peer: Of(peer, "steady heap B", float64(n)), Aim: heap,
-			Note: "ours with the set of decoded objects full, which reading fills"},
+			Note: "ours with a full set of decoded objects, which reads fill"},
 		{Name: what + ": heap per object, before anything is read", Unit: "B", Ours: Of(ours, "steady heap B", float64(n)), Peer: Of(peer, "steady heap B", float64(n))},
 		{Name: what + ": RSS", Unit: "MiB", Ours: Of(ours, "steady rss B", mib), Peer: Of(peer, "steady rss B", mib)},
 		{Name: what + ": peak RSS", Unit: "MiB", Ours: Of(ours, "steady peak rss B", mib), Peer: Of(peer, "steady peak rss B", mib)},
@@ -92,7 +92,7 @@ func typedIndex(z Size) Scenario {
 	}
 }
 
-// live keeps every object decoded, as client-go does.
+// live keeps every object decoded, like client-go.
 func live(z Size) Scenario {
 	sc := Scenario{Name: "live", Real: true, Objects: z.Objects}
 	for _, s := range []struct {
@@ -111,7 +111,7 @@ func live(z Size) Scenario {
 	return sc
 }
 
-// manyApps is a cluster in which fewer pods are alike: ten of each application.
+// manyApps has fewer similar pods: ten of each application.
 func manyApps(z Size) Scenario {
 	sc := Scenario{Name: "many-apps", Objects: z.Objects, Apps: max(z.Objects/10, 1), Jobs: jobs("tattler/typed", "tattler/live", "client-go/typed")}
 	for _, s := range []struct{ what, ours string }{{"compact", "tattler/typed"}, {"live", "tattler/live"}} {
@@ -122,7 +122,7 @@ func manyApps(z Size) Scenario {
 	return sc
 }
 
-// liveChurn is a day of rollouts: as many pods as there are come and go many times.
+// liveChurn is a day of rollouts: every pod is replaced many times.
 func liveChurn(z Size) Scenario {
 	ours := "tattler/live-churn"
 	return Scenario{Name: "live-churn", Objects: z.scale(10_000), Events: z.scale(200_000), Jobs: []Step{{Job: ours, Limit: 15 * time.Minute}}, Rows: []RowSpec{
@@ -141,7 +141,7 @@ func widgets(z Size) Scenario {
 	return Scenario{Name: "widgets", Real: true, Warm: []string{"client-go/widgets"}, Objects: z.Objects, Jobs: jobs("tattler/widgets", "client-go/widgets"), Rows: rows}
 }
 
-// storages are the forms in which objects can be kept.
+// storages compares the forms in which objects can be kept.
 func storages(z Size) Scenario {
 	sc := Scenario{Name: "storages", Real: true, Objects: z.Objects, Jobs: jobs("client-go/reads")}
 	for _, s := range []string{"compact", "auto", "live"} {
@@ -191,11 +191,11 @@ func relistRSS(z Size) Scenario {
 	ours, peer := "tattler/relist-rss", "client-go/relist-rss"
 	return Scenario{Name: "relist-rss", Objects: z.Objects, Jobs: jobs(ours, peer), Rows: []RowSpec{
 		{Name: "relist: growth of RSS", Unit: "MiB", Ours: Of(ours, "growth B", mib), Peer: Of(peer, "growth B", mib), Aim: Aim{Text: "≤ 32 MiB", Limit: 32, Absolute: true},
-			Note: "beyond what is resident once unused memory went back to the system"},
+			Note: "beyond the resident memory after unused memory was returned to the system"},
 	}}
 }
 
-// audit is a list of metadata that is compared with what is stored: it comes every few hours.
+// audit measures the metadata-only list that is compared with the cache every few hours.
 func audit(z Size) Scenario {
 	n := z.scale(100_000)
 	ours, bare := "tattler/audit", "tattler/typed"
@@ -235,8 +235,8 @@ func events(z Size) Scenario {
 	return sc
 }
 
-// stuck measures what a subscriber costs that does not return: by 1,000,000 updates, or by as many
-// pods that come and go.
+// stuck measures the cost of a subscriber that never returns, during 1,000,000 updates or as many
+// creations and deletions.
 func stuck(z Size, what string) Scenario {
 	ours, peer, n := "tattler/stuck-"+what, "client-go/stuck-"+what, z.scale(1_000_000)
 	happens := map[string]string{"updates": "1,000,000 updates", "churn": "1,000,000 creations and deletions"}[what]
@@ -244,7 +244,7 @@ func stuck(z Size, what string) Scenario {
 	all := func(job string) Measure { return Per(job, "growth B", "events", mib/float64(n)) }
 	sc.Rows = []RowSpec{
 		{Name: "one stuck subscriber: growth of the heap by " + happens, Unit: "MiB", Ours: all(ours), Peer: all(peer),
-			Note: "client-go's growth is measured with 100,000 updates or 50,000 pods that come and go, and extrapolated"},
+			Note: "client-go's growth is extrapolated from 100,000 updates, or from 50,000 pods that are created and deleted"},
 		{Name: "one stuck subscriber: growth for each cached object by " + happens, Unit: "B", Ours: Of(ours, "growth B", float64(sc.Objects)), Peer: Per(peer, "growth B", "events", float64(sc.Objects)/float64(n)),
 			Aim: Aim{Text: "bounded by objects: ≤ 2048 B", Limit: 2 * kib, Absolute: true}},
 	}
@@ -270,7 +270,7 @@ func million(z Size) Scenario {
 	ours := "tattler/million"
 	return Scenario{Name: "million", Objects: n, Jobs: []Step{{Job: ours, Limit: 20 * time.Minute, MemoryLimit: millionLimit}}, Rows: []RowSpec{
 		{Name: "1,000,000 pods: live heap", Unit: "GB", Ours: Of(ours, "hot heap B", gb), Aim: Aim{Text: "≤ 0.75 GB", Limit: .75, Absolute: true},
-			Note: fmt.Sprintf("GOMEMLIMIT=%dMiB; client-go is not run: see its heap per object", millionLimit/mib)},
+			Note: fmt.Sprintf("GOMEMLIMIT=%dMiB; client-go does not run: see its heap per object", millionLimit/mib)},
 		{Name: "1,000,000 pods: peak RSS", Unit: "GiB", Ours: Of(ours, "steady peak rss B", 1<<30), Aim: Aim{Text: "≤ 1.2 GiB", Limit: 1.2, Absolute: true}},
 		{Name: "1,000,000 pods: CPU to sync", Unit: "s", Ours: Of(ours, "settled cpu s", 1)},
 		{Name: "1,000,000 pods: time to sync", Unit: "s", Ours: Of(ours, "sync s", 1)},

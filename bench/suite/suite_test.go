@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/bench/harness"
 )
 
-// samples makes the results of two jobs.
+// samples returns the results of two jobs.
 func samples(ours, peer []float64) Results {
 	r := Results{}
 	for job, values := range map[string][]float64{"a": ours, "b": peer} {
@@ -27,7 +27,7 @@ func TestRow(t *testing.T) {
 		name       string
 		ours, peer []float64
 		aim        Aim
-		ratio      float64 // 0: none
+		ratio      float64 // 0: no ratio
 		met        *bool
 		rounds     int
 	}{
@@ -71,7 +71,7 @@ func TestDigits(t *testing.T) {
 	}
 }
 
-// TestOutput: a table for people, a line of JSON for each row for programs.
+// TestOutput: the table, and a line of JSON for each row.
 func TestOutput(t *testing.T) {
 	r := samples([]float64{10, 12}, []float64{100})
 	rows := []Row{
@@ -108,13 +108,13 @@ heap: mind this
 	}
 }
 
-// TestScenarios: names tell rows and scenarios apart.
+// TestScenarios: names of rows and scenarios are unique.
 func TestScenarios(t *testing.T) {
 	seen := map[string]bool{}
 	for _, sc := range Scenarios(Size{Objects: 10}) {
 		for _, name := range append([]string{"scenario " + sc.Name}, rowNames(sc)...) {
 			if seen[name] {
-				t.Errorf("%s is there twice", name)
+				t.Errorf("%s is not unique", name)
 			}
 			seen[name] = true
 		}

@@ -5,7 +5,7 @@ import (
 	"net/http"
 )
 
-// discovery is what clients ask for before they watch whatever there is: pods.
+// discovery has the responses to the discovery requests of clients: only pods are served.
 func (s *Server) discovery() {
 	for path, body := range map[string]string{
 		"GET /api":    `{"kind":"APIVersions","versions":["v1"]}`,
@@ -14,7 +14,7 @@ func (s *Server) discovery() {
 	} {
 		s.mux.HandleFunc(path, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "application/json")
-			_, _ = io.WriteString(w, body) // a client that is gone hears nothing
+			_, _ = io.WriteString(w, body) // the client may have disconnected
 		})
 	}
 }

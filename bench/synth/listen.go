@@ -29,11 +29,11 @@ import (
 type Address struct {
 	// URL is the API server's, and CAFile the PEM file with its authority.
 	URL, CAFile string
-	// Control is what [NewControl] wants.
+	// Control is the argument of [NewControl].
 	Control string
 }
 
-// Listen serves until ctx ends. It writes its certificate into dir and tells ready where it is.
+// Listen serves until ctx ends. It writes its certificate into dir and calls ready with its address.
 func (s *Server) Listen(ctx context.Context, dir string, ready func(Address)) error {
 	cert, err := newCertificate(filepath.Join(dir, "ca.pem"))
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Server) Listen(ctx context.Context, dir string, ready func(Address)) er
 	return errors.Join(errs...)
 }
 
-// newCertificate makes one that is its own authority, and writes that to path.
+// newCertificate creates a self-signed certificate and writes it to path.
 func newCertificate(path string) (tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -95,7 +95,7 @@ func newCertificate(path string) (tls.Certificate, error) {
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
 }
 
-// control is the handler of what [Control] sends.
+// control handles the requests of [Control].
 func (s *Server) control() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("POST /happen", func(w http.ResponseWriter, r *http.Request) {
@@ -118,30 +118,30 @@ func (s *Server) control() http.Handler {
 	return mux
 }
 
-// Control tells a server in another process what happens in it.
+// Control controls a server in another process.
 type Control struct{ address string }
 
-// NewControl returns a control by its address.
+// NewControl returns a control for an address.
 func NewControl(address string) *Control { return &Control{address} }
 
-// Update lets that many updates happen, at once; they go round a number of pods. It returns the
-// resource version of the last.
+// Update makes count updates happen at once, round-robin over a number of pods. It returns the
+// resource version of the last update.
 func (c *Control) Update(ctx context.Context, count, pods int) (version string, err error) {
 	err = c.post(ctx, "/happen", url.Values{"count": {strconv.Itoa(count)}, "objects": {strconv.Itoa(pods)}}, &version)
 	return version, err
 }
 
-// Churn lets that many pods, no two at a time of one name, be created and deleted, at once. It returns the
-// resource version of the last deletion.
+// Churn creates and deletes that many pods at once. No two pods of one name exist at the same time. It returns
+// the resource version of the last deletion.
 func (c *Control) Churn(ctx context.Context, pods int) (version string, err error) {
 	err = c.post(ctx, "/happen", url.Values{"count": {strconv.Itoa(2 * pods)}, "objects": {"0"}}, &version)
 	return version, err
 }
 
-// Expire ends every watch and forgets the history: who wants to go on must list.
+// Expire ends every watch and drops the history, so that clients must list again.
 func (c *Control) Expire(ctx context.Context) error { return c.post(ctx, "/expire", nil, nil) }
 
-// Requests returns what the server was asked since the last call: paths and queries.
+// Requests returns the requests since the last call: paths and queries.
 func (c *Control) Requests(ctx context.Context) ([]string, error) {
 	var list []string
 	err := c.post(ctx, "/requests", nil, &list)

@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/bench/gen"
 )
 
-// bufferSize is how much is written to a connection at once.
+// bufferSize is the size of writes to a connection, bytes.
 const bufferSize = 64 << 10
 
 // namespaceUID identifies the cluster.
@@ -70,7 +70,7 @@ type page struct {
 	next     string
 }
 
-// page reads which part is asked for. A token is "first pod:number of events".
+// page returns the requested part of a list. A token is "first pod:number of events".
 func (s *Server) page(r *http.Request) (page, bool) {
 	p := page{state: s.state(), to: s.n}
 	if token := r.URL.Query().Get("continue"); token != "" {
@@ -105,7 +105,7 @@ func (s *Server) list(w http.ResponseWriter, r *http.Request, f gen.Format) {
 	default:
 		s.listProtobuf(out, p)
 	}
-	_ = out.Flush() // a client that is gone hears nothing
+	_ = out.Flush() // the client may have disconnected
 }
 
 func (s *Server) listJSON(out *bufio.Writer, p page) {
@@ -127,7 +127,7 @@ func (s *Server) listJSON(out *bufio.Writer, p page) {
 	_, _ = out.WriteString("]}\n")
 }
 
-// listMeta is a list's own metadata, in protobuf.
+// listMeta is the metadata of a list, in protobuf.
 func (s *Server) listMeta(p page) []byte {
 	var meta []byte
 	meta = protowire.AppendString(protowire.AppendTag(meta, 2, protowire.BytesType), fmt.Sprint(version(p.count)))
@@ -138,8 +138,8 @@ func (s *Server) listMeta(p page) []byte {
 	return meta
 }
 
-// listMetadata writes a PartialObjectMetadataList: of each pod its first field, which is the metadata in
-// both messages.
+// listMetadata writes a PartialObjectMetadataList. It has the first field of each pod, which is the metadata
+// in both messages.
 func (s *Server) listMetadata(out *bufio.Writer, p page) {
 	list := protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), s.listMeta(p))
 	var b []byte
@@ -175,7 +175,7 @@ func (s *Server) listProtobuf(out *bufio.Writer, p page) {
 	_, _ = out.Write(end)
 }
 
-// watch answers with a watch, which a streaming list precedes if it is asked for.
+// watch responds with a watch, after a streaming list if the client requests one.
 func (s *Server) watch(w http.ResponseWriter, r *http.Request, f gen.Format) {
 	q := r.URL.Query()
 	at, ok := since(r)
@@ -183,7 +183,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, f gen.Format) {
 		refuse(w, http.StatusBadRequest, "BadRequest", "resourceVersion is no number")
 		return
 	}
-	_, closed, _ := s.look() // before the client hears that it watches
+	_, closed, _ := s.look() // before the client sees the response's header
 	forgotten := at < s.oldestEvent()
 	begin(w, f, true)
 	control := http.NewResponseController(w)
@@ -236,7 +236,7 @@ func (s *Server) watch(w http.ResponseWriter, r *http.Request, f gen.Format) {
 	}
 }
 
-// initial writes all pods and the end of them, and returns what happened before.
+// initial writes all pods and the bookmark after them. It returns the number of events that they include.
 func (s *Server) initial(out *frames) (count int, ok bool) {
 	st := s.state()
 	for i := range s.n {
@@ -253,14 +253,14 @@ func (s *Server) oldestEvent() int {
 	return s.oldest
 }
 
-// look returns the state, how often watches were ended, and what is closed when that changes.
+// look returns the state, the number of times that watches were ended, and a channel that closes when either changes.
 func (s *Server) look() (state, int, <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return state{s.storms, s.count, s.n}, s.closed, s.changed
 }
 
-// after fires some time before that many seconds have passed; never without a number.
+// after fires some time before a number of seconds has passed, or never without a number.
 func after(seconds string, before time.Duration) <-chan time.Time {
 	n, err := strconv.Atoi(seconds)
 	if err != nil || n <= 0 {

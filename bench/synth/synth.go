@@ -1,13 +1,13 @@
-// Package synth is an API server that has millions of pods and needs no memory for them: it makes
-// each one, whenever it is asked for it, from the generator.
+// Package synth is an API server with millions of pods that needs no memory for them: it generates
+// each pod for each request.
 //
-// It speaks the real wire: HTTP/2 over TLS; protobuf or JSON; lists (whole or in pages), streaming
+// It speaks the real protocol: HTTP/2 over TLS; protobuf or JSON; lists (whole or in pages), streaming
 // lists, watches with bookmarks, single pods; 410 for a watch from before its history. It serves
-// pods and little else, discovery included, to whoever asks.
+// only pods and their discovery, without authentication.
 //
-// What happens in it is told by [Control]: so many updates, so many short-lived pods, an expiry of
-// its history. Where a real server drops a watcher that does not read fast enough, this one waits
-// for it, so that what is measured is how fast it reads. It compresses nothing.
+// [Control] makes updates, short-lived pods and the expiry of its history happen. A real server drops
+// a watcher that reads too slowly; this one waits, so that a benchmark measures how fast the watcher
+// reads. It does not compress responses.
 package synth
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/tattler-dev/tattler/bench/gen"
 )
 
-// firstVersion is the server's resource version before anything happened; it and all that follow
-// have ten digits. Pods that nothing happened to have older ones.
+// firstVersion is the server's resource version before the first event. It and all later versions
+// have ten digits. Pods without an event have older versions.
 const firstVersion = 2_000_000_000
 
 // bookmarkEvery is the interval of an API server's watch cache.
@@ -36,14 +36,14 @@ type Server struct {
 
 	mu       sync.Mutex
 	storms   []storm
-	count    int           // of events that happened
-	oldest   int           // a watch from before this event is 410
-	closed   int           // counts what ends every watch
-	changed  chan struct{} // closed with every change of the above
+	count    int           // of events
+	oldest   int           // a watch from before this event gets 410
+	closed   int           // counts the times that all watches were ended
+	changed  chan struct{} // closed when one of the above changes
 	requests []string
 }
 
-// NewServer returns a server with n pods that the generator makes.
+// NewServer returns a server with n generated pods.
 func NewServer(g *gen.Generator, n int) *Server {
 	s := &Server{gen: g, n: n, changed: make(chan struct{})}
 	s.encoders = map[gen.Format]*gen.Encoder{gen.Protobuf: s.gen.NewEncoder(gen.Protobuf), gen.JSON: s.gen.NewEncoder(gen.JSON)}
@@ -56,7 +56,7 @@ func NewServer(g *gen.Generator, n int) *Server {
 	return s
 }
 
-// Prepare makes what the server needs to be quick, which otherwise the first requests pay for.
+// Prepare encodes the applications' pods, which otherwise slows down the first requests.
 func (s *Server) Prepare() { s.encoders[gen.Protobuf].Prepare() }
 
 // ServeHTTP implements http.Handler.
@@ -67,14 +67,14 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.mux.ServeHTTP(w, r)
 }
 
-// storm is a number of events that happened one after another.
+// storm is a number of consecutive events.
 type storm struct {
-	first   int // event
+	first   int // number of the first event
 	count   int
-	objects int // updates go round this many pods; 0: pods come and go
+	objects int // updates go round this many pods; 0: pods are created and deleted
 }
 
-// event is what happened to a pod.
+// event is a change of a pod.
 type event struct {
 	kind    string
 	pod     int
@@ -82,11 +82,11 @@ type event struct {
 	version uint64
 }
 
-// state is a look at the server: it does not change.
+// state is an immutable snapshot of the server.
 type state struct {
 	storms []storm
 	count  int
-	pods   int // those that stay: the others come after them
+	pods   int // permanent pods; the numbers of short-lived pods follow
 }
 
 func (s *Server) state() state {
@@ -118,7 +118,7 @@ func (st state) event(i int) event {
 	return e
 }
 
-// steps is how often a pod was updated.
+// steps is the number of updates of a pod.
 func (st state) steps(pod int) int {
 	n := 0
 	for _, t := range st.storms {
@@ -149,8 +149,8 @@ func (st state) podVersion(pod int) uint64 {
 	return gen.FirstVersion + uint64(pod)
 }
 
-// happen adds events: updates that go round a number of pods, or, without that, pods that come and
-// go, which are even in number. It returns the resource version of the last one.
+// happen adds events: updates that go round a number of pods, or, without that number, creations and
+// deletions, an even number of events. It returns the resource version of the last event.
 func (s *Server) happen(count, objects int) uint64 {
 	s.change(func() { s.add(count, objects) })
 	return version(s.state().count)
@@ -158,7 +158,7 @@ func (s *Server) happen(count, objects int) uint64 {
 
 // add adds events; s.mu is held.
 func (s *Server) add(count, objects int) {
-	// Pods come again by the names of those that went in an earlier storm: there are only so many.
+	// Later storms reuse the names of deleted pods, because the number of names is limited.
 	t := storm{first: s.count, count: count, objects: min(objects, s.n)}
 	if objects == 0 {
 		t.count = count / 2 * 2
@@ -167,8 +167,8 @@ func (s *Server) add(count, objects int) {
 	s.count += t.count
 }
 
-// expire ends every watch, lets a pod come and go that none of them is told of, and forgets that:
-// whoever wants to go on from before must list.
+// expire ends every watch, creates and deletes a pod that no watch sees, and drops these events from the
+// history, so that clients cannot resume from before and must list.
 func (s *Server) expire() {
 	s.change(func() {
 		s.add(2, 0)
@@ -185,7 +185,7 @@ func (s *Server) change(f func()) {
 	s.changed = make(chan struct{})
 }
 
-// since reads a request's resource version as a number of events; "" and "0" are none.
+// since converts a request's resource version to a number of events; "" and "0" mean no version.
 func since(r *http.Request) (int, bool) {
 	v, err := strconv.Atoi(cmp.Or(r.URL.Query().Get("resourceVersion"), "0"))
 	return v - firstVersion, err == nil

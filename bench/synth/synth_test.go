@@ -76,7 +76,7 @@ func each(t *testing.T, f func(ctx context.Context, t *testing.T, r rig, c typed
 	}
 }
 
-// want is pod i after some updates at a version.
+// want returns pod i after some updates, at a version.
 func (r rig) want(i, step int, version uint64) *corev1.Pod {
 	p := r.gen.PodAfter(i, step)
 	p.ResourceVersion = fmt.Sprint(version)
@@ -139,7 +139,7 @@ func next(ctx context.Context, t *testing.T, w watch.Interface) watch.Event {
 		}
 		return e
 	case <-ctx.Done():
-		t.Fatal("nothing came")
+		t.Fatal("no event arrived")
 		panic("unreachable")
 	}
 }
@@ -204,14 +204,14 @@ func TestExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e, ok := <-w.ResultChan(); ok {
-			t.Fatalf("the watch tells %+v", e)
+			t.Fatalf("the watch sent %+v", e)
 		}
 		w, err = c.Watch(ctx, metav1.ListOptions{ResourceVersion: strconv.Itoa(firstVersion)})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if err := apierrors.FromObject(next(ctx, t, w).Object); !apierrors.IsResourceExpired(err) {
-			t.Errorf("the history goes on: %v", err)
+			t.Errorf("the history was not dropped: %v", err)
 		}
 		list, err := c.List(ctx, metav1.ListOptions{Limit: 1})
 		if err != nil {
@@ -224,7 +224,7 @@ func TestExpire(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e := next(ctx, t, w); e.Type != watch.Modified {
-			t.Errorf("after a list, the watch tells %s", e.Type)
+			t.Errorf("after a list, the watch sent %s", e.Type)
 		}
 	})
 }
@@ -236,10 +236,10 @@ func TestTimeout(t *testing.T) {
 			t.Fatal(err)
 		}
 		if e := next(ctx, t, w); e.Type != watch.Bookmark {
-			t.Errorf("before its end the watch tells %s", e.Type)
+			t.Errorf("before its end the watch sent %s", e.Type)
 		}
 		if e, ok := <-w.ResultChan(); ok {
-			t.Errorf("the watch goes on with %+v", e)
+			t.Errorf("the watch continued with %+v", e)
 		}
 	})
 }
@@ -260,7 +260,7 @@ func TestPod(t *testing.T) {
 			}
 			same(t, pod, r.want(1, 2, firstVersion+12))
 			if _, err := r.core[format].Pods(ns).Get(ctx, name+"b", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-				t.Errorf("a pod that is not there: %v", err)
+				t.Errorf("a pod that does not exist: %v", err)
 			}
 			got, err := r.control.Requests(ctx)
 			want := []string{"/api/v1/namespaces/" + ns + "/pods/" + name, "/api/v1/namespaces/" + ns + "/pods/" + name + "b"}

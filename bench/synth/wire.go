@@ -16,8 +16,8 @@ import (
 // magic begins every Kubernetes object in protobuf.
 const magic = "k8s\x00"
 
-// accepted is the first format of the request's Accept that this server has. Of lists, but not of watches,
-// it has the metadata alone, in protobuf; it has no Tables.
+// accepted is the first format of the request's Accept that this server supports. It serves metadata-only lists,
+// in protobuf, but not metadata-only watches or Tables.
 func accepted(r *http.Request) (f gen.Format, ok bool) {
 	for _, clause := range strings.Split(r.Header.Get("Accept"), ",") {
 		media, params, err := mime.ParseMediaType(clause)
@@ -37,10 +37,10 @@ func accepted(r *http.Request) (f gen.Format, ok bool) {
 	return 0, r.Header.Get("Accept") == ""
 }
 
-// metadata is a list's objects in protobuf, without what their kind adds to them.
+// metadata is a metadata-only list in protobuf.
 const metadata gen.Format = 255
 
-// begin writes the answer's header.
+// begin writes the response's header.
 func begin(w http.ResponseWriter, f gen.Format, watch bool) {
 	media := "application/json"
 	if f == gen.Protobuf || f == metadata {
@@ -52,20 +52,20 @@ func begin(w http.ResponseWriter, f gen.Format, watch bool) {
 	w.Header().Set("Content-Type", media)
 }
 
-// envelope begins an object in protobuf: what follows is the message itself, of size bytes, and end.
+// envelope begins an object in protobuf. The message, of size bytes, and end follow.
 func envelope(apiVersion, kind string, size int) (start, end []byte) {
 	var meta []byte
 	meta = protowire.AppendString(protowire.AppendTag(meta, 1, protowire.BytesType), apiVersion)
 	meta = protowire.AppendString(protowire.AppendTag(meta, 2, protowire.BytesType), kind)
 	start = protowire.AppendBytes(protowire.AppendTag([]byte(magic), 1, protowire.BytesType), meta)
 	start = protowire.AppendVarint(protowire.AppendTag(start, 2, protowire.BytesType), uint64(size))
-	for _, n := range []protowire.Number{3, 4} { // encoding and type of the content: empty
+	for _, n := range []protowire.Number{3, 4} { // contentEncoding and contentType: empty
 		end = protowire.AppendString(protowire.AppendTag(end, n, protowire.BytesType), "")
 	}
 	return start, end
 }
 
-// itemSize is the size of a list's item with its tag and its length.
+// itemSize is the size of a list item with its tag and length.
 func itemSize(n int) int { return 1 + protowire.SizeBytes(n) }
 
 // frames writes the events of a watch.
@@ -77,7 +77,7 @@ type frames struct {
 	scratch []byte
 }
 
-// pod writes an event that is about a pod.
+// pod writes an event of a pod.
 func (f *frames) pod(e event) error {
 	f.object = f.encoder.Append(f.object[:0], e.pod, e.step, e.version)
 	if f.format == gen.JSON { // {"metadata":… → {"kind":"Pod","apiVersion":"v1","metadata":…
@@ -86,7 +86,7 @@ func (f *frames) pod(e event) error {
 	return f.protobuf(e.kind, "Pod", f.object)
 }
 
-// bookmark writes one; the last of a streaming list says so.
+// bookmark writes a bookmark. The one that ends a streaming list is annotated.
 func (f *frames) bookmark(version uint64, end bool) error {
 	if f.format == gen.JSON {
 		note := ""
@@ -106,7 +106,7 @@ func (f *frames) bookmark(version uint64, end bool) error {
 	return f.protobuf("BOOKMARK", "Pod", protowire.AppendBytes(protowire.AppendTag(nil, 1, protowire.BytesType), meta))
 }
 
-// expired writes that the history begins later than the watch.
+// expired writes an error event: the history begins after the watch's version.
 func (f *frames) expired() error {
 	if f.format == gen.JSON {
 		return f.json("ERROR", "", status(http.StatusGone, "Expired", "too old resource version"))
@@ -147,7 +147,7 @@ func status(code int, reason, message string) []byte {
 	return fmt.Appendf(nil, `{"kind":"Status","apiVersion":"v1","metadata":{},"status":"Failure","message":%q,"reason":%q,"code":%d}`, message, reason, code)
 }
 
-// refuse answers with a Status.
+// refuse responds with a Status.
 func refuse(w http.ResponseWriter, code int, reason, message string) {
 	w.Header().Set("Content-Type", "application/json")
 	w.WriteHeader(code)

@@ -1,5 +1,5 @@
-// Package dropin compiles what docs/drop-in.md has for controller-runtime; a test of informer/clientgo holds the
-// page against it.
+// Package dropin contains the controller-runtime code of docs/drop-in.md, so that it compiles. A test of
+// informer/clientgo compares the page with it.
 package dropin
 
 import (
@@ -32,7 +32,7 @@ func Example() { //nolint:testableexamples // it needs a cluster
 	}
 }
 
-// A manager with options of its own.
+// A manager with other cache options.
 func Example_options() { //nolint:testableexamples // it needs a cluster
 	_ = func(engine *clientgo.Engine) (ctrl.Manager, error) {
 		options := ctrl.Options{Cache: cache.Options{
@@ -46,7 +46,7 @@ func Example_options() { //nolint:testableexamples // it needs a cluster
 	}
 }
 
-// The environment says which informers the program has.
+// The environment selects the program's informers.
 func Example_goBack() { //nolint:testableexamples // it needs a cluster
 	_ = func(engine *clientgo.Engine) (ctrl.Manager, error) {
 		var options ctrl.Options

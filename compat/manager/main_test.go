@@ -1,7 +1,7 @@
-// Package manager runs a controller-runtime manager twice on one real API server, with client-go's informers and
-// with those that stand in for them: at quiescence both must have reconciled the same, and hold the same.
+// Package manager runs two controller-runtime managers on one real API server, one with client-go's informers and one
+// with ours. At quiescence both must have reconciled, and must hold, the same objects.
 //
-// TATTLER_MANAGER is how many writes there are (400), TATTLER_SEED repeats the choices of a former run.
+// TATTLER_MANAGER is the number of writes (400). TATTLER_SEED repeats the choices of an earlier run.
 package manager
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
-// here is the control plane of every test, and what they are to do.
+// here has the shared control plane and the parameters of the tests.
 var here struct {
 	cfg    *rest.Config
 	seed   uint64
@@ -35,12 +35,12 @@ func TestMain(m *testing.M) {
 	here.seed = rand.Uint64N(1e9)
 	log.SetLogger(logr.Discard())
 	klog.LogToStderr(false)
-	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
+	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // exported for this purpose
 	klog.SetOutput(io.Discard)
 	os.Exit(clustertest.Main(m, clustertest.Options{
 		PodsAnywhere: true,
 		Numbers:      map[string]*uint64{"TATTLER_MANAGER": &writes, "TATTLER_SEED": &here.seed},
-		// client-go's metadata client filters watches, and a filter that is stopped may wait for its reader forever.
+		// client-go's metadata client filters watches, and a stopped filter may wait for its reader forever.
 		Leaks: []string{"k8s.io/apimachinery/pkg/watch.(*filteredWatch).loop"},
 		Begin: func(_ context.Context, c *devcluster.Cluster) (err error) {
 			here.writes = int(writes)

@@ -22,10 +22,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/twin"
 )
 
-// settled bounds the wait for quiescence; client-go waits up to a minute after failures.
-const settled = 3 * time.Minute
+// quietLimit bounds the wait for quiescence. After failures client-go backs off for up to a minute.
+const quietLimit = 3 * time.Minute
 
-// TestJudge lets two managers with client-go's informers judge each other.
+// TestJudge compares two managers with client-go's informers, to test the comparison itself.
 func TestJudge(t *testing.T) {
 	compare(t, func(*testing.T, *rest.Config, *cache.Options) {}, here.writes/4)
 }
@@ -39,7 +39,7 @@ func compare(t *testing.T, with func(*testing.T, *rest.Config, *cache.Options), 
 	ours := newOperator(t, "ours", func(cfg *rest.Config, o *cache.Options) { with(t, cfg, o) })
 	theirs.run(t)
 	ours.run(t)
-	w.quiet(theirs, ours, true) // a first list may be older than the last write, which then comes after it
+	w.quiet(theirs, ours, true) // a first list may be older than the last write, which then arrives as an event
 	for i := range writes {
 		w.write()
 		if i%50 == 49 {
@@ -53,15 +53,15 @@ func compare(t *testing.T, with func(*testing.T, *rest.Config, *cache.Options), 
 	w.quiet(theirs, ours, true)
 }
 
-// quiet waits until both have seen the truth, and compares what they hold. After a failure, each may have been
-// told another way of what happened meanwhile.
+// quiet waits until both operators have reconciled the server's state, and compares their caches and the events of
+// their handlers. After a failure it does not compare events: each may have received a different series.
 func (w *workload) quiet(theirs, ours *operator, failed bool) {
 	w.Helper()
 	truth, err := w.truth()
 	if err != nil {
 		w.Fatal(err)
 	}
-	until(w.T, settled, func() error {
+	until(w.T, quietLimit, func() error {
 		for _, o := range []*operator{theirs, ours} {
 			record := o.record()
 			maps.DeleteFunc(record, func(_, what string) bool { return what == "gone" })
@@ -71,8 +71,8 @@ func (w *workload) quiet(theirs, ours *operator, failed bool) {
 		}
 		return w.same(theirs, ours)
 	})
-	for _, kind := range slices.Sorted(maps.Keys(theirs.told)) {
-		a, b := twin.PerKey(theirs.told[kind].Take()), twin.PerKey(ours.told[kind].Take()) // ConfigMaps have two informers
+	for _, kind := range slices.Sorted(maps.Keys(theirs.handlers)) {
+		a, b := twin.PerKey(theirs.handlers[kind].Take()), twin.PerKey(ours.handlers[kind].Take()) // ConfigMaps have two informers
 		if failed {
 			continue
 		}
@@ -98,7 +98,7 @@ func difference(want, got map[string]string) string {
 	return strings.Join(out, "\n  ")
 }
 
-// same compares everything that the caches give, in every way that they can be asked.
+// same compares the results of all kinds of reads from the caches.
 func (w *workload) same(theirs, ours *operator) error {
 	widgets, secrets := &unstructured.UnstructuredList{}, &metav1.PartialObjectMetadataList{}
 	widgets.SetGroupVersionKind(widgetKind)
@@ -139,7 +139,7 @@ func (w *workload) same(theirs, ours *operator) error {
 	return nil
 }
 
-// listed returns the objects of a list in the order of their keys.
+// listed returns the objects of a list, sorted by key.
 func listed(o *operator, list client.ObjectList, opts []client.ListOption) ([]runtime.Object, error) {
 	list = list.DeepCopyObject().(client.ObjectList)
 	if err := o.mgr.GetClient().List(context.Background(), list, opts...); err != nil {

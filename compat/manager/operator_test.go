@@ -35,24 +35,24 @@ var (
 	secretKind = schema.GroupVersionKind{Version: "v1", Kind: "Secret"}
 )
 
-// byNode is the field that pods are indexed by.
+// byNode is the indexed field of pods.
 const byNode = "spec.nodeName"
 
-// operator is a program with three controllers, and what they have seen.
+// operator is a program with three controllers, which record what they reconcile.
 type operator struct {
 	name string
 	line line
 	mgr  ctrl.Manager
 
-	mu   sync.Mutex
-	seen map[string]string // by controller and key: what was there when it was last reconciled
-	told map[string]*twin.Handler
+	mu       sync.Mutex
+	seen     map[string]string // by controller and key: the state at the last reconcile
+	handlers map[string]*twin.Handler
 }
 
-// newOperator makes one, whose informers are made as its cache's options say.
+// newOperator returns an operator whose cache's options are changed by with.
 func newOperator(t *testing.T, name string, with func(*rest.Config, *cache.Options)) *operator {
 	t.Helper()
-	o := &operator{name: name, seen: map[string]string{}, told: map[string]*twin.Handler{}}
+	o := &operator{name: name, seen: map[string]string{}, handlers: map[string]*twin.Handler{}}
 	cfg := rest.CopyConfig(here.cfg)
 	cfg.Dial = o.line.dial
 	opts := cache.Options{
@@ -84,7 +84,7 @@ func newOperator(t *testing.T, name string, with func(*rest.Config, *cache.Optio
 	return o
 }
 
-// withoutStatus is a transform that forgets a part of a typed object.
+// withoutStatus is a transform that drops a part of a typed object.
 func withoutStatus(in any) (any, error) {
 	if p, ok := in.(*corev1.Pod); ok {
 		p.ManagedFields, p.Status = nil, corev1.PodStatus{}
@@ -107,11 +107,11 @@ func (o *operator) pods() error {
 		}))
 }
 
-// wanted is the pods' predicate; no pod ever changes sides.
+// wanted is the pods' predicate. Its value never changes for a pod.
 func wanted(p client.Object) bool { return p.GetAnnotations()["wanted"] != "no" }
 
-// widgets is a controller of unstructured objects, which are reconciled when their generation changes, or when
-// the ConfigMap of their name does.
+// widgets is a controller of unstructured objects. It reconciles an object when its generation changes, or when
+// the ConfigMap of the same name changes.
 func (o *operator) widgets() error {
 	return builder.ControllerManagedBy(o.mgr).Named("widgets").
 		For(widget(), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
@@ -127,7 +127,7 @@ func (o *operator) widgets() error {
 		}))
 }
 
-// secrets is a controller that has only the metadata of its objects.
+// secrets is a controller of metadata-only objects.
 func (o *operator) secrets() error {
 	return builder.ControllerManagedBy(o.mgr).Named("secrets").
 		For(&corev1.Secret{}, builder.OnlyMetadata).
@@ -148,7 +148,7 @@ func secret() *metav1.PartialObjectMetadata {
 	return s
 }
 
-// reconciler reads the object from the cache, and records what it sees of it.
+// reconciler returns a reconciler that gets the object from the cache and records the result of see.
 func (o *operator) reconciler(controller string, empty func() client.Object, see func(client.Object) string) reconcile.Reconciler {
 	return reconcile.Func(func(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 		object, what := empty(), "gone"
@@ -168,14 +168,14 @@ func (o *operator) reconciler(controller string, empty func() client.Object, see
 
 func at(controller string, name types.NamespacedName) string { return controller + " " + name.String() }
 
-// record returns what was seen, by controller and key.
+// record returns the states at the last reconciles, by controller and key.
 func (o *operator) record() map[string]string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return maps.Clone(o.seen)
 }
 
-// run runs the operator until the test ends, with a handler of its own on each of its informers.
+// run runs the operator until the test ends, with an additional handler on each of its informers.
 func (o *operator) run(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -194,14 +194,14 @@ func (o *operator) run(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %s: %v", o.name, name, err)
 		}
-		o.told[name] = &twin.Handler{}
-		if _, err := informer.AddEventHandler(o.told[name]); err != nil {
+		o.handlers[name] = &twin.Handler{}
+		if _, err := informer.AddEventHandler(o.handlers[name]); err != nil {
 			t.Fatalf("%s: %s: %v", o.name, name, err)
 		}
 	}
 }
 
-// line is what lies between an operator and the API server, and can be cut.
+// line is the network between an operator and the API server, which can be cut.
 type line struct {
 	mu    sync.Mutex
 	conns []net.Conn

@@ -9,7 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
-// TestManager: the engine takes the answers undecoded, and never decodes what nobody reads.
+// TestManager: the engine sends the requests and decodes an object only when it is read.
 func TestManager(t *testing.T) {
 	compare(t, func(t *testing.T, cfg *rest.Config, o *cache.Options) {
 		e, err := clientgo.New(cfg, clientgo.Options{})
@@ -20,7 +20,7 @@ func TestManager(t *testing.T) {
 	}, here.writes)
 }
 
-// TestManagerDecoded: the engine has what client-go's Reflector lists and watches.
+// TestManagerDecoded: client-go's Reflector lists and watches, and feeds the engine.
 func TestManagerDecoded(t *testing.T) {
 	compare(t, func(_ *testing.T, _ *rest.Config, o *cache.Options) {
 		o.NewInformer = clientgo.NewSharedIndexInformer

@@ -27,7 +27,7 @@ const crd = `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefin
 		"versions":[{"name":"v1","served":true,"storage":true,"schema":{"openAPIV3Schema":
 			{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`
 
-// workload writes at random, to the server and not through any cache.
+// workload makes random writes, directly to the server.
 type workload struct {
 	*testing.T
 	rng  *rand.Rand
@@ -64,13 +64,13 @@ func defineWidgets(t *testing.T, cfg *rest.Config) {
 	}
 }
 
-// write does one thing to one object, which may not be there.
+// write makes one write to one object, which may not exist.
 func (w *workload) write() {
 	w.made++
 	kind, name := w.rng.IntN(5), fmt.Sprintf("o%d", w.rng.IntN(20))
 	namespace := []string{"default", "kube-public", "kube-system"}[w.rng.IntN(3)]
 	if kind < 2 && namespace == "kube-system" {
-		namespace = "default" // a widget's ConfigMap is cached in the others only
+		namespace = "default" // the cache has ConfigMaps of default and kube-public only
 	}
 	meta := metav1.ObjectMeta{Namespace: namespace, Name: name}
 	var o client.Object
@@ -93,7 +93,7 @@ func (w *workload) write() {
 		o = &corev1.Secret{ObjectMeta: meta, Data: map[string][]byte{"password": fmt.Append(nil, w.made)}}
 	default:
 		o = w.pod(meta)
-		if w.rng.IntN(3) == 0 { // in and out of what the cache selects
+		if w.rng.IntN(3) == 0 { // into or out of the cache's selection
 			patch = fmt.Sprintf(`{"metadata":{"labels":{"kept":"%s"}}}`, []string{"yes", "no"}[w.rng.IntN(2)])
 		}
 	}
@@ -105,7 +105,7 @@ func (w *workload) write() {
 		err = w.api.Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
 	case n < 7 || kind < 3:
 		err = w.api.Delete(w.Context(), o, client.GracePeriodSeconds(0))
-	default: // as a kubelet does
+	default: // like a kubelet
 		err = w.api.Status().Patch(w.Context(), o, client.RawPatch(types.MergePatchType, fmt.Appendf(nil, `{"status":{"message":"%d"}}`, w.made)))
 	}
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsAlreadyExists(err) {
@@ -113,7 +113,7 @@ func (w *workload) write() {
 	}
 }
 
-// pod is wanted by the controller, or not, by its name: that never changes.
+// pod returns a pod. Its name determines whether the controller wants it, so that this never changes.
 func (w *workload) pod(meta metav1.ObjectMeta) client.Object {
 	meta.Labels = map[string]string{"kept": []string{"yes", "yes", "no"}[w.rng.IntN(3)]}
 	if len(meta.Name)%3 == 0 {
@@ -125,7 +125,7 @@ func (w *workload) pod(meta metav1.ObjectMeta) client.Object {
 	}}
 }
 
-// truth is what each controller must have seen last, of what is there.
+// truth returns the states that the controllers must have seen last, from the server.
 func (w *workload) truth() (map[string]string, error) {
 	out := map[string]string{}
 	ctx := context.Background()
@@ -148,7 +148,7 @@ func (w *workload) truth() (map[string]string, error) {
 	return out, err
 }
 
-// until waits for a condition, and fails with what it said last.
+// until waits for a condition, and fails with its last error.
 func until(t *testing.T, limit time.Duration, ok func() error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), limit, fmt.Errorf("not within %v", limit))

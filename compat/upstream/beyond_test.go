@@ -20,8 +20,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
-// The suites ask some questions of stores with keys of their own, or of client-go's store alone. Here they are asked
-// of an informer's store; client-go's informer gives the same answers.
+// Some of the suites' tests use stores with special keys, or client-go's store alone. The tests of this file repeat
+// them on the store of an informer. eachInformer runs a test on client-go's informer and on ours.
 func eachInformer(t *testing.T, f func(t *testing.T, source *fcache.FakeControllerSource, informer cache.SharedIndexInformer)) {
 	t.Helper()
 	for name, construct := range map[string]func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer{
@@ -47,10 +47,10 @@ func pod(namespace, name string, labels ...string) *corev1.Pod {
 	return p
 }
 
-// start runs an informer until the test ends, and returns what its handler hears.
-func start(t *testing.T, informer cache.SharedIndexInformer) *heard {
+// start runs an informer until the test ends, and returns the recorded calls of a handler.
+func start(t *testing.T, informer cache.SharedIndexInformer) *calls {
 	t.Helper()
-	h := &heard{}
+	h := &calls{}
 	if _, err := informer.AddEventHandler(h); err != nil {
 		t.Fatal(err)
 	}
@@ -64,21 +64,21 @@ func start(t *testing.T, informer cache.SharedIndexInformer) *heard {
 	return h
 }
 
-// heard records the calls of a handler.
-type heard struct {
-	mu    sync.Mutex
-	calls []string
+// calls records the calls of a handler.
+type calls struct {
+	mu   sync.Mutex
+	list []string
 }
 
-func (h *heard) add(format string, args ...any) {
+func (h *calls) add(format string, args ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.calls = append(h.calls, fmt.Sprintf(format, args...))
+	h.list = append(h.list, fmt.Sprintf(format, args...))
 }
 
-func (h *heard) OnAdd(o any, initial bool) { h.add("add %s %v", name(o), initial) }
-func (h *heard) OnUpdate(_, o any)         { h.add("update %s", name(o)) }
-func (h *heard) OnDelete(o any) {
+func (h *calls) OnAdd(o any, initial bool) { h.add("add %s %v", name(o), initial) }
+func (h *calls) OnUpdate(_, o any)         { h.add("update %s", name(o)) }
+func (h *calls) OnDelete(o any) {
 	if tomb, ok := o.(cache.DeletedFinalStateUnknown); ok {
 		h.add("lose %s", tomb.Key)
 		return
@@ -88,18 +88,17 @@ func (h *heard) OnDelete(o any) {
 
 func name(o any) string { return cache.MetaObjectToName(o.(*corev1.Pod)).String() }
 
-// take returns the calls since it was called last.
-func (h *heard) take() string {
+// take returns the calls since the last take.
+func (h *calls) take() string {
 	synctest.Wait()
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	calls := strings.Join(h.calls, ", ")
-	h.calls = nil
-	return calls
+	taken := strings.Join(h.list, ", ")
+	h.list = nil
+	return taken
 }
 
-// TestStoreKeys: a store finds an object by its namespace and name, whatever else differs, and by the key of a
-// tombstone.
+// TestStoreKeys: a store finds an object by its namespace and name alone, and deletes one by the key of a tombstone.
 func TestStoreKeys(t *testing.T) {
 	eachInformer(t, func(t *testing.T, _ *fcache.FakeControllerSource, informer cache.SharedIndexInformer) {
 		store := informer.GetStore()
@@ -139,7 +138,7 @@ func TestStoreKeys(t *testing.T) {
 	})
 }
 
-// TestListAll: client-go's helpers for listers find what the labels select.
+// TestListAll: client-go's helpers for listers find the objects that match a label selector.
 func TestListAll(t *testing.T) {
 	eachInformer(t, func(t *testing.T, _ *fcache.FakeControllerSource, informer cache.SharedIndexInformer) {
 		indexer := informer.GetIndexer()
@@ -177,14 +176,14 @@ func TestListAll(t *testing.T) {
 	})
 }
 
-// TestResetWatch: after a lost connection handlers hear of what has changed meanwhile.
+// TestResetWatch: after a lost connection handlers are notified of the changes meanwhile.
 func TestResetWatch(t *testing.T) {
 	eachInformer(t, func(t *testing.T, source *fcache.FakeControllerSource, informer cache.SharedIndexInformer) {
 		source.Add(pod("shop", "a"))
 		source.Add(pod("shop", "b"))
 		h := start(t, informer)
 		if got := strings.Split(h.take(), ", "); len(got) != 2 || !slices.Contains(got, "add shop/a true") || !slices.Contains(got, "add shop/b true") {
-			t.Errorf("at first the handler heard %q", got)
+			t.Errorf("at first the handler received %q", got)
 		}
 		source.ModifyDropWatch(pod("shop", "a", "x=1"))
 		source.DeleteDropWatch(pod("shop", "b"))
@@ -194,16 +193,16 @@ func TestResetWatch(t *testing.T) {
 		got := strings.Split(h.take(), ", ")
 		slices.Sort(got)
 		if want := "add shop/c false, lose shop/b, update shop/a"; strings.Join(got, ", ") != want {
-			t.Errorf("after the reset the handler heard %q, not %q", got, want)
+			t.Errorf("after the reset the handler received %q, not %q", got, want)
 		}
 		source.Modify(pod("shop", "c", "x=1"))
 		if got, want := h.take(), "update shop/c"; got != want {
-			t.Errorf("the new watch brought %q, not %q", got, want)
+			t.Errorf("after the new watch the handler received %q, not %q", got, want)
 		}
 	})
 }
 
-// TestStoreResourceVersion: the store is as new as the last event, a deletion included.
+// TestStoreResourceVersion: the store has the version of the last event, also after a deletion.
 func TestStoreResourceVersion(t *testing.T) {
 	eachInformer(t, func(t *testing.T, source *fcache.FakeControllerSource, informer cache.SharedIndexInformer) {
 		source.Add(pod("shop", "a"))
@@ -219,7 +218,7 @@ func TestStoreResourceVersion(t *testing.T) {
 		} {
 			change.make()
 			if got := h.take(); got != change.want {
-				t.Errorf("the handler heard %q, not %q", got, change.want)
+				t.Errorf("the handler received %q, not %q", got, change.want)
 			}
 			want := informer.LastSyncResourceVersion()
 			if got := informer.GetStore().LastStoreSyncResourceVersion(); got != want || got == "" {

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// clientGo is client-go with a sharedIndexInformer that passes every call on to an informer of ours. Its tests stay
-// as they are, but for three helpers that read private fields.
+// clientGo is client-go with a sharedIndexInformer that forwards every call to an informer of ours. Its tests are
+// unchanged, except for three helpers that read private fields.
 func clientGo() module {
 	const (
 		informer = "tools/cache/shared_informer.go"
@@ -70,13 +70,13 @@ func first(file, function, statement string) edit {
 	return edit{file: file, old: function, new: function + "\t" + statement + "\n", count: 1}
 }
 
-// notOurs are the tests that use private fields of client-go's informer. TestMutationDetector replaces the
-// detector in one of them; informer/clientgo tests its own.
+// notOurs are the tests that use private fields of client-go's informer. informer/clientgo has a counterpart of
+// TestMutationDetector.
 const notOurs = "^(TestPanicPropagated|TestResyncCheckPeriod|TestMutationDetector)$"
 
-// TestClientGo runs client-go's tests of tools/cache on informers and indexers of ours: all of them with the features
-// of streaming lists and of lists that replace a store at once, and those that construct ours without them, too. With
-// allEnv it also runs the latter with one of the features. With handlers that are deaf to updates tests must fail.
+// TestClientGo runs client-go's tests of tools/cache on informers and indexers of ours. All tests run with the features
+// WatchListClient (streaming lists) and AtomicFIFO (a list replaces a store atomically). The tests that construct ours
+// also run without both and, with allEnv, with one of them. With handlers that are deaf to updates a test must fail.
 func TestClientGo(t *testing.T) {
 	t.Parallel()
 	m := clientGo()
@@ -89,17 +89,17 @@ func TestClientGo(t *testing.T) {
 		if r.failed && !onlyFakeLeaks(r.output) {
 			t.Fatalf("tests failed:\n%s", tail(r.output))
 		}
-		t.Logf("%d tests passed; %d have made informers or indexers of ours", len(r.passed), len(r.constructed))
+		t.Logf("%d tests passed; %d constructed informers or indexers of ours", len(r.passed), len(r.constructed))
 		return r
 	}
 	t.Run("fault", func(t *testing.T) {
 		for _, fault := range []string{"", "deaf"} {
 			r := run(t, program, filepath.Join(dir, "tools/cache"), []string{faultEnv + "=" + fault}, "-test.run=^TestSharedInformerWatchDisruption$")
 			if len(r.constructed) == 0 {
-				t.Error("the test has made no informer of ours")
+				t.Error("the test constructed no informer of ours")
 			}
 			if want := fault != ""; r.failed != want {
-				t.Errorf("with the fault %q, that the test fails is %v:\n%s", fault, r.failed, tail(r.output))
+				t.Errorf("with the fault %q, failed is %v:\n%s", fault, r.failed, tail(r.output))
 			}
 		}
 	})
@@ -110,7 +110,7 @@ func TestClientGo(t *testing.T) {
 			t.Errorf("%d tests passed, not at least 185", len(r.passed))
 		}
 		if constructed = r.constructed; len(constructed) < 37 {
-			t.Errorf("%d tests have made informers or indexers of ours, not at least 37: %v", len(constructed), constructed)
+			t.Errorf("%d tests constructed informers or indexers of ours, not at least 37: %v", len(constructed), constructed)
 		}
 		constructed = slices.DeleteFunc(constructed, func(name string) bool { return name == "TestSharedInformerHandlerAbuse" }) // it takes long
 	})
@@ -121,14 +121,15 @@ func TestClientGo(t *testing.T) {
 		t.Run(fmt.Sprintf("streaming=%v,atomic=%v", features.streaming, features.atomic), func(t *testing.T) {
 			r := with(t, features.streaming, features.atomic, "-test.run=^("+strings.Join(constructed, "|")+")$")
 			if len(r.passed) < len(constructed) || len(r.constructed) < len(constructed) {
-				t.Errorf("%d tests passed and %d have made ours, not %d", len(r.passed), len(r.constructed), len(constructed))
+				t.Errorf("%d tests passed and %d constructed ours, not %d", len(r.passed), len(r.constructed), len(constructed))
 			}
 		})
 	}
 }
 
-// onlyFakeLeaks reports whether all tests passed, and what runs on after them is one list of client-go's Reflector that
-// waits for the lock of client-go's fake server, whose Shutdown leaves it locked. A goroutine of ours is never excused.
+// onlyFakeLeaks reports whether all tests passed and the only goroutine left is a list of client-go's Reflector that
+// waits for the lock of client-go's fake server: the server's Shutdown can leave it locked. A goroutine of ours is
+// never excused.
 func onlyFakeLeaks(output string) bool {
 	_, leaks, found := strings.Cut(output, "goleak: Errors on successful test run")
 	return found && !strings.Contains(output, "--- FAIL") && strings.Count(leaks, "[Goroutine ") == 1 &&

@@ -16,23 +16,23 @@ import (
 	"time"
 )
 
-// module is an upstream module as a suite needs it: what it is upstream, with edits and with files of ours.
+// module is an upstream module with edits and additional files.
 type module struct {
 	path    string
 	edits   []edit
 	overlay string // directory of files to add, laid out as the module
 }
 
-// edit replaces every occurrence of old in a file of the module. Another number of occurrences than count is an
-// error: upstream has changed, and the edit must be looked at again.
+// edit replaces every occurrence of old in a file of the module. Any number of occurrences other than count is an
+// error: upstream has changed, and the edit must be reviewed.
 type edit struct {
 	file     string
 	old, new string
 	count    int
 }
 
-// prepare returns the directory of the edited module below the user's cache. The directory is named after all that
-// goes into it and appears at once, so that tests may share it and run at the same time.
+// prepare returns the directory of the edited module below the user's cache. Its name contains a hash of the edited
+// files, and it appears atomically, so that concurrent tests can share it.
 func (m module) prepare(t *testing.T) string {
 	t.Helper()
 	source, version := m.locate(t)
@@ -72,7 +72,7 @@ func (m module) prepare(t *testing.T) string {
 	return dir
 }
 
-// locate returns where the module cache has the module, and in what version this module requires it.
+// locate returns the module's directory in the module cache, and its version.
 func (m module) locate(t *testing.T) (dir, version string) {
 	t.Helper()
 	out, err := goCommand(t.Context(), "list", "-m", "-json", m.path).Output()
@@ -89,7 +89,7 @@ func (m module) locate(t *testing.T) (dir, version string) {
 	return found.Dir, found.Version
 }
 
-// edited returns the files that differ from upstream's, by path.
+// edited returns the changed and additional files, by path.
 func (m module) edited(source string) (map[string][]byte, error) {
 	files := map[string][]byte{}
 	for _, e := range m.edits {
@@ -111,7 +111,7 @@ func (m module) edited(source string) (map[string][]byte, error) {
 			return err
 		}
 		if _, err := os.Stat(filepath.Join(source, name)); err == nil {
-			return fmt.Errorf("%s exists upstream, too", name)
+			return fmt.Errorf("%s already exists upstream", name)
 		}
 		files[name], err = fs.ReadFile(ours, name)
 		return err
@@ -119,10 +119,10 @@ func (m module) edited(source string) (map[string][]byte, error) {
 	return files, err
 }
 
-// hash names a set of files.
+// hash identifies a set of files.
 func hash(files map[string][]byte) string {
 	sum := sha256.New()
-	text, err := json.Marshal(files) // in the order of the names
+	text, err := json.Marshal(files) // sorted by name
 	if err != nil {
 		panic(err)
 	}
@@ -139,7 +139,7 @@ func copyModule(dest, source string, edited map[string][]byte) error {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return err
 		}
-		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // the module cache's are read-only
+		if err := os.Remove(file); err != nil && !errors.Is(err, fs.ErrNotExist) { // files of the module cache are read-only
 			return err
 		}
 		if err := os.WriteFile(file, data, 0o644); err != nil {
@@ -149,7 +149,7 @@ func copyModule(dest, source string, edited map[string][]byte) error {
 	return nil
 }
 
-// removeOld removes the modules that no test has used for a month.
+// removeOld removes edited modules that no test has used for a month.
 func removeOld(t *testing.T, base string) {
 	t.Helper()
 	entries, err := os.ReadDir(base)
@@ -166,12 +166,19 @@ func removeOld(t *testing.T, base string) {
 	}
 }
 
-// build compiles the tests of a package of the edited module into a program. The requirements and their checksums
-// are this module's own, so nothing is needed that is not in the module cache.
+// build compiles the tests of a package of the edited module into a program.
 func (m module) build(t *testing.T, dir, pkg string) string {
 	t.Helper()
+	return buildTests(t, map[string]string{m.path: dir}, m.path, pkg)[pkg]
+}
+
+// buildTests compiles the tests of packages of a module, whose last path elements differ, and returns the programs by
+// package. The edited modules replace the modules of their paths. Requirements and checksums are those of compat/, so
+// that the build needs nothing beyond the module cache.
+func buildTests(t *testing.T, edited map[string]string, path string, packages ...string) map[string]string {
+	t.Helper()
 	temp := t.TempDir()
-	modfile, program := filepath.Join(temp, "upstream.mod"), filepath.Join(temp, "upstream.test")
+	modfile := filepath.Join(temp, "upstream.mod")
 	for from, to := range map[string]string{"../go.mod": modfile, "../go.sum": filepath.Join(temp, "upstream.sum")} {
 		data, err := os.ReadFile(from)
 		if err == nil {
@@ -181,20 +188,29 @@ func (m module) build(t *testing.T, dir, pkg string) string {
 			t.Fatalf("write the suite's go.mod: %v", err)
 		}
 	}
-	if out, err := goCommand(t.Context(), "mod", "edit", "-replace="+m.path+"="+dir, modfile).CombinedOutput(); err != nil {
+	edit := []string{"mod", "edit"}
+	for path, dir := range edited {
+		edit = append(edit, "-replace="+path+"="+dir)
+	}
+	if out, err := goCommand(t.Context(), append(edit, modfile)...).CombinedOutput(); err != nil {
 		t.Fatalf("write the suite's go.mod: %v\n%s", err, out)
 	}
-	args := []string{"test", "-modfile=" + modfile, "-vet=off", "-c", "-o", program}
+	args := []string{"test", "-modfile=" + modfile, "-vet=off", "-c", "-o", temp + string(filepath.Separator)}
 	if race {
 		args = append(args, "-race")
 	}
-	if out, err := goCommand(t.Context(), append(args, m.path+"/"+pkg)...).CombinedOutput(); err != nil {
-		t.Fatalf("build the tests of %s/%s: %v\n%s", m.path, pkg, err, out)
+	programs := map[string]string{}
+	for _, pkg := range packages {
+		args = append(args, path+"/"+pkg)
+		programs[pkg] = filepath.Join(temp, filepath.Base(pkg)+".test")
 	}
-	return program
+	if out, err := goCommand(t.Context(), args...).CombinedOutput(); err != nil {
+		t.Fatalf("build the tests of %s: %v\n%s", path, err, out)
+	}
+	return programs
 }
 
-// goCommand runs the go command in this repository's module compat, without the network.
+// goCommand returns a go command that runs in compat/ without the network.
 func goCommand(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = ".."

@@ -2,5 +2,5 @@
 
 package upstream
 
-// race says that the suites are built with the race detector, as this test is.
+// race means that the suites are built with the race detector, like this test.
 const race = false

@@ -2,9 +2,11 @@
 
 package upstream
 
-// What the suites import beyond what this module does. The imports keep it in go.mod, so that 'go mod download'
-// brings it; nothing is ever built from here.
+// The imports of the suites, beyond those of this module. They keep the suites' requirements in go.mod, so that
+// 'go mod download' fetches them. This file is never built.
 import (
+	_ "github.com/cert-manager/cert-manager/pkg/controller/certificates/issuing"
+	_ "github.com/cert-manager/cert-manager/pkg/controller/test"
 	_ "github.com/google/go-cmp/cmp"
 	_ "github.com/google/gofuzz"
 	_ "github.com/onsi/ginkgo/v2"

@@ -4,10 +4,12 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -15,48 +17,67 @@ import (
 	"time"
 )
 
-// result is what a run of a suite has shown.
+// result is the result of a run of a suite.
 type result struct {
 	failed bool
 	output string
-	// passed and skipped are tests without their subtests. constructed are the tests, or specs,
-	// that have made an informer or an indexer of ours.
+	// passed and skipped are the names of tests, without subtests. constructed are the tests, or specs, that
+	// constructed an informer or an indexer of ours.
 	passed, skipped, constructed []string
+	// cases is the number of tests and subtests that passed, informers the number of our informers and indexers.
+	cases, informers int
 }
 
-// logEnv names the file that the files of ours append a line to for each informer or indexer of ours: the test
-// that has made it.
+// logEnv names a log file. The files of testdata append to it the name of the running test for each informer or indexer
+// of ours.
 const logEnv = "TATTLER_UPSTREAM_LOG"
 
-// faultEnv, if "deaf", keeps events from the handlers of our informers.
+// faultEnv, if "deaf", makes our informers drop notifications.
 const faultEnv = "TATTLER_UPSTREAM_FAULT"
 
-// allEnv, if set, has everything run: `make soak` sets it.
+// allEnv, if set, selects the long runs, too. `make soak` sets it.
 const allEnv = "TATTLER_COMPAT_ALL"
 
-// run runs the tests of a package. It interrupts them before the test that runs them times out, so that they can
-// stop the processes that they have started.
+// run is runProgram with the test's context and folder. It fails the test if the program does not run.
 func run(t *testing.T, program, dir string, env []string, args ...string) result {
 	t.Helper()
-	ctx := t.Context()
-	if deadline, ok := t.Deadline(); ok {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithDeadline(ctx, deadline.Add(-time.Minute))
-		defer cancel()
+	ctx, cancel := beforeTimeout(t)
+	defer cancel()
+	r, err := runProgram(ctx, t.TempDir(), program, dir, env, args...)
+	if err != nil {
+		t.Fatal(err)
 	}
-	log := filepath.Join(t.TempDir(), "constructed")
+	return r
+}
+
+// beforeTimeout returns a context that ends a minute before the running test times out, so that the programs can
+// still stop the processes that they have started.
+func beforeTimeout(t *testing.T) (context.Context, context.CancelFunc) {
+	if deadline, ok := t.Deadline(); ok {
+		return context.WithDeadline(t.Context(), deadline.Add(-time.Minute))
+	}
+	return context.WithCancel(t.Context())
+}
+
+// runProgram runs a test program in a package's directory. Failed tests are not an error. When ctx ends, it interrupts
+// the program. On Linux, the program dies with this process.
+func runProgram(ctx context.Context, temp, program, dir string, env []string, args ...string) (result, error) {
+	log := filepath.Join(temp, filepath.Base(program)+".constructed")
 	cmd := exec.CommandContext(ctx, program, append([]string{"-test.v"}, args...)...)
 	cmd.Dir = dir
 	cmd.Env = append(append(os.Environ(), logEnv+"="+log), env...)
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGINT) }
 	cmd.WaitDelay = 30 * time.Second
+	cmd.SysProcAttr = diesWithThread()
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
+	runtime.LockOSThread() // for diesWithThread
 	err := cmd.Run()
+	runtime.UnlockOSThread()
 	if _, ok := errors.AsType[*exec.ExitError](err); err != nil && !ok || ctx.Err() != nil {
-		t.Fatalf("run %v: %v\n%s", args, errors.Join(err, ctx.Err()), tail(output.String()))
+		return result{}, fmt.Errorf("run %s %v: %w\n%s", filepath.Base(program), args, errors.Join(err, ctx.Err()), tail(output.String()))
 	}
-	r := result{failed: err != nil, output: output.String()}
+	r := result{failed: err != nil, output: output.String(), cases: strings.Count(output.String(), "--- PASS: ")}
 	for _, found := range outcome.FindAllStringSubmatch(r.output, -1) {
 		switch found[1] {
 		case "PASS":
@@ -67,20 +88,18 @@ func run(t *testing.T, program, dir string, env []string, args ...string) result
 	}
 	lines, err := os.ReadFile(log)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
-		t.Fatal(err)
+		return result{}, fmt.Errorf("read log of constructors: %w", err)
 	}
-	r.constructed = strings.Split(strings.TrimSpace(string(lines)), "\n")
-	slices.Sort(r.constructed)
+	r.constructed = slices.Sorted(strings.FieldsFuncSeq(string(lines), func(c rune) bool { return c == '\n' }))
+	r.informers = len(r.constructed)
 	r.constructed = slices.Compact(r.constructed)
-	r.constructed = slices.DeleteFunc(r.constructed, func(name string) bool { return name == "" })
-	return r
+	return r, nil
 }
 
-// outcome matches the line of a test, not of its subtests. A test that writes without a newline may have put its
-// own text before it.
-var outcome = regexp.MustCompile(`(?m)^.*--- (PASS|FAIL|SKIP): ((?:Test|Example)[^/\s]*) \(`)
+// outcome matches the result line of a test, not of its subtests. Output of the test without a newline may precede it.
+var outcome = regexp.MustCompile(`(?m)^.*--- (PASS|FAIL|SKIP): ((?:Test|Example|Fuzz)[^/\s]*) \(`)
 
-// tail returns the lines of a failure, or the last ones.
+// tail returns the output around the first failure, or its end.
 func tail(output string) string {
 	lines := strings.Split(output, "\n")
 	if i := slices.IndexFunc(lines, func(line string) bool {

@@ -8,8 +8,7 @@ import (
 	"strconv"
 )
 
-// children are the running processes whose parent has that id, as "name (id)". One that has ended counts no
-// more, though nobody has waited for it.
+// children returns the running child processes of a process, as "name (id)". It omits zombies.
 func children(parent int) ([]string, error) {
 	stats, err := filepath.Glob("/proc/[0-9]*/stat")
 	if err != nil {
@@ -19,7 +18,7 @@ func children(parent int) ([]string, error) {
 	for _, path := range stats {
 		stat, err := os.ReadFile(path)
 		if err != nil {
-			continue // it is gone
+			continue // it has ended
 		}
 		// The second field is the name in parentheses, which may contain anything; then come state and parent.
 		open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')

@@ -1,7 +1,7 @@
-// Package clustertest runs the tests of a package on a control plane that they share.
+// Package clustertest runs the tests of a package on a shared control plane.
 //
-// A package's TestMain ends with os.Exit([Main](m, …)): the control plane is built if need be, started
-// before the tests and stopped after them, and what the tests leave running fails the run.
+// A package's TestMain ends with os.Exit([Main](m, …)). Main builds the control plane if need be, starts it
+// before the tests and stops it after them. Goroutines and processes that the tests leave fail the run.
 package clustertest
 
 import (
@@ -21,40 +21,40 @@ import (
 	"github.com/tattler-dev/tattler/devcluster"
 )
 
-// Options say what the tests want. The zero value is a control plane without controllers.
+// Options configure the control plane and the run. The zero value is a control plane without controllers.
 type Options struct {
-	// Cluster is what is started; without an Out, progress goes to standard error.
+	// Cluster configures the control plane. Without an Out, progress goes to standard error.
 	Cluster devcluster.Options
 
-	// PodsAnywhere lets Pods be created in any namespace, though nothing makes service accounts.
+	// PodsAnywhere lets Pods be created in any namespace, although nothing creates service accounts.
 	PodsAnywhere bool
 
-	// FastPings has client-go notice within some seconds that an HTTP/2 connection is silent, which takes it
-	// 45 s by default; in the processes that the tests start, too, since it is said in the environment.
+	// FastPings makes client-go detect a silent HTTP/2 connection within some seconds, instead of 45 s. It sets
+	// environment variables, so it also applies to processes that the tests start.
 	FastPings bool
 
-	// Numbers are read from environment variables of these names, and printed, so that a run can be
-	// repeated. What a pointer points to stays where the variable is empty or not set.
+	// Numbers maps environment variables to the numbers that they set. Main prints the numbers, so that a run
+	// can be repeated. A variable that is empty or not set leaves its number as it is.
 	Numbers map[string]*uint64
 
-	// Leaks are functions that goroutines may be left in, by the name that a stack trace has: others' faults.
+	// Leaks are functions of other projects that leak goroutines, named as in a stack trace.
 	Leaks []string
 
-	// Begin is called with the running control plane before the tests; if it fails, none is run. The context
+	// Begin is called with the running control plane before the tests. If it fails, no test runs. Its context
 	// ends when it returns.
 	Begin func(context.Context, *devcluster.Cluster) error
 }
 
 const (
-	// startLimit bounds the start, and Begin: cold, the control plane is built first.
+	// startLimit bounds the start and Begin. A cold start builds the control plane first.
 	startLimit = 40 * time.Minute
-	// endLimit is how long the processes that tests have ended may take to go.
+	// endLimit is how long processes that the tests ended may take to disappear.
 	endLimit = 5 * time.Second
 )
 
-// Main runs tests, which is TestMain's *testing.M, and returns the exit code: theirs, or 1 where something else
-// failed, which it tells on standard error. After tests that passed, goroutines and, on Linux, child processes
-// that are still there are a failure.
+// Main runs tests, which is TestMain's *testing.M, and returns the exit code: theirs, or 1 if something else
+// failed, which it prints to standard error. After passing tests, remaining goroutines and, on Linux, child
+// processes are a failure.
 func Main(tests interface{ Run() int }, o Options) int {
 	code, err := run(tests, o)
 	if err == nil {
@@ -64,7 +64,7 @@ func Main(tests interface{ Run() int }, o Options) int {
 	return max(code, 1)
 }
 
-// program is the name of the package that is tested, as go test names its program.
+// program is the name of the tested package, from the name of the test binary.
 func program() string { return strings.TrimSuffix(filepath.Base(os.Args[0]), ".test") }
 
 func run(tests interface{ Run() int }, o Options) (code int, err error) {
@@ -90,7 +90,7 @@ func run(tests interface{ Run() int }, o Options) (code int, err error) {
 	return code, left(o.Leaks)
 }
 
-// prepare reads the environment, and sets what the options want.
+// prepare reads Numbers from the environment and applies the other options.
 func (o *Options) prepare() error {
 	var said []string
 	for _, env := range slices.Sorted(maps.Keys(o.Numbers)) {
@@ -123,7 +123,7 @@ func (o *Options) prepare() error {
 	return nil
 }
 
-// left says what is still there that must be gone, but for what others leave.
+// left returns an error that lists the remaining goroutines and child processes, except the known leaks.
 func left(leaks []string) error {
 	var known []goleak.Option
 	for _, function := range leaks {

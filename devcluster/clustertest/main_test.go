@@ -18,7 +18,7 @@ import (
 	"github.com/tattler-dev/tattler/devcluster"
 )
 
-// idleEnv makes the test binary a program that ends when its standard input does.
+// idleEnv turns the test binary into a program that ends when its standard input does.
 const idleEnv = "CLUSTERTEST_IDLE"
 
 func TestMain(m *testing.M) {
@@ -29,12 +29,12 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// tests stands for a package's.
+// tests stands for a package's tests.
 type tests func() int
 
 func (f tests) Run() int { return f() }
 
-// idle starts a child process, which ends with the test, or when told to.
+// idle starts a child process. It ends with the test, or when the returned function is called.
 func idle(t *testing.T) (cmd *exec.Cmd, end func()) {
 	t.Helper()
 	cmd = exec.Command(os.Args[0])
@@ -54,7 +54,7 @@ func idle(t *testing.T) (cmd *exec.Cmd, end func()) {
 	return cmd, end
 }
 
-// gone tells whether nothing answers at a URL any more.
+// gone reports whether no server answers at a URL.
 func gone(t *testing.T, url string) bool {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -68,7 +68,7 @@ func gone(t *testing.T, url string) bool {
 	return err != nil
 }
 
-// TestRun starts a control plane for tests that pass, fail or leave something, and for none.
+// TestRun runs tests that pass, fail or leave something behind, and a Begin that fails.
 func TestRun(t *testing.T) {
 	refused := errors.New("refused")
 	hold := make(chan struct{})
@@ -80,7 +80,7 @@ func TestRun(t *testing.T) {
 		code  int
 		err   string
 		leaks []string
-		after func() // undoes what the tests left
+		after func() // ends what the tests left
 	}{
 		{name: "they pass", tests: func(*testing.T) int { return 0 }},
 		{name: "they fail, and what they leave is no news", tests: func(t *testing.T) int { idle(t); return 3 }, code: 3},
@@ -96,7 +96,7 @@ func TestRun(t *testing.T) {
 			code, err := run(tests(func() int {
 				ran = true
 				if gone(t, url) {
-					t.Error("nobody answers while the tests run")
+					t.Error("the API server does not answer while the tests run")
 				}
 				return tc.tests(t)
 			}), Options{
@@ -125,7 +125,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestFails: without a control plane there is an exit code, and no test.
+// TestFails: if the control plane cannot start, Main returns an exit code and runs no test.
 func TestFails(t *testing.T) {
 	t.Setenv("CLUSTERTEST_SIZE", "many")
 	size := uint64(1)
@@ -139,7 +139,7 @@ func TestFails(t *testing.T) {
 	}
 }
 
-// TestPrepare: what the environment says counts, and what is not in it stays.
+// TestPrepare: the environment overrides a number; a variable that is not set leaves the default.
 func TestPrepare(t *testing.T) {
 	t.Setenv("CLUSTERTEST_SIZE", "20000")
 	t.Setenv("CLUSTERTEST_SEED", "")
@@ -166,7 +166,7 @@ func TestPrepare(t *testing.T) {
 	}
 }
 
-// TestPoll: the first call is at once; the last error is told.
+// TestPoll: the first call is immediate; the error contains the last error.
 func TestPoll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, calls := time.Now(), 0

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Poll calls f at once and then at every interval until it returns nil. Its last error, beside the cause,
-// is returned when ctx ends.
+// Poll calls f at once and then at every interval until it returns nil. When ctx ends, Poll returns the cause
+// and the last error of f.
 func Poll(ctx context.Context, every time.Duration, f func() error) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()

@@ -33,27 +33,27 @@ func main() {
 	}
 }
 
-// begin does a child's work, and returns where this is none.
+// begin does the work of a child process. It returns if this process is not a child.
 func begin() {
 	harness.Main(jobs(), []harness.Service{{Name: suite.ServiceName, Run: serve}})
 }
 
-// jobs are all that can be measured.
+// jobs returns all measurements.
 func jobs() []harness.Job {
 	return slices.Concat(ours.Jobs(), peer.Jobs(), operator.Jobs(), controllers.Jobs(), recorder.Jobs(), sinks.Jobs())
 }
 
-// few objects are served without seconds of preparation.
-const few = 1000
+// unprepared is the number of objects up to which the server starts without seconds of preparation.
+const unprepared = 1000
 
-// serve is the synthetic server's process.
+// serve runs the synthetic server in its process.
 func serve(ctx context.Context, in harness.Input, ready func(harness.Server)) error {
 	g := gen.New(in.Seed)
 	if in.Server.Apps > 0 {
 		g = gen.NewApps(in.Seed, in.Server.Apps)
 	}
 	s := synth.NewServer(g, in.Server.Objects)
-	if in.Server.Objects > few { // a server of less is for numbers that nobody believes
+	if in.Server.Objects > unprepared { // runs with fewer objects only check that everything works
 		s.Prepare()
 	}
 	return s.Listen(ctx, in.Dir, func(a synth.Address) {
@@ -67,10 +67,10 @@ func run(args []string) error {
 		which  = flags.String("run", "", "run the scenarios whose names match this `regexp`")
 		n      = flags.Int("n", 20_000, "`number` of objects where a scenario does not say otherwise")
 		rounds = flags.Int("rounds", 5, "`number` of rounds; the results are medians")
-		quick  = flags.Bool("quick", false, "see that all of it works: few objects, few events, one round")
+		quick  = flags.Bool("quick", false, "check that everything works: few objects, few events, one round")
 		seed   = flags.Uint64("seed", 1, "`seed` of the generated objects")
-		out    = flags.String("out", "out/latest.jsonl", "`file` for the rows; nothing is written with -run or -quick unless it is given")
-		cpu    = flags.String("profiles", "", "`folder` for CPU profiles of every job; they cost a little, so the numbers are not to be kept")
+		out    = flags.String("out", "out/latest.jsonl", "`file` for the rows; with -run or -quick it is written only if -out is given")
+		cpu    = flags.String("profiles", "", "`folder` for a CPU profile of every job; profiling distorts the numbers a little")
 		list   = flags.Bool("list", false, "list the scenarios")
 	)
 	if err := flags.Parse(args); err != nil {
@@ -80,7 +80,7 @@ func run(args []string) error {
 		return err
 	}
 	if flags.NArg() > 0 || *n <= 0 || *rounds <= 0 {
-		return errors.New("usage: numbers are positive, and there are no arguments beside flags")
+		return errors.New("invalid usage: numbers must be positive, and only flags are allowed")
 	}
 	given := map[string]bool{}
 	flags.Visit(func(f *flag.Flag) { given[f.Name] = true })

@@ -10,18 +10,18 @@ import (
 	"github.com/tattler-dev/tattler/bench/suite"
 )
 
-// TestMain lets the test's program be the child, too.
+// TestMain lets the test binary be the child, too.
 func TestMain(m *testing.M) {
 	begin()
 	os.Exit(m.Run())
 }
 
-// TestJobs: every job that a scenario names is there, and every job that measures something is used.
+// TestJobs: every job that a scenario names exists, and a scenario uses every job except the bare downloads.
 func TestJobs(t *testing.T) {
 	known, used := map[string]bool{}, map[string]bool{}
 	for _, j := range jobs() {
 		if known[j.Name] {
-			t.Errorf("job %s is there twice", j.Name)
+			t.Errorf("two jobs are named %s", j.Name)
 		}
 		known[j.Name] = true
 	}
@@ -39,14 +39,14 @@ func TestJobs(t *testing.T) {
 		for _, r := range sc.Rows {
 			for _, job := range []string{r.Ours.Job, r.Peer.Job} {
 				if job != "" && !run[job] {
-					t.Errorf("row %q wants %s, which scenario %s does not run", r.Name, job, sc.Name)
+					t.Errorf("row %q needs %s, which scenario %s does not run", r.Name, job, sc.Name)
 				}
 			}
 		}
 	}
 	for job := range used {
 		if !known[job] {
-			t.Errorf("there is no job %s", job)
+			t.Errorf("job %s does not exist", job)
 		}
 	}
 	for job := range known {
@@ -56,7 +56,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestScenarios runs what needs no control plane, tiny, and wants a value in every row.
+// TestScenarios runs tiny versions of the scenarios that need no control plane. Every row must have values.
 func TestScenarios(t *testing.T) {
 	n := 0
 	for _, sc := range suite.Scenarios(suite.Size{Objects: 100, Tiny: true}) {
@@ -64,10 +64,10 @@ func TestScenarios(t *testing.T) {
 			continue
 		}
 		if n++; n > 1 {
-			sc.Warm = nil // it is the same for all, and no row's
+			sc.Warm = nil // the same for all, and without rows
 		}
 		t.Run(sc.Name, func(t *testing.T) {
-			t.Parallel() // nobody looks at the numbers
+			t.Parallel() // the numbers do not matter
 			runScenario(t, sc)
 		})
 	}
@@ -87,10 +87,10 @@ func runScenario(t *testing.T, sc suite.Scenario) {
 	}
 	for i, r := range rows {
 		if r.Ours == nil && sc.Rows[i].Ours.Job != "" || r.Peer == nil && sc.Rows[i].Peer.Job != "" {
-			t.Errorf("a value is missing: %+v", r)
+			t.Errorf("the row lacks a value: %+v", r)
 		}
 		if !regexp.MustCompile(`^client-go v0\.37\.\d+$|^(our|its) steady heap$|^nothing$|^one by one$|^no dead sink$|^our first sync$`).MatchString(r.PeerVersion) {
-			t.Errorf("row %q is beside %q", r.Name, r.PeerVersion)
+			t.Errorf("row %q has the peer %q", r.Name, r.PeerVersion)
 		}
 	}
 }
@@ -98,7 +98,7 @@ func runScenario(t *testing.T, sc suite.Scenario) {
 func TestUsage(t *testing.T) {
 	for _, args := range [][]string{{"-rounds", "0"}, {"-n", "-1"}, {"surplus"}, {"-run", "("}, {"-nonsense"}} {
 		if err := run(args); err == nil {
-			t.Errorf("%q is taken", args)
+			t.Errorf("run accepted the arguments %q", args)
 		}
 	}
 }

@@ -1,10 +1,10 @@
 //go:build tools
 
-// Package kubernetes only names the programs that devcluster builds from this
-// module, so that go.mod and go.sum keep what they need.
+// Package kubernetes imports the programs that devcluster builds from this module,
+// so that go.mod and go.sum keep their requirements.
 //
-// It is never compiled: programs cannot be imported, and the build tag is for
-// `go mod tidy`, which reads files regardless of their tags.
+// It is never compiled, because programs cannot be imported. `go mod tidy` reads
+// it regardless of its build tag.
 package kubernetes
 
 import (

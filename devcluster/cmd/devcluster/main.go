@@ -1,12 +1,12 @@
 // Command devcluster runs a real Kubernetes control plane in the background, for
-// trying things out. See the package devcluster for what it is.
+// trying things out. See package devcluster.
 //
-//	devcluster up [--dir DIR]      start it (or say that it runs) and say how to use it
+//	devcluster up [--dir DIR]      start it, unless it runs, and print how to use it
 //	devcluster down [--dir DIR]    end it and remove DIR
-//	devcluster status [--dir DIR]  say what runs; exit status 1 unless all of it does
+//	devcluster status [--dir DIR]  list its processes; exit status 1 unless all of them run
 //	devcluster build               only build its programs
 //
-// DIR is .devcluster in the current folder unless given. Your own kubeconfig is
+// DIR is .devcluster in the current folder by default. Your own kubeconfig is
 // neither read nor written.
 package main
 
@@ -34,8 +34,8 @@ func main() {
 
 const usage = "usage: devcluster up|down|status [--dir DIR]\n       devcluster build"
 
-// run is the command; it returns the exit status: 0, 1 for a failure, 2 for a
-// command line that it does not understand.
+// run runs the command and returns the exit status: 0, 1 for a failure, 2 for an
+// invalid command line.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	if len(args) == 0 {
 		fmt.Fprintln(stderr, usage)
@@ -110,7 +110,7 @@ End it with: %s
 	return nil
 }
 
-// quote makes a path safe for a shell, and leaves most as they are.
+// quote quotes a path for a shell, if need be.
 func quote(path string) string {
 	if !strings.ContainsFunc(path, func(r rune) bool {
 		return !strings.ContainsRune("/._-+@%=:,", r) && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')

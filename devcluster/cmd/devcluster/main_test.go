@@ -29,7 +29,7 @@ func command(t *testing.T, bin string, args ...string) (int, string, string) {
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// build builds the command, and what it starts, so that times below are of starts.
+// build builds the command and the cluster's programs, so that the tests measure starts only.
 func build(t *testing.T) string {
 	t.Helper()
 	if _, err := devcluster.EnsureBinaries(t.Context(), os.Stderr); err != nil {
@@ -42,8 +42,7 @@ func build(t *testing.T) string {
 	return bin
 }
 
-// pids reads the ids of the cluster's processes by name; those of a start that has
-// only begun, too.
+// pids reads the ids of the cluster's processes by name, also during a start.
 func pids(dir string) map[string]int {
 	data, err := os.ReadFile(filepath.Join(dir, "state.json"))
 	if err != nil {
@@ -65,8 +64,8 @@ func pids(dir string) map[string]int {
 	return ids
 }
 
-// gone fails the test if one of the processes is left. They are not our children;
-// whoever they were left to may need a moment to bury them.
+// gone fails the test if one of the processes is left. They are not our children:
+// init may need a moment to reap them.
 func gone(t *testing.T, ids map[string]int) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -125,7 +124,7 @@ func TestUpDown(t *testing.T) {
 	}
 	kubectl("create", "configmap", "kept")
 
-	// A part died: up starts it again, with its objects.
+	// After a component died, up starts the cluster again, with its objects.
 	if err := syscall.Kill(first["etcd"], syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +139,7 @@ func TestUpDown(t *testing.T) {
 	kubectl("get", "configmap", "kept")
 
 	second := pids(dir)
-	for range 2 { // again is no error
+	for range 2 { // the second down is not an error
 		if code, _, _ := command(t, bin, "down", "--dir", dir); code != 0 {
 			t.Errorf("down: status %d", code)
 		}
@@ -154,7 +153,7 @@ func TestUpDown(t *testing.T) {
 	}
 }
 
-// Ctrl-C while it starts leaves no process.
+// Ctrl-C during the start leaves no process.
 func TestInterruptedUp(t *testing.T) {
 	bin := build(t)
 	dir := filepath.Join(t.TempDir(), "dc")
@@ -183,7 +182,7 @@ func TestInterruptedUp(t *testing.T) {
 	gone(t, ids)
 }
 
-// Down must not remove what is not a cluster's.
+// Down must not remove a folder that is not a cluster's.
 func TestForeignFolder(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "thesis.txt")

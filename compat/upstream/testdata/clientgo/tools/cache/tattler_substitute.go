@@ -8,10 +8,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// SubstituteInformer, if set, makes the informers that stand behind those of this package.
+// SubstituteInformer, if set, constructs the informers to which those of this package forward.
 var SubstituteInformer func(lw ListerWatcher, example runtime.Object, resync time.Duration, indexers Indexers) SharedIndexInformer
 
-// substitute is an informer that knows the handlers it has.
+// substitute is an informer that records its handlers.
 type substitute struct {
 	SharedIndexInformer
 
@@ -60,7 +60,7 @@ func (s *substitute) added(r ResourceEventHandlerRegistration, err error) (Resou
 	return r, err
 }
 
-// has reports whether r is a handler that still runs, or will.
+// has reports whether r is a handler that runs or will run.
 func (s *substitute) has(r ResourceEventHandlerRegistration) bool {
 	if !s.handlers[r] {
 		return false
@@ -73,7 +73,7 @@ func (s *substitute) has(r ResourceEventHandlerRegistration) bool {
 	}
 }
 
-// The three below answer the tests' questions about private fields of an informer.
+// The next three functions replace the tests' reads of private fields of an informer.
 
 func substituteHandlers(i SharedInformer) (n int, ok bool) {
 	s := i.(*sharedIndexInformer).substitute
@@ -108,7 +108,7 @@ func substituteRegistered(i SharedInformer, r ResourceEventHandlerRegistration) 
 	return s.has(r), true
 }
 
-// substituteInformer makes what NewInformer and its like return: a store and the controller that fills it.
+// substituteInformer constructs the results of NewInformer and its variants: a store and the controller that fills it.
 func substituteInformer[S Store](state S, o InformerOptions) (S, Controller) {
 	if SubstituteInformer == nil {
 		return state, newInformer(state, o, DeletionHandlingMetaNamespaceKeyFunc)
@@ -123,7 +123,7 @@ func substituteInformer[S Store](state S, o InformerOptions) (S, Controller) {
 	return informer.GetIndexer().(S), informer
 }
 
-// substituteIndexer makes the indexer of an informer that is never run, where such a one has the same keys.
+// substituteIndexer returns the indexer of an informer that never runs, or nil if that would have other keys.
 func substituteIndexer(key KeyFunc, indexers Indexers, opts []StoreOption) Indexer {
 	if SubstituteInformer == nil || len(opts) > 0 {
 		return nil

@@ -25,7 +25,7 @@ func init() {
 
 var testName = regexp.MustCompile(`\.((?:Test|Example)\w*)`)
 
-// record appends the name of the test that runs to the log.
+// record appends the name of the running test to the log.
 func record() {
 	path := os.Getenv("TATTLER_UPSTREAM_LOG")
 	if path == "" {
@@ -52,7 +52,7 @@ func record() {
 	}
 }
 
-// deafInformer is broken: its handlers hear of no update.
+// deafInformer is broken: it does not notify its handlers of updates.
 type deafInformer struct{ cache.SharedIndexInformer }
 
 func (i deafInformer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {

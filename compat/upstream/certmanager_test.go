@@ -1,0 +1,100 @@
+package upstream
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// certManager is cert-manager, whose tests build their informers from generated factories. They run on the edited
+// client-go. Most of its tests import the package pkg/controller/test, which gains a file that installs our informers.
+func certManager() module {
+	const wait = "50 * time.Millisecond" // for the informers to notify; too short for a busy machine
+	edits := []edit{
+		{file: "pkg/controller/certificate-shim/gateways/controller_test.go", count: 1, old: "time.Sleep(" + wait + ")", new: "time.Sleep(time.Second)"},
+		{file: "pkg/controller/certificate-shim/listenerset/controller_test.go", count: 1, old: "time.Sleep(" + wait + ")", new: "time.Sleep(time.Second)"},
+		{
+			file: "pkg/controller/certificate-shim/ingresses/controller_test.go", count: 1,
+			old: "time.AfterFunc(" + strings.ReplaceAll(wait, " ", "") + ", queue.ShutDown)", new: "time.AfterFunc(time.Second, queue.ShutDown)",
+		},
+	}
+	return module{path: "github.com/cert-manager/cert-manager", edits: edits, overlay: "testdata/certmanager"}
+}
+
+// controllerTests is a package of cert-manager with the number of tests and subtests that pass in it and the number of
+// informers of ours that they construct. The tests of a slow package sleep for half a minute or longer; they run with
+// allEnv only.
+type controllerTests struct {
+	pkg              string
+	cases, informers int
+	slow             bool
+}
+
+var controllers = []controllerTests{
+	{pkg: "certificate-shim/gateways", cases: 7, informers: 12},
+	{pkg: "certificate-shim/ingresses", cases: 7, informers: 12},
+	{pkg: "certificate-shim/listenerset", cases: 6, informers: 15},
+	{pkg: "certificates/keymanager", cases: 19, informers: 34},
+	{pkg: "certificates/readiness", cases: 27, informers: 65},
+	{pkg: "certificates/requestmanager", cases: 28, informers: 78},
+	{pkg: "certificates/revisionmanager", cases: 19, informers: 20},
+	{pkg: "certificaterequests/approver", cases: 10, informers: 9},
+	{pkg: "certificates/trigger", cases: 46, informers: 45, slow: true},
+	{pkg: "certificates/issuing", cases: 69, informers: 198, slow: true},
+	{pkg: "certificaterequests/selfsigned", cases: 26, informers: 82, slow: true},
+	{pkg: "certificate-shim", cases: 170, informers: 85, slow: true},
+	{pkg: "certificaterequests", cases: 24, informers: 92, slow: true},
+}
+
+// TestCertManager runs the tests of cert-manager's controllers on informers of ours. With handlers that are deaf to
+// additions a test must fail.
+func TestCertManager(t *testing.T) {
+	t.Parallel()
+	const root = "pkg/controller/"
+	m, client := certManager(), clientGo()
+	dir := m.prepare(t)
+	selected := controllers
+	if os.Getenv(allEnv) == "" {
+		selected = slices.DeleteFunc(slices.Clone(controllers), func(c controllerTests) bool { return c.slow })
+	}
+	var packages []string
+	for _, c := range selected {
+		packages = append(packages, root+c.pkg)
+	}
+	programs := buildTests(t, map[string]string{m.path: dir, client.path: client.prepare(t)}, m.path, packages...)
+	t.Run("fault", func(t *testing.T) {
+		pkg := root + "certificate-shim/ingresses"
+		r := run(t, programs[pkg], filepath.Join(dir, pkg), []string{faultEnv + "=deaf"}, "-test.run=^Test_controller_Register$")
+		if !r.failed || r.informers == 0 {
+			t.Errorf("with handlers that are deaf to additions the test must fail:\n%s", tail(r.output))
+		}
+	})
+	// The tests mostly sleep, so the programs run at the same time: more of them than t.Parallel would allow.
+	ctx, cancel := beforeTimeout(t)
+	defer cancel()
+	results, errs := make([]result, len(selected)), make([]error, len(selected))
+	var running sync.WaitGroup
+	for i, pkg := range packages {
+		temp := t.TempDir()
+		running.Go(func() { results[i], errs[i] = runProgram(ctx, temp, programs[pkg], filepath.Join(dir, pkg), nil) })
+	}
+	running.Wait()
+	cases, informers := 0, 0
+	for i, c := range selected {
+		r := results[i]
+		switch {
+		case errs[i] != nil:
+			t.Errorf("%s: %v", c.pkg, errs[i])
+		case r.failed:
+			t.Errorf("tests of %s failed:\n%s", c.pkg, tail(r.output))
+		case r.cases != c.cases || r.informers < c.informers:
+			t.Errorf("%s: %d tests and subtests passed and constructed %d informers of ours, not %d and %d",
+				c.pkg, r.cases, r.informers, c.cases, c.informers)
+		}
+		cases, informers = cases+r.cases, informers+r.informers
+	}
+	t.Logf("%d tests and subtests passed and constructed %d informers of ours", cases, informers)
+}
