@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -40,9 +39,9 @@ func newRawForms(example runtime.Object, parts *plans.Table, m *misfits) rawForm
 	switch t := reflect.TypeOf(example).Elem(); t {
 	case reflect.TypeFor[unstructured.Unstructured]():
 		add(newCodec(reflect.PointerTo(t), parts))
-	case reflect.TypeFor[metav1.PartialObjectMetadata]():
-		add(metadataCodec(wire.JSON, 2))
-		add(metadataCodec(wire.Protobuf, 3))
+	case metadataType:
+		add(metadataCodec(wire.JSON, 2, parts))
+		add(metadataCodec(wire.Protobuf, 3, parts))
 	default:
 		add(&codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeJSON(t)})
 		if c := newCodec(reflect.PointerTo(t), parts); c != nil && c.format == wire.Protobuf {
@@ -79,11 +78,6 @@ func clearKind(obj any) {
 	if o, ok := obj.(runtime.Object); ok {
 		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
-}
-
-func metadataCodec(f wire.Format, growth float64) *codec {
-	return &codec{typ: reflect.TypeFor[metav1.PartialObjectMetadata](), format: f, growth: growth,
-		decode: func(raw []byte) (any, error) { return wire.DecodeMetadata(f, raw) }}
 }
 
 func kindless(decode func([]byte) (any, error)) func([]byte) (any, error) {
