@@ -43,6 +43,7 @@ var (
 	// errInexact is why an object is not encoded.
 	errInexact = errors.New("the object would come back changed")
 	errBroken  = errors.New("the type does not survive encoding")
+	errNoCodec = errors.New("the type cannot be encoded")
 )
 
 // generated is what the protobuf generator of Kubernetes makes.

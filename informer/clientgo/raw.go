@@ -60,6 +60,7 @@ func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSour
 	case consistencydetector.IsDataConsistencyDetectionForWatchListEnabled(): // which compares objects
 		return nil, decodedToCompare
 	}
+	in.shares = s.transform != nil && s.table.packing.live
 	m := &misfits{informer: s}
 	r := &rawSource{
 		informer: s, lw: cache.ToListerWatcherWithContext(s.lw), listed: listed, watched: watched,
