@@ -34,6 +34,8 @@ type codec struct {
 	// share, if set, decodes an object that shares its equal parts with others, and says what it costs beside these.
 	// Ok is false where decode has to do it.
 	share func(raw []byte) (obj any, size int64, ok bool)
+	// near, if set, is share for an object of which another version was decoded by share: it takes over what is the same.
+	near func(raw []byte, base plans.Base) (obj any, size int64, ok bool)
 
 	encoded atomic.Uint64
 	broken  atomic.Bool
@@ -69,7 +71,8 @@ func newCodec(t reflect.Type, parts *plans.Table) *codec {
 	if _, ok := zero.(generated); ok && tagged(t.Elem()) {
 		return &codec{
 			typ: t.Elem(), format: wire.Protobuf, kinded: true, growth: protobufGrowth,
-			check: planOf(t.Elem(), true), append: appendProtobuf, decode: decodeProtobuf(t.Elem()), share: shareProtobuf(t.Elem(), parts),
+			check: planOf(t.Elem(), true), append: appendProtobuf, decode: decodeProtobuf(t.Elem()),
+			share: shareProtobuf(t.Elem(), parts), near: nearProtobuf(t.Elem(), parts),
 		}
 	}
 	return &codec{
@@ -100,6 +103,18 @@ func shareProtobuf(t reflect.Type, parts *plans.Table) func([]byte) (any, int64,
 	return func(raw []byte) (any, int64, bool) {
 		obj := reflect.New(t).Interface()
 		r, ok := plan.Decode(parts, raw, obj)
+		return obj, r.Size, ok
+	}
+}
+
+func nearProtobuf(t reflect.Type, parts *plans.Table) func([]byte, plans.Base) (any, int64, bool) {
+	plan := plans.For(t)
+	if plan == nil || parts == nil {
+		return nil
+	}
+	return func(raw []byte, base plans.Base) (any, int64, bool) {
+		obj := reflect.New(t).Interface()
+		r, ok := plan.DecodeFrom(parts, raw, obj, base)
 		return obj, r.Size, ok
 	}
 }

@@ -167,6 +167,40 @@ func (it *item) tryDecode() (any, error) {
 	return obj, nil
 }
 
+// decodeNear is decode for an item of which another version is decoded, as near: the two share what is the same in them.
+// Both may be nil.
+func (it *item) decodeNear(other *item, near any) any {
+	if near == nil || other == nil || !it.follows(other) {
+		return it.decode()
+	}
+	b, base := borrow(), borrow()
+	defer giveBack(b)
+	defer giveBack(base)
+	raw, err := it.v.Append(*b)
+	if err != nil {
+		return it.decode()
+	}
+	*b = raw
+	was, err := other.v.Append(*base)
+	if err != nil {
+		return it.decode()
+	}
+	*base = was
+	obj, size, ok := it.form.codec.near(raw, plans.Base{Raw: was, Obj: near})
+	if !ok {
+		return it.decode()
+	}
+	it.cost.Store(max(size, other.heap())) // what was taken over may outlive the other version
+	setKind(obj, it.form.kind)
+	return obj
+}
+
+// follows reports whether an item can be decoded from another version: both are packed in the same form, and decoded by
+// nothing but their codec: quantities that a program's client decoded may lack the text that String would store in them.
+func (it *item) follows(other *item) bool {
+	return it.v != nil && other.v != nil && it.form == other.form && it.form.misfits != nil && it.form.codec.near != nil
+}
+
 // packing makes the items of one informer.
 type packing struct {
 	live   bool // nothing is packed

@@ -20,7 +20,7 @@ func metadataCodec(f wire.Format, growth float64, parts *plans.Table) *codec {
 	switch shared := shareProtobuf(metadataType, parts); {
 	case shared == nil:
 	case f == wire.Protobuf:
-		c.share = shared
+		c.share, c.near = shared, nearProtobuf(metadataType, parts)
 	default:
 		c.share = shareJSONMetadata(shared)
 	}

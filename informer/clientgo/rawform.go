@@ -33,7 +33,7 @@ func newRawForms(example runtime.Object, parts *plans.Table, m *misfits) rawForm
 		misfits: m, mu: &sync.Mutex{}, made: map[rawForm]*form{},
 	}
 	add := func(c *codec) {
-		cleared := &codec{typ: c.typ, format: c.format, growth: c.growth, decode: kindless(c.decode), share: kindlessShared(c.share)}
+		cleared := &codec{typ: c.typ, format: c.format, growth: c.growth, decode: kindless(c.decode), share: kindlessShared(c.share), near: c.near}
 		f.codecs[c.format], f.bare[c.format] = c, cleared
 	}
 	switch t := reflect.TypeOf(example).Elem(); t {
