@@ -75,10 +75,9 @@ func newCodec(t reflect.Type, parts *plans.Table) *codec {
 			share: shareProtobuf(t.Elem(), parts), near: nearProtobuf(t.Elem(), parts),
 		}
 	}
-	return &codec{
-		typ: t.Elem(), format: wire.JSON, growth: 1.7,
-		check: planOf(t.Elem(), false), append: appendJSON, decode: decodeJSON(t.Elem()),
-	}
+	c := jsonCodec(t.Elem(), parts)
+	c.check, c.append = planOf(t.Elem(), false), appendJSON
+	return c
 }
 
 // shared decodes an object that nobody may change, and says what it costs on the heap, in bytes.
@@ -129,6 +128,31 @@ func shareUnstructured(parts *plans.Table) func([]byte) (any, int64, bool) {
 			return nil, 0, false
 		}
 		return &unstructured.Unstructured{Object: m}, r.Size, true
+	}
+}
+
+// jsonCodec reads a Go type from JSON.
+func jsonCodec(t reflect.Type, parts *plans.Table) *codec {
+	c := &codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeJSON(t)}
+	c.share = shareJSON(c, parts)
+	return c
+}
+
+// shareJSON decodes an object of a Go type from JSON, and then replaces parts of it by equal ones of other objects.
+func shareJSON(c *codec, parts *plans.Table) func([]byte) (any, int64, bool) {
+	if parts == nil {
+		return nil
+	}
+	return func(raw []byte) (any, int64, bool) {
+		obj, err := c.decode(raw)
+		if err != nil {
+			return nil, 0, false
+		}
+		size, ok := parts.Share(obj)
+		if !ok {
+			size = c.weigh(len(raw))
+		}
+		return obj, size, true
 	}
 }
 

@@ -43,7 +43,7 @@ func newRawForms(example runtime.Object, parts *plans.Table, m *misfits) rawForm
 		add(metadataCodec(wire.JSON, 2, parts))
 		add(metadataCodec(wire.Protobuf, 3, parts))
 	default:
-		add(&codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeJSON(t)})
+		add(jsonCodec(t, parts))
 		if c := newCodec(reflect.PointerTo(t), parts); c != nil && c.format == wire.Protobuf {
 			add(c)
 		}
