@@ -34,6 +34,8 @@ type codec struct {
 	// share, if set, decodes an object that shares its equal parts with others, and says what it costs beside these.
 	// Ok is false where decode has to do it.
 	share func(raw []byte) (obj any, size int64, ok bool)
+	// near, if set, is share for an object of which another version was decoded by share: it takes over what is the same.
+	near func(raw []byte, base plans.Base) (obj any, size int64, ok bool)
 
 	encoded atomic.Uint64
 	broken  atomic.Bool
@@ -43,6 +45,7 @@ var (
 	// errInexact is why an object is not encoded.
 	errInexact = errors.New("the object would come back changed")
 	errBroken  = errors.New("the type does not survive encoding")
+	errNoCodec = errors.New("the type cannot be encoded")
 )
 
 // generated is what the protobuf generator of Kubernetes makes.
@@ -68,13 +71,13 @@ func newCodec(t reflect.Type, parts *plans.Table) *codec {
 	if _, ok := zero.(generated); ok && tagged(t.Elem()) {
 		return &codec{
 			typ: t.Elem(), format: wire.Protobuf, kinded: true, growth: protobufGrowth,
-			check: planOf(t.Elem(), true), append: appendProtobuf, decode: decodeProtobuf(t.Elem()), share: shareProtobuf(t.Elem(), parts),
+			check: planOf(t.Elem(), true), append: appendProtobuf, decode: decodeProtobuf(t.Elem()),
+			share: shareProtobuf(t.Elem(), parts), near: nearProtobuf(t.Elem(), parts),
 		}
 	}
-	return &codec{
-		typ: t.Elem(), format: wire.JSON, growth: 1.7,
-		check: planOf(t.Elem(), false), append: appendJSON, decode: decodeJSON(t.Elem()),
-	}
+	c := jsonCodec(t.Elem(), parts)
+	c.check, c.append = planOf(t.Elem(), false), appendJSON
+	return c
 }
 
 // shared decodes an object that nobody may change, and says what it costs on the heap, in bytes.
@@ -103,6 +106,18 @@ func shareProtobuf(t reflect.Type, parts *plans.Table) func([]byte) (any, int64,
 	}
 }
 
+func nearProtobuf(t reflect.Type, parts *plans.Table) func([]byte, plans.Base) (any, int64, bool) {
+	plan := plans.For(t)
+	if plan == nil || parts == nil {
+		return nil
+	}
+	return func(raw []byte, base plans.Base) (any, int64, bool) {
+		obj := reflect.New(t).Interface()
+		r, ok := plan.DecodeFrom(parts, raw, obj, base)
+		return obj, r.Size, ok
+	}
+}
+
 func shareUnstructured(parts *plans.Table) func([]byte) (any, int64, bool) {
 	if parts == nil {
 		return nil
@@ -113,6 +128,31 @@ func shareUnstructured(parts *plans.Table) func([]byte) (any, int64, bool) {
 			return nil, 0, false
 		}
 		return &unstructured.Unstructured{Object: m}, r.Size, true
+	}
+}
+
+// jsonCodec reads a Go type from JSON.
+func jsonCodec(t reflect.Type, parts *plans.Table) *codec {
+	c := &codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeJSON(t)}
+	c.share = shareJSON(c, parts)
+	return c
+}
+
+// shareJSON decodes an object of a Go type from JSON, and then replaces parts of it by equal ones of other objects.
+func shareJSON(c *codec, parts *plans.Table) func([]byte) (any, int64, bool) {
+	if parts == nil {
+		return nil
+	}
+	return func(raw []byte) (any, int64, bool) {
+		obj, err := c.decode(raw)
+		if err != nil {
+			return nil, 0, false
+		}
+		size, ok := parts.Share(obj)
+		if !ok {
+			size = c.weigh(len(raw))
+		}
+		return obj, size, true
 	}
 }
 

@@ -18,6 +18,7 @@ type intake struct {
 	informer  *sharedInformer
 	ctx       context.Context
 	transform cache.TransformFunc
+	shares    bool // what a transform returns stays decoded, and shares its equal parts
 	closing   sync.Once
 	closed    chan struct{}
 }
@@ -87,12 +88,12 @@ func (in *intake) receive(obj any) (change, error) {
 	if err != nil {
 		return change{}, err
 	}
-	if t := in.informer.table; t.keeps(key) {
-		if it := t.packing.keep(obj); it.v == nil {
-			return change{key: key, item: it, obj: it.obj}, nil
-		}
+	t := in.informer.table
+	if in.shares || t.keeps(key) {
+		it := t.packing.keep(obj)
+		return change{key: key, item: it, obj: it.obj}, nil
 	}
-	return change{key: key, item: in.informer.table.packing.item(obj), obj: obj}, nil
+	return change{key: key, item: t.packing.item(obj), obj: obj}, nil
 }
 
 // none tells that there is no object.

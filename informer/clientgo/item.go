@@ -121,6 +121,13 @@ func (it *item) uid() string {
 	return ""
 }
 
+func identityOf(obj any) (uid, version string) {
+	if m, err := meta.Accessor(obj); err == nil {
+		return string(m.GetUID()), m.GetResourceVersion()
+	}
+	return "", ""
+}
+
 // decode makes the object anew. Nil is one that the server has and the type cannot hold; anything else
 // that does not decode was not made by the codec.
 func (it *item) decode() any {
@@ -160,6 +167,40 @@ func (it *item) tryDecode() (any, error) {
 	return obj, nil
 }
 
+// decodeNear is decode for an item of which another version is decoded, as near: the two share what is the same in them.
+// Both may be nil.
+func (it *item) decodeNear(other *item, near any) any {
+	if near == nil || other == nil || !it.follows(other) {
+		return it.decode()
+	}
+	b, base := borrow(), borrow()
+	defer giveBack(b)
+	defer giveBack(base)
+	raw, err := it.v.Append(*b)
+	if err != nil {
+		return it.decode()
+	}
+	*b = raw
+	was, err := other.v.Append(*base)
+	if err != nil {
+		return it.decode()
+	}
+	*base = was
+	obj, size, ok := it.form.codec.near(raw, plans.Base{Raw: was, Obj: near})
+	if !ok {
+		return it.decode()
+	}
+	it.cost.Store(max(size, other.heap())) // what was taken over may outlive the other version
+	setKind(obj, it.form.kind)
+	return obj
+}
+
+// follows reports whether an item can be decoded from another version: both are packed in the same form, and decoded by
+// nothing but their codec: quantities that a program's client decoded may lack the text that String would store in them.
+func (it *item) follows(other *item) bool {
+	return it.v != nil && other.v != nil && it.form == other.form && it.form.misfits != nil && it.form.codec.near != nil
+}
+
 // packing makes the items of one informer.
 type packing struct {
 	live   bool // nothing is packed
@@ -183,47 +224,62 @@ func newPacking(live bool) *packing {
 	}
 }
 
-// item packs an object, unless it would not come back as it is.
+// item packs an object, unless it would come back changed.
 func (p *packing) item(obj any) *item {
 	if p.live {
 		return held(obj)
 	}
-	c := p.codec(reflect.TypeOf(obj))
-	m, err := meta.Accessor(obj)
-	if c == nil || err != nil {
-		p.unpacked.Add(1)
-		return held(obj)
-	}
 	b := borrow()
 	defer giveBack(b)
-	raw, err := encode(c, (*b)[:0], obj)
+	f, err := p.encode(b, obj)
 	if err != nil {
 		p.unpacked.Add(1)
 		return held(obj)
+	}
+	uid, version := identityOf(obj)
+	return &item{v: p.packer.Pack(f.codec.format, uid, version, *b), form: f, weight: f.codec.weigh(len(*b))}
+}
+
+// encode sets b to the bytes that come back as the object, and returns the form that they have.
+func (p *packing) encode(b *[]byte, obj any) (*form, error) {
+	c := p.codec(reflect.TypeOf(obj))
+	if c == nil {
+		return nil, errNoCodec
+	}
+	raw, err := encode(c, (*b)[:0], obj)
+	if err != nil {
+		return nil, err
 	}
 	*b = raw
 	f := form{codec: c}
 	if c.kinded {
 		f.kind = kindOf(obj)
 	}
-	return &item{
-		v:      p.packer.Pack(c.format, string(m.GetUID()), m.GetResourceVersion(), raw),
-		form:   p.form(f),
-		weight: c.weigh(len(raw)),
-	}
+	return p.form(f), nil
 }
 
 // partsLimit bounds the parts that an informer's table holds, in bytes of the wire.
 const partsLimit = 64 << 20
 
-// keep is item for an object that is read often: it shares its equal parts with others, and is not packed.
+// keep makes the item of an object that stays decoded. It is encoded and decoded again, with shared parts, so
+// whoever has the given object cannot write to those parts through it.
 func (p *packing) keep(obj any) *item {
-	it := p.item(obj)
-	if it.v == nil {
+	b := borrow()
+	defer giveBack(b)
+	f, err := p.encode(b, obj)
+	if err != nil {
+		if !p.live {
+			p.unpacked.Add(1)
+		}
+		return held(obj)
+	}
+	it := &item{obj: obj, form: f, weight: f.codec.weigh(len(*b)), kept: !p.live}
+	if f.codec.share == nil {
 		return it
 	}
-	if shared := it.decode(); shared != nil {
-		return &item{obj: shared, form: it.form, weight: it.heap(), kept: true}
+	if shared, size, err := f.codec.shared(*b); err == nil {
+		setKind(shared, f.kind)
+		it.obj, it.weight = shared, size
 	}
 	return it
 }

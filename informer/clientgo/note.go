@@ -102,12 +102,13 @@ func (n *note) tellDeleted(h cache.ResourceEventHandler, obj any) {
 	h.OnDelete(obj)
 }
 
-// oldest is not kept decoded for readers, who read what is.
+// oldest decodes the old version from the new one where that is at hand. It is not kept for readers. The new version is
+// never decoded from the old one: what a program writes to a cached object by mistake is gone with the next version.
 func (n *note) oldest() any {
 	if obj := firstOf(n.oldObj, &n.oldSeen); obj != nil {
 		return obj
 	}
-	obj := n.old.decode()
+	obj := n.old.decodeNear(n.new, firstOf(n.newObj, &n.newSeen))
 	n.oldSeen.set(obj)
 	return obj
 }

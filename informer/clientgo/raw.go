@@ -24,6 +24,7 @@ import (
 // are cut: nothing is decoded before somebody reads it. When and what is asked, what becomes of errors and how
 // long it takes until the next attempt is up to client-go.
 type rawSource struct {
+	in       *intake
 	informer *sharedInformer
 	lw       cache.ListerWatcherWithContext
 	forms    rawForms
@@ -65,9 +66,10 @@ func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSour
 	case consistencydetector.IsDataConsistencyDetectionForWatchListEnabled(): // which compares objects
 		return nil, decodedToCompare
 	}
+	in.shares = s.transform != nil && s.table.packing.live
 	m := &misfits{informer: s}
 	r := &rawSource{
-		informer: s, lw: cache.ToListerWatcherWithContext(s.lw), listed: listed, watched: watched,
+		informer: s, in: in, lw: cache.ToListerWatcherWithContext(s.lw), listed: listed, watched: watched,
 		misfits: m, forms: newRawForms(s.example, s.table.packing.parts, m), transforms: s.transform != nil,
 	}
 	config.Queue = &rawIntake{intake: in, raw: r}

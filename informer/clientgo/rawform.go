@@ -4,7 +4,6 @@ import (
 	"reflect"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -34,17 +33,17 @@ func newRawForms(example runtime.Object, parts *plans.Table, m *misfits) rawForm
 		misfits: m, mu: &sync.Mutex{}, made: map[rawForm]*form{},
 	}
 	add := func(c *codec) {
-		cleared := &codec{typ: c.typ, format: c.format, growth: c.growth, decode: kindless(c.decode), share: kindlessShared(c.share)}
+		cleared := &codec{typ: c.typ, format: c.format, growth: c.growth, decode: kindless(c.decode), share: kindlessShared(c.share), near: c.near}
 		f.codecs[c.format], f.bare[c.format] = c, cleared
 	}
 	switch t := reflect.TypeOf(example).Elem(); t {
 	case reflect.TypeFor[unstructured.Unstructured]():
 		add(newCodec(reflect.PointerTo(t), parts))
-	case reflect.TypeFor[metav1.PartialObjectMetadata]():
-		add(metadataCodec(wire.JSON, 2))
-		add(metadataCodec(wire.Protobuf, 3))
+	case metadataType:
+		add(metadataCodec(wire.JSON, 2, parts))
+		add(metadataCodec(wire.Protobuf, 3, parts))
 	default:
-		add(&codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeJSON(t)})
+		add(jsonCodec(t, parts))
 		if c := newCodec(reflect.PointerTo(t), parts); c != nil && c.format == wire.Protobuf {
 			add(c)
 		}
@@ -79,11 +78,6 @@ func clearKind(obj any) {
 	if o, ok := obj.(runtime.Object); ok {
 		o.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{})
 	}
-}
-
-func metadataCodec(f wire.Format, growth float64) *codec {
-	return &codec{typ: reflect.TypeFor[metav1.PartialObjectMetadata](), format: f, growth: growth,
-		decode: func(raw []byte) (any, error) { return wire.DecodeMetadata(f, raw) }}
 }
 
 func kindless(decode func([]byte) (any, error)) func([]byte) (any, error) {

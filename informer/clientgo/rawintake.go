@@ -79,6 +79,8 @@ func (in *rawIntake) Replace(objs []any, version string) error {
 				changes = append(changes, change{key: o.key, item: it})
 			}
 			continue
+		case ok && o.made != nil:
+			obj = *o.made
 		case ok && o.obj == nil:
 			changes = append(changes, change{key: o.key, item: o.item, obj: o.item.obj})
 			continue

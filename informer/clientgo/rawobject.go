@@ -21,9 +21,10 @@ type rawObject struct {
 
 	key, version string
 	item         *item
-	obj          any  // decoded, for a transform; then there is no item
-	misfit       bool // the type cannot hold it: it is as if it were not there
-	end          bool // it is the bookmark that ends a list
+	obj          any     // decoded, for a transform; then there is no item
+	made         *parcel // of a list, what a transform made of it; then there is neither
+	misfit       bool    // the type cannot hold it: it is as if it were not there
+	end          bool    // it is the bookmark that ends a list
 }
 
 // GetNamespace implements metav1.Object.
@@ -69,7 +70,7 @@ func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 		case from.err != nil:
 			return page{}, from.err
 		case err == nil:
-			items = append(items, r.receive(o, r.listed, true))
+			items = append(items, r.transformed(r.receive(o, r.listed, true)))
 		case errors.As(err, new(*wire.ObjectError)):
 			r.misfits.add(err)
 			if o.Name != "" {
@@ -79,6 +80,15 @@ func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 			return page{}, fmt.Errorf("read list: %w", err)
 		}
 	}
+}
+
+// transformed packs what the transform makes of an object of a list, so that the list is never there decoded.
+func (r *rawSource) transformed(o *rawObject) *rawObject {
+	if o.obj != nil {
+		c, err := r.in.receive(o.obj)
+		o.obj, o.made = nil, &parcel{c.key, c.item, err}
+	}
+	return o
 }
 
 // faulty notes how a connection failed.

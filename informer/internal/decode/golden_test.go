@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -180,4 +181,22 @@ func TestPlanned(t *testing.T) {
 		plansMu.Unlock()
 		walk(m)
 	})
+}
+
+// TestMetadata compares metadata alone, decoded by its plan, with what the generated code makes of it.
+func TestMetadata(t *testing.T) {
+	typ := reflect.TypeFor[metav1.PartialObjectMetadata]()
+	own, shared := planOf(typ, false), planOf(typ, true)
+	for seed := range uint64(32) {
+		raw, want := sample(t, typ, generator{rand: rand.New(rand.NewPCG(seed, 5)), full: seed == 1, empty: seed == 0})
+		for round, decode := range []decode{own, shared, shared, shared} {
+			got := reflect.New(typ)
+			if lossy, ok := decode(raw, got.Interface()); lossy || !ok {
+				t.Fatalf("seed %d, round %d: lossy %v, ok %v", seed, round, lossy, ok)
+			}
+			if diff := differ(want, got.Elem(), "metadata"); diff != "" {
+				t.Fatalf("seed %d, round %d: %s", seed, round, diff)
+			}
+		}
+	}
 }

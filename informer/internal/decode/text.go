@@ -3,6 +3,7 @@ package decode
 import (
 	"hash/maphash"
 	"reflect"
+	"strings"
 	"sync/atomic"
 )
 
@@ -43,26 +44,63 @@ func (t *Table) cached(b []byte, box bool) *cachedText {
 	if len(b) > longText {
 		return nil
 	}
-	hash := maphash.Bytes(t.texts.seed, b)
-	slots := grown(&t.texts.slots, &t.texts.asked, mostTexts)
-	slot := &slots[hash%uint64(len(slots))]
-	tag := uint32(hash >> 32)
-	if slot.hash.Load() == tag {
-		if c := slot.text.Load(); c != nil && c.text == string(b) {
-			return c
-		}
+	slot, tag := t.texts.slot(maphash.Bytes(t.texts.seed, b))
+	if c := slot.get(tag); c != nil && c.text == string(b) {
+		return c
 	}
-	if slot.missed.Load() != tag {
+	if !slot.again(tag) {
 		t.texts.asked.Add(1)
-		slot.missed.Store(tag)
 		return nil
 	}
-	c := &cachedText{text: string(b)}
+	return slot.put(tag, string(b), box)
+}
+
+// cachedText is cached for a string. One that enters the cache is copied: it may be a part of a longer one.
+func (t *Table) cachedText(s string) *cachedText {
+	if len(s) > longText {
+		return nil
+	}
+	slot, tag := t.texts.slot(maphash.String(t.texts.seed, s))
+	if c := slot.get(tag); c != nil && c.text == s {
+		return c
+	}
+	if !slot.again(tag) {
+		t.texts.asked.Add(1)
+		return nil
+	}
+	return slot.put(tag, strings.Clone(s), false)
+}
+
+// slot returns the slot of a hash, and the hash's tag in it.
+func (t *texts) slot(hash uint64) (*textSlot, uint32) {
+	slots := grown(&t.slots, &t.asked, mostTexts)
+	return &slots[hash%uint64(len(slots))], uint32(hash >> 32)
+}
+
+// get returns the text with this tag, or nil.
+func (s *textSlot) get(tag uint32) *cachedText {
+	if s.hash.Load() != tag {
+		return nil
+	}
+	return s.text.Load()
+}
+
+// again reports whether the last miss had this tag, and notes this one.
+func (s *textSlot) again(tag uint32) bool {
+	if s.missed.Load() == tag {
+		return true
+	}
+	s.missed.Store(tag)
+	return false
+}
+
+func (s *textSlot) put(tag uint32, text string, box bool) *cachedText {
+	c := &cachedText{text: text}
 	if box {
 		c.boxed = c.text
 	}
-	slot.text.Store(c)
-	slot.hash.Store(tag)
+	s.text.Store(c)
+	s.hash.Store(tag)
 	return c
 }
 

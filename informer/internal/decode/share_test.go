@@ -1,0 +1,130 @@
+package decode
+
+import (
+	"encoding/json"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// custom has a field of every kind that Share knows, and some that it does not.
+type custom struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	embedded
+
+	Template corev1.PodTemplateSpec       `json:"template"`
+	Sizes    []int32                      `json:"sizes,omitempty"`
+	Ratio    *float64                     `json:"ratio,omitempty"`
+	Data     []byte                       `json:"data,omitempty"`
+	ByName   map[string]corev1.Toleration `json:"byName,omitempty"`
+	Nested   map[string]map[string]string `json:"nested,omitempty"`
+	Children []custom                     `json:"children,omitempty"`
+	Any      any                          `json:"any,omitempty"`
+	Extra    *runtime.RawExtension        `json:"extra,omitempty"`
+	Global   *global                      `json:"global,omitempty"`
+	private  []string
+}
+
+type embedded struct {
+	Words []string `json:"words,omitempty"`
+}
+
+// global is decoded to something that the type keeps.
+type global struct{ Names []string }
+
+var theGlobal = []string{"one", "two"}
+
+func (g *global) UnmarshalJSON([]byte) error { g.Names = theGlobal; return nil }
+
+func randomCustom(t *testing.T, seed uint64) []byte {
+	t.Helper()
+	g := generator{rand: rand.New(rand.NewPCG(seed, 9)), empty: seed == 0}
+	c := &custom{}
+	g.fill(reflect.ValueOf(&c.ObjectMeta).Elem(), 2)
+	for _, v := range []any{&c.Template, &c.Words, &c.Sizes, &c.Ratio, &c.Data, &c.ByName, &c.Nested} {
+		g.fill(reflect.ValueOf(v).Elem(), 4)
+	}
+	c.ManagedFields = nil // its JSON is raw
+	c.Any = map[string]any{"a": []any{"b", 1.5}}
+	c.Extra = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
+	c.Global = &global{}
+	if seed%3 == 1 {
+		c.Any = nil
+		c.Children = []custom{{embedded: embedded{Words: []string{"x"}}}, {}}
+	}
+	raw, err := json.Marshal(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return raw
+}
+
+// TestShare: an object whose parts are replaced by those of others is what it was, to the last field.
+func TestShare(t *testing.T) {
+	table := NewTable(1 << 20)
+	for round := range 4 {
+		for seed := range uint64(24) {
+			raw := randomCustom(t, seed)
+			got, want := &custom{}, &custom{}
+			for _, obj := range []any{got, want} {
+				if err := json.Unmarshal(raw, obj); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got.private = []string{"p"}
+			want.private = got.private
+			if size, ok := table.Share(got); !ok || size <= 0 {
+				t.Fatal(size, ok)
+			}
+			CacheQuantities(want)
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("round %d, seed %d: %+v, want %+v", round, seed, got, want)
+			}
+			if len(got.Global.Names) != 2 || &got.Global.Names[0] != &theGlobal[0] {
+				t.Error("a value was replaced that its type's own decoder has made")
+			}
+			if got.Sizes != nil && cap(got.Sizes) != len(got.Sizes) {
+				t.Error("an append would write into what is shared")
+			}
+		}
+	}
+}
+
+// TestShareReplaces: parts are shared from the third time on, and differ where the values do.
+func TestShareReplaces(t *testing.T) {
+	table := NewTable(1 << 20)
+	var objs []*custom
+	for i := range 8 {
+		c := &custom{ObjectMeta: metav1.ObjectMeta{Labels: map[string]string{"app": "web"}}, embedded: embedded{Words: []string{"a", "b"}}, Sizes: []int32{1, 2}}
+		if i == 7 {
+			c.Words, c.Sizes, c.Labels = []string{"a", "c"}, []int32{1}, map[string]string{"app": "web", "": ""}
+		}
+		table.Share(c)
+		objs = append(objs, c)
+	}
+	a, b, other := objs[5], objs[6], objs[7]
+	if &a.Words[0] != &b.Words[0] || &a.Sizes[0] != &b.Sizes[0] || reflect.ValueOf(a.Labels).Pointer() != reflect.ValueOf(b.Labels).Pointer() {
+		t.Error("equal parts are not shared")
+	}
+	if other.Words[1] != "c" || len(other.Sizes) != 1 || len(other.Labels) != 2 {
+		t.Errorf("other parts were replaced: %+v", other)
+	}
+	for _, obj := range []any{nil, custom{}, (*custom)(nil), &global{}, new(string)} {
+		if _, ok := table.Share(obj); ok {
+			t.Errorf("%T is shared", obj)
+		}
+	}
+	deep := &custom{}
+	for at, n := deep, 0; n < 2*maxDepth; n++ {
+		at.Children = make([]custom, 1, 2)
+		at = &at.Children[0]
+	}
+	if _, ok := table.Share(deep); ok || cap(deep.Children) != 2 {
+		t.Error("an object without an end was gone over")
+	}
+}
