@@ -66,7 +66,7 @@ func TestAt(t *testing.T) {
 			}
 			for k, rows := range objects {
 				json, presence := stateAt(rows, at)
-				if presence == Present && !rows[0].Time.Before(at) && at.Before(begin) {
+				if presence == Present && rows[0].Time.After(at) && at.Before(begin) {
 					presence, json = Unknown, nil // the journal does not reach back so far
 				}
 				s := found[k]
