@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture/managers"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
@@ -20,7 +20,7 @@ type Blame struct {
 	// back further.
 	Time   time.Time
 	Before bool
-	// Manager wrote it; managers.Unknown where the API server does not say.
+	// Manager wrote it; change.Unknown where the API server does not say.
 	Manager string
 	// ID is the change's; empty where the journal does not have it.
 	ID string
@@ -47,7 +47,7 @@ func (t *Teller) Blame(ctx context.Context, s *journal.State) ([]Line, error) {
 	if err != nil {
 		return nil, fmt.Errorf("decode %s/%s: %w", s.Kind.Resource, s.Name, err)
 	}
-	entries := managers.Parse(object)
+	writer := change.Writers(object)
 	if meta, ok := object["metadata"].(map[string]any); ok {
 		delete(meta, "managedFields")
 	}
@@ -59,7 +59,7 @@ func (t *Teller) Blame(ctx context.Context, s *journal.State) ([]Line, error) {
 			return nil, err
 		}
 	}
-	b.rest(s, entries, object)
+	b.rest(s, writer, object)
 	var lines []Line
 	b.root.print(object, nil, "", "", 0, &lines)
 	return lines, nil
@@ -212,7 +212,7 @@ func (t *Teller) attribute(ctx context.Context, s *journal.State, b *blaming, ob
 				continue
 			}
 			own := *blame
-			own.Manager = managers.Display(f.Manager, f.Subresource)
+			own.Manager = f.Writer()
 			b.mark(f.Path, object, &own)
 		}
 		if b.open == 0 {
@@ -233,11 +233,10 @@ func (t *Teller) first(e *journal.Entry, b *blaming, after []byte, blame *Blame,
 	if blame.Before {
 		blame.Time = e.At
 	}
-	entries := managers.Parse(was)
+	writer := change.Writers(was)
 	b.root.each(object, nil, func(n *node, path diff.Path, v any) {
 		own := *blame
-		manager, subresource := entries.Owner(path, v)
-		if own.Manager = managers.Display(manager, subresource); own.Manager == managers.Unknown && !blame.Before {
+		if own.Manager = writer(path, v); own.Manager == change.Unknown && !blame.Before {
 			own.Manager = blame.Manager
 		}
 		n.blame = &own
@@ -247,7 +246,7 @@ func (t *Teller) first(e *journal.Entry, b *blaming, after []byte, blame *Blame,
 }
 
 // rest attributes what is left where the journal lacks the object's first changes.
-func (b *blaming) rest(s *journal.State, entries managers.Entries, object map[string]any) {
+func (b *blaming) rest(s *journal.State, writer func(diff.Path, any) string, object map[string]any) {
 	if b.open == 0 {
 		return
 	}
@@ -256,8 +255,7 @@ func (b *blaming) rest(s *journal.State, entries managers.Entries, object map[st
 		at = s.Last.At
 	}
 	b.root.each(object, nil, func(n *node, path diff.Path, v any) {
-		manager, subresource := entries.Owner(path, v)
-		n.blame = &Blame{Time: at, Before: true, Manager: managers.Display(manager, subresource)}
+		n.blame = &Blame{Time: at, Before: true, Manager: writer(path, v)}
 	})
 }
 

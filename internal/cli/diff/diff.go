@@ -123,8 +123,8 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	if unknown.n > 0 {
-		o.note("%d of the objects were first recorded after %s, at %s or later; how they were before is not known",
-			unknown.n, moment(q.Since), moment(unknown.first))
+		o.note("%s first recorded after %s, at %s or later; the state before is not known",
+			terminal.Count(unknown.n, "object")+was(unknown.n), moment(q.Since), moment(unknown.first))
 	}
 	if until, err := j.RecordedUntil(ctx); err != nil {
 		return err
@@ -237,4 +237,12 @@ func (o *Options) data(all []change.Change, cluster string) error {
 	}
 	_, err = o.IO.Out.Write(text)
 	return err
+}
+
+// was is the verb for a number of things.
+func was(n int) string {
+	if n == 1 {
+		return " was"
+	}
+	return " were"
 }

@@ -181,10 +181,10 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 	}
 	switch {
 	case len(early) == 1:
-		o.note("%s was first recorded at %s; how it was before is not known", subject(&early[0]), moment(early[0].From))
+		o.note("%s was first recorded at %s; its state before is not known", subject(&early[0]), moment(early[0].From))
 	case len(early) > 1:
 		first := slices.MinFunc(early, func(a, b journal.State) int { return a.From.Compare(b.From) })
-		o.note("%d objects were first recorded at %s or later; how they were before is not known", len(early), moment(first.From))
+		o.note("%d objects were first recorded at %s or later; their states before are not known", len(early), moment(first.From))
 	}
 	if len(all) > 0 {
 		return all, nil
@@ -221,7 +221,7 @@ func (o *Options) noteHidden(all []found) {
 		n += len(hidden(all[i].object))
 	}
 	if n > 0 {
-		o.note("%d hidden values: what is shown for each is a hash", n)
+		o.note("%s: a hash is shown instead", terminal.Count(n, "hidden value"))
 	}
 }
 
