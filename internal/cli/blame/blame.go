@@ -39,17 +39,17 @@ type Options struct {
 
 const text = "text"
 
-const long = `Show an object as YAML. Before each line are the time when it was last changed,
-the manager that wrote it, and the id of the change, which tattler show takes.
+const long = `Show an object as YAML, from the journal that tattler run writes. Each line begins
+with the time of its last change, the manager that wrote it, and the id of the
+change, for tattler show.
 
-"<" before a time says that the line is older than the journal: it has been so
-since then at least. "?" stands where the API server does not say which manager
-wrote.
+"<" before a time says that the line did not change since the journal began.
+"?" stands where the API server does not name the manager.
 
 Times are ` + when.Forms + `.`
 
 const examples = `  tattler blame deploy/web -n shop
-  tattler blame deploy/web -n shop --path 'spec.template.spec.containers[*].image'
+  tattler blame deploy/web -n shop --path 'spec.**.image'
   tattler blame configmap/settings -n shop --at 'yesterday 18:00'`
 
 // NewCommand returns the verb.

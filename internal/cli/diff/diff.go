@@ -44,10 +44,9 @@ const text = "text"
 var ErrDiffers = errors.New("there are differences")
 
 const long = `Show the net difference between two times, from the journal that tattler run
-writes: what an object that was changed and changed back is like is not
-mentioned. Each field has the manager that owns it at the later time. Objects
-that were created or deleted in between are named; --full shows them whole.
-The cluster is not asked.
+writes. A change that was undone in between does not show. Each field has the
+manager that owns it at the later time. Objects that were created or deleted in
+between are named; --full shows them whole. The cluster is not asked.
 
 Times are ` + when.Forms + `.
 

@@ -49,12 +49,12 @@ const long = `Show objects as they were at a time, from the journal that tattler
 The cluster is not asked.
 
 Times are ` + when.Forms + `.
-Where only an interval is known in which a change happened, the object counts as
-unchanged until its end, and a line on stderr says so.
+Where only the interval is known in which a change happened, the object is shown
+as it was before, and a line on stderr says so.
 
 --clean leaves out what the API server and its controllers set, so that kubectl
 apply takes the object. It refuses objects with hidden values, because a hash is
-no password: --keep-hidden writes them nevertheless.`
+no password; --keep-hidden writes them nevertheless.`
 
 const examples = `  tattler get deploy/web -n shop --at 10:00 -o yaml
   tattler get pods -n shop --at 'yesterday 10:42'
