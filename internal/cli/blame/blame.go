@@ -39,9 +39,9 @@ type Options struct {
 
 const text = "text"
 
-const long = `Show an object as YAML, from the journal that tattler run writes. Each line begins
-with the time of its last change, the manager that wrote it, and the id of the
-change, for tattler show.
+const long = `Show an object as YAML, from the journal that tattler run writes. Each line
+begins with the time of its last change, the manager that wrote it, and the id
+of the change, for tattler show.
 
 "<" before a time says that the line did not change since the journal began.
 "?" stands where the API server does not name the manager.
