@@ -3,6 +3,7 @@ package journal
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -247,7 +248,14 @@ func (r *Reader) before(s *State, o *selected, t, first int64, op event.Op) erro
 	}
 	if op == event.Snapshot {
 		from, err = r.db.integer("SELECT time + lag FROM changes WHERE seq = ?", first)
+		if err != nil {
+			return err
+		}
 		s.From = time.UnixMilli(from).UTC()
+		_, after, _, err := r.db.contents(r.codec, o.id, first)
+		if created := creation(after); created.UnixMilli() > t {
+			s.Presence = Absent
+		}
 		return err
 	}
 	s.From = time.UnixMilli(from).UTC()
@@ -295,4 +303,17 @@ func (r *Reader) kindOf(o *selected, changes ...int64) (Kind, error) {
 		return Kind{}, err
 	}
 	return r.names.kind(id)
+}
+
+// creation is when the API server created an object; the zero time where it does not say.
+func creation(text []byte) time.Time {
+	var object struct {
+		Metadata struct {
+			CreationTimestamp time.Time `json:"creationTimestamp"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(text, &object) != nil {
+		return time.Time{}
+	}
+	return object.Metadata.CreationTimestamp
 }
