@@ -18,7 +18,10 @@ import (
 	"k8s.io/klog/v2"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/blame"
 	"github.com/tattler-dev/tattler/internal/cli/config"
+	"github.com/tattler-dev/tattler/internal/cli/diff"
+	"github.com/tattler-dev/tattler/internal/cli/get"
 	"github.com/tattler-dev/tattler/internal/cli/journal"
 	logverb "github.com/tattler-dev/tattler/internal/cli/log"
 	"github.com/tattler-dev/tattler/internal/cli/rbac"
@@ -68,9 +71,15 @@ func execute(ctx context.Context, args []string, io *terminal.IO, program *kinds
 	named := programName(root)
 	var usage *capture.UsageError
 	var file *fileconfig.Error
+	failed := exitFailed
+	if cmd != nil && cmd.Name() == "diff" {
+		failed = exitUsage // as kubectl diff: 1 says that something differs
+	}
 	switch {
 	case err == nil, brokenPipe(err):
 		return exitDone
+	case errors.Is(err, diff.ErrDiffers):
+		return exitFailed // as kubectl diff
 	case errors.As(err, &usage):
 		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, named(ours(err.Error())))
 		return exitUsage
@@ -79,10 +88,10 @@ func execute(ctx context.Context, args []string, io *terminal.IO, program *kinds
 		return exitUsage
 	case errors.As(err, &file):
 		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, named(ours(err.Error())))
-		return exitFailed
+		return failed
 	}
 	fmt.Fprintf(io.Err, "%s: %s\n", program.Name, named(terminal.Line(err.Error())+hint(err)))
-	return exitFailed
+	return failed
 }
 
 // hint returns advice for an error that any verb may have.
@@ -130,6 +139,7 @@ func newRoot(binary string, io *terminal.IO, program *kinds.Program) *cobra.Comm
 	root.SetUsageTemplate(usageTemplate)
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(watch.NewCommand(io), run.NewCommand(io, program), logverb.NewCommand(io), show.NewCommand(io),
+		diff.NewCommand(io), get.NewCommand(io), blame.NewCommand(io),
 		statusverb.NewCommand(io), sinks.NewCommand(io),
 		journal.NewCommand(io), config.NewCommand(io, program), rbac.NewCommand(io, program), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())

@@ -149,6 +149,9 @@ func TestHelp(t *testing.T) {
 		{"help-sinks-remove.txt", [][]string{{"tattler", "sinks", "remove", "--help"}}},
 		{"help-log.txt", [][]string{{"tattler", "log", "--help"}, {"tattler", "help", "log"}}},
 		{"help-show.txt", [][]string{{"tattler", "show", "--help"}, {"tattler", "help", "show"}}},
+		{"help-get.txt", [][]string{{"tattler", "get", "--help"}}},
+		{"help-diff.txt", [][]string{{"tattler", "diff", "--help"}}},
+		{"help-blame.txt", [][]string{{"tattler", "blame", "--help"}}},
 		{"help-journal.txt", [][]string{{"tattler", "journal", "--help"}, {"tattler", "help", "journal"}}},
 		{"help-journal-stats.txt", [][]string{{"tattler", "journal", "stats", "--help"}}},
 		{"help-journal-verify.txt", [][]string{{"tattler", "journal", "verify", "--help"}}},
@@ -205,7 +208,7 @@ func TestCompletion(t *testing.T) {
 	}
 	const files, noFiles = ":0\n", ":4\n"
 	for _, tt := range []struct{ args, want string }{
-		{"", "completion\nconfig\nhelp\njournal\nlog\nrbac\nrun\nshow\nsinks\nstatus\nversion\nwatch\n" + noFiles},
+		{"", "blame\ncompletion\nconfig\ndiff\nget\nhelp\njournal\nlog\nrbac\nrun\nshow\nsinks\nstatus\nversion\nwatch\n" + noFiles},
 		{"watch ", noFiles},
 		{"watch deploy ", noFiles},
 		{"watch -n ", noFiles},

@@ -331,3 +331,38 @@ func unknown(kinds []journal.Kind, word string) error {
 	}
 	return fmt.Errorf("the journal has no %q: nothing of that kind was recorded", word)
 }
+
+// At yields the objects that a query selects, as they were at a moment: see journal.Reader.At.
+func (j *Journal) At(ctx context.Context, q journal.Query, t time.Time) iter.Seq2[journal.State, error] {
+	return j.reader.At(ctx, q, t)
+}
+
+// Between yields what a query selects, as it was at both ends of its time range: see journal.Reader.Between.
+func (j *Journal) Between(ctx context.Context, q journal.Query) iter.Seq2[[2]journal.State, error] {
+	return j.reader.Between(ctx, q)
+}
+
+// Net returns the change that leads from one state of an object to another one: see history.Builder.Net.
+func (j *Journal) Net(ctx context.Context, before, after *journal.State) (change.Change, error) {
+	return j.changes.Net(ctx, before, after)
+}
+
+// Select returns the query that selects the named objects, or all objects of the named kinds; it fails where the
+// journal has none of a kind. What the objects own is not selected.
+func (j *Journal) Select(ctx context.Context, args []string) (journal.Query, Types, error) {
+	t, err := j.Types(ctx, args)
+	if err == nil && len(t.Unknown) > 0 {
+		err = j.Explain(ctx, t.Unknown[0])
+	}
+	return journal.Query{Resources: t.Resources, Names: t.Names}, t, err
+}
+
+// Named reports whether a state is of a named object.
+func (t *Types) Named(s *journal.State) bool {
+	return t.named == nil || t.named[object{s.Kind.GroupResource(), s.Name}]
+}
+
+// Blame returns an object's YAML with the change that led to each line: see history.Builder.Blame.
+func (j *Journal) Blame(ctx context.Context, s *journal.State) ([]history.Line, error) {
+	return j.changes.Blame(ctx, s)
+}

@@ -72,3 +72,11 @@ func Line(text string) string {
 	}
 	return b.String()
 }
+
+// Count is a number of things: "1 object", "2 objects".
+func Count(n int, thing string) string {
+	if n != 1 {
+		thing += "s"
+	}
+	return strconv.Itoa(n) + " " + thing
+}

@@ -1,0 +1,247 @@
+// Package diff is the verb that shows the net difference between two moments.
+package diff
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
+	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/cli/when"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/render"
+)
+
+// Options are the verb's flags and arguments.
+type Options struct {
+	IO   *terminal.IO
+	Past past.Flags
+	// Types are TYPE[,TYPE…] [NAME…] or TYPE/NAME….
+	Types        []string
+	Scope        scope.Flags
+	Since, Until string
+	Output       string
+	Full, Noise  bool
+	// Now is the time; nil is time.Now.
+	Now func() time.Time
+}
+
+// text is the form of output besides those of render.
+const text = "text"
+
+// ErrDiffers is the error of Run where something differs.
+var ErrDiffers = errors.New("there are differences")
+
+const long = `Show the net difference between two times, from the journal that tattler run
+writes. A change that was undone in between does not show. Each field has the
+manager that owns it at the later time. Objects that were created or deleted in
+between are named; --full shows them whole. The cluster is not asked.
+
+Times are ` + when.Forms + `.
+
+The exit code is that of kubectl diff: 0 if nothing differs, 1 if something
+does, 2 or more if the command failed.`
+
+const examples = `  tattler diff deploy/web -n shop --since 10:00
+  tattler diff -n shop --since 10:00 --until 10:30
+  tattler diff configmaps --since yesterday`
+
+// NewCommand returns the verb.
+func NewCommand(io *terminal.IO) *cobra.Command {
+	o := &Options{IO: io}
+	cmd := &cobra.Command{
+		Use:     "diff [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
+		Short:   "Show the difference between two times",
+		Long:    long,
+		Example: examples,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Types = args
+			return Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.Since, "since", "1h", "the earlier `time`")
+	f.StringVar(&o.Until, "until", "now", "the later `time`")
+	o.Scope.AddStates(f)
+	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, json or yaml")
+	f.BoolVar(&o.Full, "full", false, "show long values, and objects that came or went, whole")
+	f.BoolVar(&o.Noise, "noise", false, "show quiet fields, too")
+	complete.Words(cmd, "output", text, render.JSON, render.YAML)
+	o.Past.Add(cmd)
+	return cmd
+}
+
+// query reads the flags.
+func (o *Options) query() (q journal.Query, err error) {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if !slices.Contains([]string{text, render.JSON, render.YAML}, o.Output) {
+		return q, capture.Usage("unknown output %q: say text, json or yaml", o.Output)
+	}
+	if err := o.Scope.Validate(); err != nil {
+		return q, err
+	}
+	if q.Since, err = when.Parse(o.Since, o.Now()); err != nil {
+		return q, capture.Usage("--since: %v", err)
+	}
+	if q.Until, err = when.Parse(o.Until, o.Now()); err != nil {
+		return q, capture.Usage("--until: %v", err)
+	}
+	if !q.Since.Before(q.Until) {
+		return q, capture.Usage("--since is not before --until")
+	}
+	return q, nil
+}
+
+// Run shows the difference. It returns ErrDiffers where there is one.
+func Run(ctx context.Context, o *Options) error {
+	q, err := o.query()
+	if err != nil {
+		return err
+	}
+	j, err := o.Past.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	all, unknown, err := o.read(ctx, j, q)
+	if err != nil {
+		return err
+	}
+	if unknown.n > 0 {
+		o.note("%s first recorded after %s, at %s or later; the state before is not known",
+			terminal.Count(unknown.n, "object")+was(unknown.n), moment(q.Since), moment(unknown.first))
+	}
+	if until, err := j.RecordedUntil(ctx); err != nil {
+		return err
+	} else if until.Before(q.Until) && o.Now().Sub(until) > time.Minute {
+		o.note("nothing was recorded after %s", moment(until))
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	if err := o.print(all, j.Cluster()); err != nil {
+		return err
+	}
+	return ErrDiffers
+}
+
+// unknown counts objects whose earlier state is not known.
+type unknown struct {
+	n     int
+	first time.Time
+}
+
+func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (all []change.Change, u unknown, err error) {
+	selected, types, err := j.Select(ctx, o.Types)
+	if err != nil {
+		return nil, u, err
+	}
+	labelled, err := o.Scope.Labelled()
+	if err != nil {
+		return nil, u, err
+	}
+	within := o.Scope.Within(capture.Namespaces{})
+	q.Resources, q.Names, q.Namespaces = selected.Resources, selected.Names, within.Include
+	for both, err := range j.Between(ctx, q) {
+		if err != nil {
+			return nil, u, err
+		}
+		before, after := &both[0], &both[1]
+		if !types.Named(before) || !scope.Has(within, before.Namespace) {
+			continue
+		}
+		for _, s := range both {
+			if s.Err != nil && !errors.Is(s.Err, journal.ErrPurged) {
+				return nil, u, s.Err
+			}
+		}
+		if before.Presence == journal.Unknown || after.Presence == journal.Unknown {
+			if u.n++; u.first.IsZero() || before.From.Before(u.first) {
+				u.first = before.From
+			}
+			continue
+		}
+		c, err := j.Net(ctx, before, after)
+		switch {
+		case err != nil:
+			return nil, u, err
+		case c.Op == "", c.Op.Differs() && (len(c.Fields) == 0 || c.Quiet && !o.Noise):
+			continue
+		case !labelled(c.After) && !labelled(c.Before):
+			continue
+		}
+		all = append(all, c)
+	}
+	return all, u, nil
+}
+
+func (o *Options) note(format string, args ...any) {
+	fmt.Fprintln(o.IO.Err, terminal.Line(fmt.Sprintf(format, args...)))
+}
+
+// moment is a time as a person reads it.
+func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+func (o *Options) print(all []change.Change, cluster string) error {
+	if o.Output != text {
+		return o.data(all, cluster)
+	}
+	width := 0
+	if o.IO.OutTTY && !o.Full {
+		width = o.IO.Width()
+	}
+	t := render.New(render.Options{
+		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: width,
+		Namespaces: true, Full: o.Full, Whole: o.Full, Noise: o.Noise, Flat: true,
+	})
+	for _, c := range all {
+		if err := t.Change(c.At, c); err != nil {
+			return err
+		}
+	}
+	return t.Flush(o.Now())
+}
+
+// data prints what differs for programs: the data of an event for each object. These are no events and have no ids:
+// nothing happened that they stand for.
+func (o *Options) data(all []change.Change, cluster string) error {
+	list := []event.Data{}
+	for i := range all {
+		d := change.Event(cluster, &all[i]).Data
+		if !o.Noise {
+			d.Changes = slices.DeleteFunc(d.Changes, func(c event.Change) bool { return c.Quiet })
+		}
+		list = append(list, d)
+	}
+	if o.Output == render.JSON {
+		return render.WriteJSON(o.IO.Out, list)
+	}
+	text, err := yaml.Marshal(list)
+	if err != nil {
+		return fmt.Errorf("print differences: %w", err)
+	}
+	_, err = o.IO.Out.Write(text)
+	return err
+}
+
+// was is the verb for a number of things.
+func was(n int) string {
+	if n == 1 {
+		return " was"
+	}
+	return " were"
+}

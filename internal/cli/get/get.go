@@ -1,0 +1,311 @@
+// Package get is the verb that shows objects as they were.
+package get
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
+	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/cli/when"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
+	"github.com/tattler-dev/tattler/internal/render"
+)
+
+// Options are the verb's flags and arguments.
+type Options struct {
+	IO   *terminal.IO
+	Past past.Flags
+	// Types are TYPE[,TYPE…] [NAME…] or TYPE/NAME….
+	Types             []string
+	Scope             scope.Flags
+	At                string
+	Output            string
+	Clean, KeepHidden bool
+	// Now is the time; nil is time.Now.
+	Now func() time.Time
+}
+
+// The forms of output besides those of render.
+const (
+	table = "table"
+	name  = "name"
+)
+
+const long = `Show objects as they were at a time, from the journal that tattler run writes.
+The cluster is not asked.
+
+Times are ` + when.Forms + `.
+Where only the interval is known in which a change happened, the object is shown
+as it was before, and a line on stderr says so.
+
+--clean leaves out what the API server and its controllers set, so that kubectl
+apply takes the object. It refuses objects with hidden values, because a hash is
+no password; --keep-hidden writes them nevertheless.`
+
+const examples = `  tattler get deploy/web -n shop --at 10:00 -o yaml
+  tattler get pods -n shop --at 'yesterday 10:42'
+  tattler get deploy/web -n shop --at 10:00 --clean | kubectl apply -f -`
+
+// NewCommand returns the verb.
+func NewCommand(io *terminal.IO) *cobra.Command {
+	o := &Options{IO: io}
+	cmd := &cobra.Command{
+		Use:     "get TYPE[,TYPE...] [NAME...] | TYPE/NAME...",
+		Short:   "Show objects as they were",
+		Long:    long,
+		Example: examples,
+		Args:    cobra.MinimumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Types = args
+			if o.Clean && !cmd.Flags().Changed("output") {
+				o.Output = render.YAML
+			}
+			return Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVar(&o.At, "at", "now", "the `time`")
+	o.Scope.AddStates(f)
+	f.StringVarP(&o.Output, "output", "o", table, "`format`: table, yaml, json or name")
+	f.BoolVar(&o.Clean, "clean", false, "leave out what the server sets; implies -o yaml")
+	f.BoolVar(&o.KeepHidden, "keep-hidden", false, "with --clean: keep hidden values")
+	complete.Words(cmd, "output", table, render.YAML, render.JSON, name)
+	o.Past.Add(cmd)
+	return cmd
+}
+
+// found is an object as it was.
+type found struct {
+	journal.State
+	object map[string]any
+}
+
+// Run shows what was asked for.
+func Run(ctx context.Context, o *Options) error {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	at, err := when.Parse(o.At, o.Now())
+	switch {
+	case err != nil:
+		return capture.Usage("--at: %v", err)
+	case !slices.Contains([]string{table, name, render.JSON, render.YAML}, o.Output):
+		return capture.Usage("unknown output %q: say table, yaml, json or name", o.Output)
+	case o.KeepHidden && !o.Clean:
+		return capture.Usage("--keep-hidden needs --clean")
+	case o.Clean && o.Output != render.YAML && o.Output != render.JSON:
+		return capture.Usage("--clean needs -o yaml or -o json")
+	}
+	if err := o.Scope.Validate(); err != nil {
+		return err
+	}
+	j, err := o.Past.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	all, err := o.read(ctx, j, at)
+	if err != nil {
+		return err
+	}
+	switch {
+	case o.Clean:
+		if err := clean(all, o.KeepHidden); err != nil {
+			return err
+		}
+	case o.Output == render.JSON || o.Output == render.YAML:
+		o.noteHidden(all)
+	}
+	return o.print(all, at)
+}
+
+// read returns the objects. It says on stderr what is not certain of them.
+func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]found, error) {
+	q, types, err := j.Select(ctx, o.Types)
+	if err != nil {
+		return nil, err
+	}
+	labelled, err := o.Scope.Labelled()
+	if err != nil {
+		return nil, err
+	}
+	within := o.Scope.Within(capture.Namespaces{})
+	q.Namespaces = within.Include
+	until, err := j.RecordedUntil(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var all []found
+	var early []journal.State // of which the journal does not know so much
+	for s, err := range j.At(ctx, q, at) {
+		switch {
+		case err != nil:
+			return nil, err
+		case !types.Named(&s), !scope.Has(within, s.Namespace):
+			continue
+		case s.Err != nil:
+			return nil, fmt.Errorf("%s: %w", subject(&s), s.Err)
+		case s.Presence == journal.Unknown:
+			early = append(early, s)
+			continue
+		}
+		object, err := jsonmap.Decode(s.JSON)
+		if err != nil {
+			return nil, fmt.Errorf("decode %s: %w", subject(&s), err)
+		}
+		if !labelled(object) {
+			continue
+		}
+		if s.Next != nil {
+			o.note("%s changed between %s and %s; this is how it was before that", subject(&s), moment(s.Next.Since), moment(s.Next.At))
+		}
+		all = append(all, found{s, object})
+	}
+	if len(all) > 0 && until.Before(at) && o.Now().Sub(at) > -time.Minute {
+		o.note("nothing was recorded after %s", moment(until))
+	}
+	switch {
+	case len(early) == 1:
+		o.note("%s was first recorded at %s; its state before is not known", subject(&early[0]), moment(early[0].From))
+	case len(early) > 1:
+		first := slices.MinFunc(early, func(a, b journal.State) int { return a.From.Compare(b.From) })
+		o.note("%d objects were first recorded at %s or later; their states before are not known", len(early), moment(first.From))
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	what := strings.Join(o.Types, " ")
+	if len(early) > 0 {
+		return nil, fmt.Errorf("the journal does not reach back to %s for %s", moment(at), what)
+	}
+	if len(types.Names) > 0 {
+		return nil, fmt.Errorf("there was no %s at %s", what, moment(at))
+	}
+	return nil, nil
+}
+
+func (o *Options) note(format string, args ...any) {
+	fmt.Fprintln(o.IO.Err, terminal.Line(fmt.Sprintf(format, args...)))
+}
+
+// moment is a time as a person reads it.
+func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+
+func subject(s *journal.State) string {
+	text := s.Kind.Resource + "/" + s.Name
+	if s.Namespace != "" {
+		text += " in " + s.Namespace
+	}
+	return text
+}
+
+// noteHidden says which values are hidden.
+func (o *Options) noteHidden(all []found) {
+	n := 0
+	for i := range all {
+		n += len(hidden(all[i].object))
+	}
+	if n > 0 {
+		o.note("%s: a hash is shown instead", terminal.Count(n, "hidden value"))
+	}
+}
+
+func (o *Options) print(all []found, at time.Time) error {
+	var b bytes.Buffer
+	var err error
+	switch o.Output {
+	case name:
+		for i := range all {
+			fmt.Fprintln(&b, terminal.Line(qualified(&all[i].State)+"/"+all[i].Name))
+		}
+	case table:
+		if len(all) == 0 {
+			o.note("there were none at %s", moment(at))
+			return nil
+		}
+		err = printTable(&b, all, at)
+	case render.JSON:
+		err = render.WriteJSON(&b, value(all, len(o.Types) == 1 && strings.Contains(o.Types[0], "/")))
+	default:
+		var text []byte
+		for i := range all {
+			if i > 0 {
+				b.WriteString("---\n")
+			}
+			if text, err = yaml.Marshal(all[i].object); err != nil {
+				break
+			}
+			b.Write(text)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("print objects: %w", err)
+	}
+	_, err = o.IO.Out.Write(b.Bytes())
+	return err
+}
+
+// value is what JSON says: the one object that was named, or a list of objects.
+func value(all []found, one bool) any {
+	if one && len(all) == 1 {
+		return all[0].object
+	}
+	items := []any{}
+	for i := range all {
+		items = append(items, all[i].object)
+	}
+	return map[string]any{"apiVersion": "v1", "kind": "List", "items": items}
+}
+
+// qualified is the kind as kubectl's -o name has it.
+func qualified(s *journal.State) string {
+	kind := strings.ToLower(s.Kind.Kind)
+	if s.Kind.Group != "" {
+		kind += "." + s.Kind.Group
+	}
+	return kind
+}
+
+func printTable(w io.Writer, all []found, at time.Time) error {
+	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
+	fmt.Fprintln(tw, "NAMESPACE\tNAME\tAGE\tLAST CHANGE\tMANAGER\tCHANGE")
+	for i := range all {
+		f := &all[i]
+		age, changed, manager, id := "?", "?", "", ""
+		if t := createdAt(f.object); !t.IsZero() {
+			age = render.Duration(at.Sub(t).Truncate(time.Second))
+		}
+		if f.Last != nil {
+			changed, manager, id = moment(f.Last.Time), f.Last.Manager, f.Last.ID[:8]
+		}
+		fmt.Fprintln(tw, strings.Join([]string{
+			terminal.Line(f.Namespace), terminal.Line(qualified(&f.State) + "/" + f.Name), age, changed, terminal.Line(manager), id,
+		}, "\t"))
+	}
+	return tw.Flush()
+}
+
+func createdAt(object map[string]any) time.Time {
+	meta, _ := object["metadata"].(map[string]any)
+	text, _ := meta["creationTimestamp"].(string)
+	t, err := time.Parse(time.RFC3339, text)
+	if err != nil {
+		return time.Time{}
+	}
+	return t
+}

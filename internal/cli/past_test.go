@@ -1,0 +1,183 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/tattler-dev/tattler/event"
+	journaldb "github.com/tattler-dev/tattler/internal/journal"
+)
+
+var (
+	ten     = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
+	webKind = journaldb.Kind{Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment", Namespaced: true}
+	cmKind  = journaldb.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}
+	secKind = journaldb.Kind{Version: "v1", Resource: "secrets", Kind: "Secret", Namespaced: true}
+)
+
+// deployment is one of which helm wrote all, and kubectl-set an image afterwards, if minute is not 0.
+func deployment(version int, image string, minute int) string {
+	set := ""
+	if minute > 0 {
+		set = fmt.Sprintf(`,{"manager":"kubectl-set","operation":"Update","time":%q,"fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"app\"}":{"f:image":{}}}}}}}}`,
+			ten.Add(time.Duration(minute)*time.Minute).Format(time.RFC3339))
+	}
+	return fmt.Sprintf(`{"apiVersion":"apps/v1","kind":"Deployment","metadata":{"name":"web","namespace":"shop","uid":"w","resourceVersion":"%d","generation":%d,
+		"creationTimestamp":"2026-03-01T10:00:00Z","managedFields":[{"manager":"helm","operation":"Update","time":"2026-03-01T10:00:00Z","fieldsType":"FieldsV1",
+		"fieldsV1":{"f:spec":{"f:replicas":{},"f:template":{"f:spec":{"f:containers":{"k:{\"name\":\"app\"}":{".":{},"f:name":{}}}}}}}}%s]},
+		"spec":{"replicas":2,"template":{"spec":{"containers":[{"image":%q,"name":"app"}]}}},"status":{"replicas":2}}`, version, version, set, image)
+}
+
+// recordedPast is a journal of a morning: a Deployment with two images, a ConfigMap that was there and went, a
+// Secret, and a ConfigMap that changed and was changed back.
+func recordedPast(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := 0
+	row := func(op event.Op, k journaldb.Kind, name, uid string, minute int, before, after string) journaldb.Row {
+		version++
+		at := ten.Add(time.Duration(minute) * time.Minute)
+		r := journaldb.Row{Meta: journaldb.Meta{Op: op, Kind: k, Namespace: "shop", Name: name, UID: uid, ResourceVersion: fmt.Sprint(version), Time: at, At: at, Manager: "helm"}}
+		if before != "" {
+			r.Before = []byte(before)
+		}
+		if after != "" {
+			r.After = []byte(after)
+		}
+		return r
+	}
+	cm := func(name, value string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"shop","uid":%q,"creationTimestamp":"2026-02-01T10:00:00Z"},"data":{"k":%q}}`, name, name, value)
+	}
+	secret := `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"key","namespace":"shop","uid":"key"},"data":{"password":"hidden #0123456789abcdef"}}`
+	missed := row(event.Updated, cmKind, "flag", "flag", 50, cm("flag", "on"), cm("flag", "off"))
+	missed.Since, missed.Net = ten.Add(45*time.Minute), true
+	rows := []journaldb.Row{
+		row(event.Snapshot, cmKind, "old", "old", 0, "", cm("old", "1")),
+		row(event.Snapshot, cmKind, "flag", "flag", 0, "", cm("flag", "on")),
+		row(event.Created, webKind, "web", "w", 0, "", deployment(1, "app:1", 0)),
+		row(event.Created, secKind, "key", "key", 1, "", secret),
+		row(event.Created, cmKind, "back", "back", 2, "", cm("back", "1")),
+		row(event.Updated, webKind, "web", "w", 20, deployment(1, "app:1", 0), deployment(2, "app:2", 20)),
+		row(event.Updated, cmKind, "back", "back", 21, cm("back", "1"), cm("back", "2")),
+		row(event.Updated, cmKind, "back", "back", 22, cm("back", "2"), cm("back", "1")),
+		row(event.Deleted, cmKind, "old", "old", 23, cm("old", "1"), ""),
+		missed,
+		row(event.Deleted, webKind, "web", "w", 55, deployment(2, "app:2", 20), ""),
+	}
+	_, err = j.Append(t.Context(), []journaldb.Batch{{
+		Stream: journaldb.Stream{GroupResource: "configmaps"}, Head: journaldb.Head{Version: "99", Epoch: 1, Live: true, At: ten.Add(time.Hour)}, Rows: rows,
+	}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func clock(minute int) string {
+	return ten.Add(time.Duration(minute) * time.Minute).Format(time.RFC3339)
+}
+
+func TestPast(t *testing.T) {
+	path := recordedPast(t)
+	t.Setenv("TATTLER_JOURNAL", path)
+	t.Setenv("TZ", "UTC")
+	for _, tt := range []struct {
+		why, args string
+		code      int
+		out, err  []string // in this order
+		not       []string
+	}{
+		{"put back what it was", "get deploy/web -n shop --at " + clock(10) + " --clean", 0,
+			[]string{"apiVersion: apps/v1", "name: web", "image: app:1"}, nil, []string{"status", "uid", "resourceVersion", "managedFields", "generation", "creationTimestamp"}},
+		{"after the change", "get deploy/web --at " + clock(20) + " -o yaml", 0, []string{"image: app:2"}, nil, []string{"app:1"}},
+		{"before it was there", "get deploy/web --at " + clock(-1), 1, nil, []string{"there was no deploy/web at "}, nil},
+		{"after it was deleted", "get deploy web --at " + clock(55), 1, nil, []string{"there was no deploy web at "}, nil},
+		{"before the journal begins", "get cm/old --at " + clock(-1), 1, nil, []string{"configmaps/old in shop was first recorded at 2026-03-01 10:00:00", "the journal does not reach back to 2026-03-01 09:59:00 for cm/old"}, nil},
+		{"a list", "get cm,deploy --at " + clock(22) + " -o name", 0, []string{"configmap/back\nconfigmap/flag\nconfigmap/old\ndeployment.apps/web\n"}, nil, nil},
+		{"a table", "get deploy -n shop --at " + clock(30), 0, []string{"NAMESPACE", "shop", "deployment.apps/web", "30 min", "2026-03-01 10:20:00", "helm"}, nil, nil},
+		{"another namespace", "get deploy -n other --at " + clock(30), 0, nil, []string{"there were none at"}, nil},
+		{"while a change may or may not have happened", "get cm/flag --at " + clock(47) + " -o yaml", 0, []string{`k: "on"`},
+			[]string{"configmaps/flag in shop changed between 2026-03-01 10:45:00 and 2026-03-01 10:50:00; this is how it was before that"}, nil},
+		{"one object as JSON", "get cm/flag -o json", 0, []string{`"apiVersion": "v1"`, `"k": "off"`}, []string{"nothing was recorded after 2026-03-01 11:00:00"}, []string{"items"}},
+		{"hidden values", "get secret/key -o yaml", 0, []string{"hidden #"}, []string{"1 hidden value"}, nil},
+		{"a hash is no password", "get secret/key --clean", 2, nil, []string{"secrets/key in shop has hidden values, which cannot be applied: data.password; --keep-hidden"}, nil},
+		{"unless somebody insists", "get secret/key --clean --keep-hidden", 0, []string{"hidden #0123456789abcdef"}, nil, nil},
+		{"an unknown kind", "get depoyments", 1, nil, []string{`the journal has no "depoyments"; did you mean "deployments"?`}, nil},
+		{"an unknown time", "get cm --at noon", 2, nil, []string{"--at: "}, nil},
+
+		{"between two times", "diff -n shop --since " + clock(10) + " --until " + clock(30), 1,
+			[]string{"cm/old", "deploy/web", "kubectl-set", "spec.template.spec.containers[name=app].image: app:1 → app:2"}, nil, []string{"cm/back", "cm/flag"}},
+		{"created and deleted", "diff deploy/web --since " + clock(-5) + " --until " + clock(56), 0, nil, nil, []string{"web"}},
+		{"nothing differs", "diff cm/back --since " + clock(10) + " --until " + clock(30), 0, nil, nil, []string{"back"}},
+		{"how it was before is not known", "diff cm/flag --since " + clock(-5) + " --until " + clock(30), 0, nil, []string{"1 object was first recorded after"}, []string{"flag"}},
+		{"as kubectl diff: a failure is more than 1", "diff foo --since 1h", 2, nil, []string{`the journal has no "foo"`}, nil},
+		{"times the wrong way round", "diff --since " + clock(30) + " --until " + clock(10), 2, nil, []string{"--since is not before --until"}, nil},
+		{"for programs", "diff deploy --since " + clock(10) + " --until " + clock(30) + " -o json", 1, []string{`"op": "updated"`, `"path": "spec.template.spec.containers[name=app].image"`, `"manager": "kubectl-set"`}, nil, nil},
+
+		{"who changed the image, and when?", "blame deploy/web --at " + clock(30), 0, []string{
+			"helm", "| apiVersion: apps/v1", "helm", "|   replicas: 2", "10:20", "kubectl-set", "|       - image: app:2", "10:00", "helm", "|         name: app"}, nil, []string{"managedFields"}},
+		{"one path", "blame deploy/web --at " + clock(30) + " --path spec.template.spec.containers[name=app].image", 0, []string{"| spec:", "containers:", "kubectl-set", "- image: app:2"}, nil, []string{"replicas", "name: app"}},
+		{"older than the journal", "blame cm/flag --at " + clock(30), 0, []string{"<2026-03-01 10:00", "?", `k: "on"`}, nil, nil},
+		{"several", "blame cm --at " + clock(30), 2, nil, []string{`"cm" names no single object: say TYPE/NAME`}, nil},
+		{"no such path", "blame cm/flag --path spec.x", 1, nil, []string{"cm/flag has nothing below spec.x"}, nil},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			code, out, err := tattler(t.Context(), append([]string{"tattler"}, strings.Split(tt.args, " ")...)...)
+			if code != tt.code {
+				t.Errorf("exit code %d, want %d", code, tt.code)
+			}
+			for name, c := range map[string]struct {
+				text string
+				want []string
+			}{"stdout": {out, tt.out}, "stderr": {err, tt.err}} {
+				rest := c.text
+				for _, w := range c.want {
+					_, after, ok := strings.Cut(rest, w)
+					if !ok {
+						t.Errorf("%s has no %q where it should:\n%s", name, w, c.text)
+						break
+					}
+					rest = after
+				}
+			}
+			for _, n := range tt.not {
+				if strings.Contains(out, n) {
+					t.Errorf("stdout has %q:\n%s", n, out)
+				}
+			}
+			if len(tt.out) == 0 && out != "" {
+				t.Errorf("stdout: %s", out)
+			}
+		})
+	}
+}
+
+// TestPastFormats: what the verbs print for programs can be read.
+func TestPastFormats(t *testing.T) {
+	t.Setenv("TATTLER_JOURNAL", recordedPast(t))
+	for _, args := range []string{
+		"get cm -o json --at " + clock(10), "get cm/flag -o yaml", "diff -o yaml --since " + clock(5), "diff -o json --since " + clock(5), "blame cm/flag -o json",
+	} {
+		_, out, _ := tattler(t.Context(), append([]string{"tattler"}, strings.Split(args, " ")...)...)
+		var v any
+		err := json.Unmarshal([]byte(out), &v)
+		if strings.Contains(args, "yaml") {
+			err = yaml.Unmarshal([]byte(out), &v)
+		}
+		if err != nil || v == nil {
+			t.Errorf("%s: %v: %s", args, err, out)
+		}
+	}
+}

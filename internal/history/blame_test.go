@@ -1,0 +1,257 @@
+package history
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// author is who wrote a field last, and in which version.
+type author struct {
+	manager string
+	version int
+}
+
+// writing is a Thing that managers write, field by field: its fields by path, such as spec.a.b, and their authors.
+type writing struct {
+	*rand.Rand
+	values  map[string]int
+	authors map[string]author
+	begin   time.Time
+}
+
+func (w *writing) at(version int) time.Time { return w.begin.Add(time.Duration(version) * time.Second) }
+
+// write changes some fields.
+func (w *writing) write(version int) {
+	manager := []string{"kubectl", "helm", "operator"}[w.IntN(3)]
+	for range 1 + w.IntN(3) {
+		path := "spec"
+		for range 1 + w.IntN(3) {
+			path += "." + string(rune('a'+w.IntN(4)))
+		}
+		conflict := slices.ContainsFunc(mapsKeys(w.values), func(p string) bool {
+			return p != path && (strings.HasPrefix(p, path+".") || strings.HasPrefix(path, p+"."))
+		})
+		if conflict { // a field is a value or has fields
+			continue
+		}
+		if _, has := w.values[path]; has && w.IntN(4) == 0 && len(w.values) > 1 {
+			delete(w.values, path)
+			delete(w.authors, path)
+			continue
+		}
+		w.values[path] = version*10 + w.IntN(3)
+		w.authors[path] = author{manager, version}
+	}
+}
+
+func mapsKeys(m map[string]int) (keys []string) {
+	for k := range m {
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// object is the Thing as the API server would serve it.
+func (w *writing) object(version int) string {
+	spec := map[string]any{}
+	set := func(root map[string]any, path, prefix string, leaf any) {
+		names := strings.Split(path, ".")
+		for _, n := range names[:len(names)-1] {
+			inner, ok := root[prefix+n].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				root[prefix+n] = inner
+			}
+			root = inner
+		}
+		root[prefix+names[len(names)-1]] = leaf
+	}
+	owned, last := map[string]map[string]any{}, map[string]int{}
+	for path, v := range w.values {
+		set(spec, path, "", v)
+		a := w.authors[path]
+		if owned[a.manager] == nil {
+			owned[a.manager] = map[string]any{}
+		}
+		set(owned[a.manager], path, "f:", map[string]any{})
+		last[a.manager] = max(last[a.manager], a.version)
+	}
+	var entries []any
+	for _, m := range slices.Sorted(slices.Values([]string{"kubectl", "helm", "operator"})) {
+		if owned[m] != nil {
+			entries = append(entries, map[string]any{"manager": m, "operation": "Update", "time": w.at(last[m]).Format(time.RFC3339),
+				"fieldsType": "FieldsV1", "fieldsV1": owned[m]})
+		}
+	}
+	spec["kind"] = "Thing"
+	spec["metadata"] = map[string]any{"name": "a", "uid": "u", "managedFields": entries, "resourceVersion": fmt.Sprint(version)}
+	text, err := json.Marshal(spec)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// TestBlameReplays compares Blame with who wrote each field last, for random histories, at random moments of them.
+func TestBlameReplays(t *testing.T) {
+	for seed := range uint64(30) {
+		w := &writing{Rand: rand.New(rand.NewPCG(seed, 1)), values: map[string]int{"spec.z": 0}, authors: map[string]author{"spec.z": {"helm", 1}},
+			begin: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
+		p := newPast(t)
+		before := ""
+		var authors []map[string]author
+		for version := 1; version <= 40; version++ {
+			w.write(version)
+			op := event.Updated
+			if version == 1 {
+				op = event.Created
+			}
+			after := w.object(version)
+			r := row(op, fmt.Sprint(version), before, after)
+			r.Time, r.At = w.at(version), w.at(version)
+			p.add("", r)
+			before = after
+			now := map[string]author{}
+			for path, a := range w.authors {
+				now[path] = a
+			}
+			authors = append(authors, now)
+		}
+		compared := 0
+		for _, version := range []int{1, 2 + w.IntN(38), 40} {
+			for path, l := range p.blame(w.at(version)) {
+				if !strings.HasPrefix(path, "spec") {
+					continue
+				}
+				want := authors[version-1][path]
+				if got := l.Blame; got.Manager != want.manager || !got.Time.Equal(w.at(want.version)) || got.Before {
+					t.Errorf("seed %d, version %d, %s: %+v, want %+v", seed, version, path, got, want)
+				}
+				compared++
+			}
+		}
+		if compared < 5 {
+			t.Errorf("seed %d: only %d fields were compared", seed, compared)
+		}
+	}
+}
+
+// blame returns the lines of the only object that have a blame, by path.
+func (p *past) blame(at time.Time) map[string]Line {
+	p.Helper()
+	found := map[string]Line{}
+	for s, err := range p.r.At(p.Context(), journal.Query{}, at) {
+		if err != nil {
+			p.Fatal(err)
+		}
+		lines, err := p.tell.Blame(p.Context(), &s)
+		if err != nil {
+			p.Fatal(err)
+		}
+		for _, l := range lines {
+			if l.Blame != nil {
+				found[l.Path.String()] = l
+			}
+		}
+	}
+	return found
+}
+
+// TestBlameLists: elements of lists are followed by their keys, wherever they stand.
+func TestBlameLists(t *testing.T) {
+	p := newPast(t)
+	list := func(rules string) string { return `{"kind":"Thing","spec":{"rules":[` + rules + `],"set":["x"]}}` }
+	states := []string{
+		list(`{"id":"a","to":"1"},{"id":"b","to":"2"}`),
+		list(`{"id":"b","to":"2"},{"id":"a","to":"3"}`),
+		list(`{"id":"c","to":"1"},{"id":"b","to":"2"},{"id":"a","to":"3"}`),
+	}
+	begin := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	before := ""
+	for i, s := range states {
+		op := event.Updated
+		if i == 0 {
+			op = event.Created
+		}
+		r := row(op, fmt.Sprint(i+1), before, s)
+		r.At = begin.Add(time.Duration(i) * time.Minute)
+		r.Time = r.At
+		p.add(keyed("id"), r)
+		before = s
+	}
+	lines := p.blame(begin.Add(time.Hour))
+	for path, minute := range map[string]int{"spec.rules[0].to": 2, "spec.rules[0].id": 2, "spec.rules[1].to": 0, "spec.rules[2].to": 1, "spec.rules[2].id": 0, "spec.set[0]": 0} {
+		if l, ok := lines[path]; !ok || !l.Blame.Time.Equal(begin.Add(time.Duration(minute)*time.Minute)) {
+			t.Errorf("%s: %+v, want minute %d", path, l.Blame, minute)
+		}
+	}
+}
+
+// TestNet: what Net says, applied to the first state, gives the second.
+func TestNet(t *testing.T) {
+	for seed := range uint64(20) {
+		w := &writing{Rand: rand.New(rand.NewPCG(seed, 2)), values: map[string]int{"spec.z": 0}, authors: map[string]author{"spec.z": {"helm", 1}},
+			begin: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
+		p := newPast(t)
+		before := ""
+		for version := 1; version <= 30; version++ {
+			w.write(version)
+			op := event.Updated
+			if version == 1 {
+				op = event.Created
+			}
+			after := w.object(version)
+			r := row(op, fmt.Sprint(version), before, after)
+			r.Time, r.At = w.at(version), w.at(version)
+			p.add("", r)
+			before = after
+		}
+		from := w.IntN(31)
+		to := from + w.IntN(31-from)
+		var first, second map[string]any
+		for both, err := range p.r.Between(t.Context(), journal.Query{Since: w.at(from), Until: w.at(to)}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := p.tell.Net(t.Context(), &both[0], &both[1])
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first, second = c.Before, c.After; c.Op != event.Updated {
+				continue
+			}
+			for _, f := range c.Fields {
+				apply(first, f.Path, f.Op, f.To)
+			}
+			if left := diff.Objects(first, second, nil); len(left) > 0 {
+				t.Errorf("seed %d, %d to %d: %v is left", seed, from, to, left)
+			}
+		}
+		if to > from && second == nil {
+			t.Errorf("seed %d: nothing between %d and %d", seed, from, to)
+		}
+	}
+}
+
+// apply sets or removes a field.
+func apply(m map[string]any, path diff.Path, op diff.Op, to any) {
+	name := path[0].Name
+	switch {
+	case len(path) > 1:
+		apply(m[name].(map[string]any), path[1:], op, to)
+	case op == diff.Remove:
+		delete(m, name)
+	default:
+		m[name] = to
+	}
+}

@@ -1,0 +1,39 @@
+package history
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
+)
+
+// Net returns the change that leads from one state of an object to a later one, whatever happened between the two:
+// its time and id are those of the last change before the later state. An object that neither had is a Change without
+// an operation.
+func (t *Builder) Net(ctx context.Context, before, after *journal.State) (change.Change, error) {
+	op := event.Updated
+	switch was, is := before.Presence == journal.Present, after.Presence == journal.Present; {
+	case !was && !is:
+		op = ""
+	case !was:
+		op = event.Created
+	case !is:
+		op = event.Deleted
+	}
+	e := journal.Entry{Meta: journal.Meta{Op: op, Kind: after.Kind, Namespace: after.Namespace, Name: after.Name, UID: after.UID}}
+	if last := after.Last; last != nil {
+		e.Seq, e.ID, e.ResourceVersion, e.Owner, e.Time, e.At, e.Since, e.Net, e.Manager =
+			last.Seq, last.ID, last.ResourceVersion, last.Owner, last.Time, last.At, last.Since, last.Net, last.Manager
+	}
+	old, now, err := jsonmap.DecodePair(before.JSON, after.JSON)
+	if err != nil {
+		c := t.outline(ctx, &e)
+		return c, fmt.Errorf("decode %s: %w", c.Subject(), err)
+	}
+	c := t.make(ctx, &e, old, now)
+	c.Op = op
+	return c, nil
+}

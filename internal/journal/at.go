@@ -1,0 +1,319 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/ncruces/go-sqlite3"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// Presence says whether an object existed at a moment.
+type Presence uint8
+
+const (
+	// Unknown: the journal does not reach back that far for this object.
+	Unknown Presence = iota
+	// Absent: the object did not exist, or was not selected.
+	Absent
+	// Present: the object existed; State has its JSON.
+	Present
+)
+
+// State is an object as it was at a moment.
+type State struct {
+	Kind                 Kind
+	Namespace, Name, UID string
+	Presence             Presence
+	// JSON is the object; nil unless it was present, or where Err says why it cannot be read.
+	JSON []byte
+	// Err is a *DamagedError, or ErrPurged; the states of other objects are not affected.
+	Err error
+	// Last is the change that led to this state; nil if it is not in the journal any longer.
+	Last *Entry
+	// Next is a change that may have happened by then already, because only an interval is known; else nil.
+	Next *Entry
+	// From is when the object was first seen, where the state before that is unknown; else zero.
+	From time.Time
+}
+
+// At yields the objects that q selects by Resources, Namespaces, Names and UID, as they were at t, ordered by kind,
+// namespace and name. Objects that did not exist then are left out; objects of which the journal does not reach
+// back that far have Presence Unknown.
+//
+// A change counts from the end of the interval in which it can have happened. An object that has not changed since
+// the journal's oldest change counts as unchanged from then on; before that, its state is unknown.
+func (r *Reader) At(ctx context.Context, q Query, t time.Time) iter.Seq2[State, error] {
+	return each(ctx, r, q, func(o *selected) (State, bool, error) {
+		s, err := r.at(o, t.UnixMilli())
+		return s, s.Presence != Absent, err
+	})
+}
+
+// Between yields the states at q.Since and at q.Until of each object that q selects as in At and that can have
+// changed between the two.
+func (r *Reader) Between(ctx context.Context, q Query) iter.Seq2[[2]State, error] {
+	return each(ctx, r, q, func(o *selected) (both [2]State, changed bool, err error) {
+		if changed, err = r.changedBetween(o, q.Since.UnixMilli(), q.Until.UnixMilli()); err != nil || !changed {
+			return both, false, err
+		}
+		for i, t := range []time.Time{q.Since, q.Until} {
+			if both[i], err = r.at(o, t.UnixMilli()); err != nil {
+				return both, false, err
+			}
+		}
+		return both, true, nil
+	})
+}
+
+// statesPage is how many objects are read in one read transaction.
+const statesPage = 64
+
+// each yields what read returns for the objects that q selects, unless read returns false. It reads a page of objects
+// in one transaction, and yields outside of it.
+func each[T any](ctx context.Context, r *Reader, q Query, read func(*selected) (T, bool, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		var none T
+		var all []selected
+		err := r.do(ctx, func() (err error) {
+			all, err = r.selected(q)
+			return err
+		})
+		for err == nil && len(all) > 0 {
+			page := all[:min(statesPage, len(all))]
+			all = all[len(page):]
+			var found []T
+			err = r.do(ctx, func() error {
+				for i := range page {
+					t, ok, err := read(&page[i])
+					if err != nil {
+						return err
+					}
+					if ok {
+						found = append(found, t)
+					}
+				}
+				return nil
+			})
+			for i := range found {
+				if err == nil && !yield(found[i], nil) {
+					return
+				}
+			}
+		}
+		if err != nil {
+			yield(none, err)
+		}
+	}
+}
+
+// selected is an object that a query of states selects.
+type selected struct {
+	id, resource, last   int64 // last is its newest change; 0 if retention has removed all
+	namespace, name, uid string
+}
+
+// selected returns the objects that q selects, ordered by kind, namespace and name; of one name, the older first.
+func (r *Reader) selected(q Query) (all []selected, err error) {
+	f, err := r.db.filter(Query{Resources: q.Resources, Namespaces: q.Namespaces})
+	if err != nil {
+		return nil, err
+	}
+	resources, err := r.db.resources(q.Resources)
+	if err != nil {
+		return nil, err
+	}
+	add := func(s *sqlite3.Stmt) error {
+		o := selected{id: s.ColumnInt64(0), resource: s.ColumnInt64(1), last: s.ColumnInt64(4), name: s.ColumnText(3), uid: uid(s.ColumnText(5))}
+		namespace := s.ColumnInt64(2)
+		if f.namespaces != nil && !f.namespaces[namespace] || q.UID != "" && o.uid != q.UID {
+			return nil
+		}
+		var err error
+		o.namespace, err = r.names.text(namespace)
+		all = append(all, o)
+		return err
+	}
+	const columns = "SELECT id, resource, namespace, name, last, uid FROM objects WHERE "
+	for _, resource := range resources {
+		if len(q.Names) == 0 {
+			if err := r.db.query(columns+"resource = ?", []any{resource}, add); err != nil {
+				return nil, err
+			}
+		}
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(q.Names))) {
+			if err := r.db.query(columns+"name = ? AND resource = ?", []any{name, resource}, add); err != nil {
+				return nil, err
+			}
+		}
+	}
+	plural := map[int64]string{}
+	for _, resource := range resources {
+		if plural[resource], err = r.names.text(resource); err != nil {
+			return nil, err
+		}
+	}
+	slices.SortFunc(all, func(a, b selected) int {
+		return cmp.Or(cmp.Compare(plural[a.resource], plural[b.resource]), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
+	})
+	return all, nil
+}
+
+// spans calls f with the changes of an object, the newest first, until it returns false.
+func (r *Reader) spans(object int64, f func(seq int64, op event.Op, from, to int64) bool) error {
+	return r.db.query("SELECT seq, op, time, lag, since FROM changes WHERE object = ? ORDER BY seq DESC", []any{object}, func(s *sqlite3.Stmt) error {
+		c := record{op: s.ColumnInt(1), time: s.ColumnInt64(2), lag: s.ColumnInt64(3), since: s.ColumnInt64(4), bounded: s.ColumnType(4) != sqlite3.NULL}
+		from, to := c.span()
+		if !f(s.ColumnInt64(0), opOf(c.op), from, to) {
+			return errDone
+		}
+		return nil
+	})
+}
+
+// changedBetween reports whether an object can have changed after since and until the other time.
+func (r *Reader) changedBetween(o *selected, since, until int64) (changed bool, err error) {
+	err = r.spans(o.id, func(_ int64, _ event.Op, from, to int64) bool {
+		changed = to > since && from <= until
+		return !changed && to > since
+	})
+	return changed, err
+}
+
+// at returns the state of an object at a time.
+func (r *Reader) at(o *selected, t int64) (State, error) {
+	s := State{Namespace: o.namespace, Name: o.name, UID: o.uid}
+	var last, next, pending int64 // the change before t, the one after it, and one that was perhaps before it
+	var lastOp, nextOp event.Op
+	err := r.spans(o.id, func(seq int64, op event.Op, from, to int64) bool {
+		if to <= t {
+			last, lastOp = seq, op
+			return false
+		}
+		next, nextOp = seq, op
+		if from <= t {
+			pending = seq
+		}
+		return true
+	})
+	if err != nil {
+		return s, err
+	}
+	for _, e := range []struct {
+		seq int64
+		to  **Entry
+	}{{last, &s.Last}, {pending, &s.Next}} {
+		if e.seq == 0 {
+			continue
+		}
+		var found []Entry
+		if err := r.page(byNewest, []any{o.id, e.seq, e.seq}, nil, &found); err != nil {
+			return s, err
+		}
+		*e.to = &found[0]
+	}
+	if s.Kind, err = r.kindOf(o, last, next); err != nil {
+		return s, err
+	}
+	switch {
+	case last != 0 && !leaves(lastOp), last == 0 && (nextOp == event.Created || nextOp == event.Entered):
+		s.Presence = Absent
+		return s, nil
+	case last != 0:
+		_, s.JSON, _, err = r.db.contents(r.codec, o.id, last)
+		s.Presence = Present
+	default:
+		err = r.before(&s, o, t, next, nextOp)
+	}
+	var damage *DamagedError
+	if errors.As(err, &damage) {
+		s.Err, err = damage, nil
+	}
+	return s, err
+}
+
+// before fills in the state of an object at t, before its first change that the journal has, if there is one. It is
+// known from where the journal begins, unless the object was new to the journal then.
+func (r *Reader) before(s *State, o *selected, t, first int64, op event.Op) error {
+	from, err := r.db.integer("SELECT time + lag FROM changes ORDER BY seq LIMIT 1")
+	if err != nil {
+		return err
+	}
+	if op == event.Snapshot {
+		from, err = r.db.integer("SELECT time + lag FROM changes WHERE seq = ?", first)
+		if err != nil {
+			return err
+		}
+		s.From = time.UnixMilli(from).UTC()
+		_, after, _, err := r.db.contents(r.codec, o.id, first)
+		if created := creation(after); created.UnixMilli() > t {
+			s.Presence = Absent
+		}
+		return err
+	}
+	s.From = time.UnixMilli(from).UTC()
+	if t < from {
+		return nil
+	}
+	s.Presence = Present
+	if first != 0 {
+		var purged bool
+		s.JSON, _, purged, err = r.db.contents(r.codec, o.id, first)
+		if purged {
+			s.Presence, s.Err = Unknown, ErrPurged
+		}
+		return err
+	}
+	content, err := r.db.state(o.id)
+	switch {
+	case err != nil:
+		return err
+	case content == nil: // it ended, and retention has removed the change that said so
+		s.Presence = Absent
+		return nil
+	}
+	if s.JSON, err = r.codec.open(content, nil); err != nil {
+		return &DamagedError{r.path, fmt.Sprintf("state of %s/%s", o.namespace, o.name), err}
+	}
+	return nil
+}
+
+// kindOf returns the kind under which an object was recorded by the first of some changes that is there, or else
+// the newest one of its resource.
+func (r *Reader) kindOf(o *selected, changes ...int64) (Kind, error) {
+	for _, seq := range changes {
+		if seq == 0 {
+			continue
+		}
+		id, err := r.db.integer("SELECT kind FROM changes WHERE seq = ?", seq)
+		if err != nil {
+			return Kind{}, err
+		}
+		return r.names.kind(id)
+	}
+	id, err := r.db.integer("SELECT max(id) FROM kinds WHERE resource = ?", o.resource)
+	if err != nil {
+		return Kind{}, err
+	}
+	return r.names.kind(id)
+}
+
+// creation is when the API server created an object; the zero time where it does not say.
+func creation(text []byte) time.Time {
+	var object struct {
+		Metadata struct {
+			CreationTimestamp time.Time `json:"creationTimestamp"`
+		} `json:"metadata"`
+	}
+	if json.Unmarshal(text, &object) != nil {
+		return time.Time{}
+	}
+	return object.Metadata.CreationTimestamp
+}

@@ -1,0 +1,90 @@
+package journal
+
+import (
+	"bytes"
+	"path/filepath"
+	"slices"
+	"testing"
+	"time"
+)
+
+// stateAt is what At means, for one object of a model: its rows, the oldest first.
+func stateAt(rows []*modelRow, t time.Time) (json []byte, p Presence) {
+	for _, r := range slices.Backward(rows) {
+		if !r.Time.After(t) {
+			if len(r.After) == 0 {
+				return nil, Absent
+			}
+			return r.After, Present
+		}
+	}
+	first := rows[0]
+	switch first.Op {
+	case "created", "entered":
+		return nil, Absent
+	case "snapshot":
+		return nil, Unknown
+	}
+	return first.Before, Present
+}
+
+// TestAt compares the states of random histories, at random times, with what a model of them says.
+func TestAt(t *testing.T) {
+	for _, seed := range seeds(t, 1) {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		h := newHistory(seed)
+		j := open(t, path)
+		for range 250 {
+			batches, _ := h.next()
+			if _, err := j.Append(t.Context(), batches); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := OpenReader(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		type key struct{ resource, uid string }
+		objects := map[key][]*modelRow{}
+		for i := range h.rows {
+			if row := &h.rows[i]; row.Op.HasObject() {
+				k := key{row.Kind.GroupResource(), uidKey(&row.Meta)}
+				objects[k] = append(objects[k], row)
+			}
+		}
+		begin := h.rows[0].At
+		compared := 0
+		for range 60 {
+			at := h.rows[h.IntN(len(h.rows))].Time.Add(time.Duration(h.IntN(3)-1) * time.Millisecond)
+			found := map[key]State{}
+			for s, err := range r.At(t.Context(), Query{}, at) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				m := Meta{Namespace: s.Namespace, Name: s.Name, UID: s.UID}
+				found[key{s.Kind.GroupResource(), uidKey(&m)}] = s
+			}
+			for k, rows := range objects {
+				json, presence := stateAt(rows, at)
+				if presence == Present && rows[0].Time.After(at) && at.Before(begin) {
+					presence, json = Unknown, nil // the journal does not reach back so far
+				}
+				s := found[k]
+				if s.Kind.Resource == "" {
+					s.Presence = Absent
+				}
+				compared++
+				if s.Presence != presence || !bytes.Equal(s.JSON, json) {
+					t.Errorf("%v at %v: presence %d, %s; want %d, %s", k, at, s.Presence, s.JSON, presence, json)
+				}
+			}
+			if t.Failed() {
+				t.Fatalf("replay with JOURNAL_SEED=%d", seed)
+			}
+		}
+		if compared < 1000 {
+			t.Errorf("only %d states were compared", compared)
+		}
+		r.Close()
+	}
+}
