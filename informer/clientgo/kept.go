@@ -28,7 +28,8 @@ func (r *room) fits(weight int64) bool { return r.used.Load()+weight <= r.budget
 // keeper keeps a table's objects decoded that are read often. Nil is one that keeps none.
 type keeper struct {
 	room    *room
-	waiting atomic.Bool // the timer runs
+	waiting atomic.Bool  // the timer runs
+	likely  atomic.Int64 // objects that are kept, or will be at their next read
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -42,13 +43,20 @@ type reading struct {
 	obj any
 }
 
+// partsFor is the limit of a table's shared parts where so many objects are kept decoded, or will be soon.
+func partsFor(objects int64) int64 { return min(partsLimit, fewParts+8<<10*objects) }
+
 // wasRead counts a read that had to decode, and reports whether the object is to be kept.
 func (t *table) wasRead(it *item) bool {
 	if t.keeper == nil || it.v == nil {
 		return false
 	}
 	t.keeper.ask(t.age)
-	return it.reads.Add(1) >= often && t.keeper.room.fits(it.heap())
+	n := it.reads.Add(1)
+	if n == often-1 {
+		t.packing.parts.Limit(partsFor(t.keeper.likely.Add(1)))
+	}
+	return n >= often && t.keeper.room.fits(it.heap())
 }
 
 // promote keeps objects. Where somebody writes, it is left to the next read: an index function may read, too.
@@ -82,7 +90,10 @@ func (t *table) age() {
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	t.packing.parts.Sweep()
-	if t.demote(false) {
+	some := t.demote(false)
+	t.keeper.likely.Store(t.kept.Load())
+	t.packing.parts.Limit(partsFor(t.kept.Load()))
+	if some {
 		t.keeper.again()
 	}
 }
