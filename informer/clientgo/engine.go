@@ -132,7 +132,7 @@ func (e *Engine) join(s *sharedInformer) {
 	}
 }
 
-// ageEvery is how often decoded objects are looked through: those that nobody has read between two times are packed.
+// ageEvery is how often unread decoded objects are looked for: one that nobody reads is dropped at the third time.
 const ageEvery = 15 * time.Second
 
 func (e *Engine) age() {

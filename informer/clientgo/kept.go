@@ -13,7 +13,7 @@ const (
 	// often is how many times an object is decoded for readers, within a while, before it is kept. A program that lists
 	// everything once or twice, as at its start, has nothing kept.
 	often = 3
-	// while is how often it is asked who was read.
+	// while is how often objects that were not read are looked for.
 	while = 10 * time.Minute
 )
 
@@ -85,7 +85,7 @@ func (t *table) swap(e *entry, it *item) {
 	e.item = it
 }
 
-// age packs what nobody has read since the last time.
+// age packs objects that have not been read since the last call.
 func (t *table) age() {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -124,7 +124,7 @@ func (t *table) demote(all bool) (some bool) {
 	return some
 }
 
-// ask has f called in a while, if that is not so already.
+// ask schedules a call of f, unless one is scheduled.
 func (k *keeper) ask(f func()) {
 	if k.waiting.Load() || k.waiting.Swap(true) {
 		return
@@ -140,10 +140,10 @@ func (k *keeper) ask(f func()) {
 	}
 }
 
-// again is ask, for what was asked before.
+// again schedules the same function as before.
 func (k *keeper) again() { k.ask(nil) }
 
-// end stops asking.
+// end stops the timer.
 func (k *keeper) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()
