@@ -33,6 +33,7 @@ type Engine struct {
 
 	mu        sync.Mutex
 	informers map[*sharedInformer]struct{} // that run
+	aging     *time.Timer                  // nil: no informer has run
 }
 
 // New returns an Engine; it does not talk to the server. cfg is copied. It may be nil for informers that
@@ -130,13 +131,34 @@ func (e *Engine) join(s *sharedInformer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.informers[s] = struct{}{}
+	if e.aging == nil {
+		e.aging = time.AfterFunc(ageEvery, e.age)
+	} else if len(e.informers) == 1 {
+		e.aging.Reset(ageEvery)
+	}
+}
+
+// ageEvery is how often unread decoded objects are looked for: one that nobody reads is dropped at the third time.
+const ageEvery = 15 * time.Second
+
+func (e *Engine) age() {
+	e.hot.Age()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.informers) > 0 {
+		e.aging.Reset(ageEvery)
+	}
 }
 
 func (e *Engine) leave(s *sharedInformer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.informers, s)
-	if len(e.informers) == 0 && e.client != nil {
+	if len(e.informers) > 0 {
+		return
+	}
+	e.aging.Stop()
+	if e.client != nil {
 		e.client.CloseIdle()
 	}
 }

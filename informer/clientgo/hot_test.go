@@ -51,7 +51,11 @@ func TestHandlersDriveNothingOut(t *testing.T) {
 			}
 		}
 		check("it is kept")
-		pass(time.Minute + time.Second)
+		for range 12 {
+			pass(5 * time.Second)
+			favourites(t, i) // what nobody reads is packed
+		}
+		pass(time.Second)
 		if got := len(quick.take()); got != 600 {
 			t.Errorf("resynced %d objects", got)
 		}
@@ -194,6 +198,29 @@ func TestMisfitsAreCountedOnce(t *testing.T) {
 		tb.apply([]change{{key: "a/worse", item: &item{form: f, v: tb.packing.packer.Pack(wire.JSON, "w", "2", []byte(`{}`))}}}, false, nil)
 		if said := complaints.Load() - before; said != 2 || m.n.Load() != n+1 {
 			t.Errorf("logged %d times in two minutes, of %d", said, m.n.Load())
+		}
+	})
+}
+
+// TestWhatNobodyReadsIsPacked: an object that was read stays decoded while it is read now and then, and for less than a
+// minute after that.
+func TestWhatNobodyReadsIsPacked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, i, _ := filled(t, Options{}, 10)
+		x := i.GetStore()
+		first, _, _ := x.GetByKey("a/p1")
+		for range 10 {
+			pass(ageEvery)
+			if again, _, _ := x.GetByKey("a/p1"); first != again {
+				t.Fatal("what is read now and then is decoded again")
+			}
+		}
+		pass(time.Minute)
+		if n := e.Stats().Decoded; n > 0 {
+			t.Errorf("%d bytes stay decoded that nobody reads", n)
+		}
+		if _, ok, _ := x.GetByKey("a/p1"); !ok {
+			t.Error("not found")
 		}
 	})
 }

@@ -43,7 +43,7 @@ var (
 type parcel struct {
 	key  string
 	item *item // nil: it is left out
-	err  error // what the transform said; the Reflector would leave the object out
+	err  error // the error of the transform; the Reflector would leave the object out
 }
 
 // Transformer implements cache.TransformingStore: the Reflector calls it with each object of a streaming
@@ -96,7 +96,7 @@ func (in *intake) receive(obj any) (change, error) {
 	return change{key: key, item: t.packing.item(obj), obj: obj}, nil
 }
 
-// none tells that there is no object.
+// none reports whether there is no object.
 func none(obj any) bool {
 	if obj == nil {
 		return true

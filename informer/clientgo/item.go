@@ -215,9 +215,13 @@ type packing struct {
 }
 
 func newPacking(live bool) *packing {
+	limit := int64(fewParts)
+	if live {
+		limit = partsLimit
+	}
 	return &packing{
 		live:   live,
-		parts:  plans.NewTable(partsLimit),
+		parts:  plans.NewTable(limit),
 		packer: compact.Packer{Router: compact.NewRouter(compact.Options{})},
 		codecs: map[reflect.Type]*codec{},
 		forms:  map[form]*form{},
@@ -258,8 +262,12 @@ func (p *packing) encode(b *[]byte, obj any) (*form, error) {
 	return p.form(f), nil
 }
 
-// partsLimit bounds the parts that an informer's table holds, in bytes of the wire.
-const partsLimit = 64 << 20
+// The parts that an informer's table holds are bounded, in bytes, by partsLimit where objects stay decoded, and by fewParts
+// where they seldom do.
+const (
+	partsLimit = 64 << 20
+	fewParts   = 8 << 20
+)
 
 // keep makes the item of an object that stays decoded. It is encoded and decoded again, with shared parts, so
 // whoever has the given object cannot write to those parts through it.

@@ -10,10 +10,10 @@ import (
 // others, and a read of it costs what it costs with client-go. It is packed again once nobody reads it. Each object is
 // judged by its own reads, whether they come by key, by an index or by a list, so that nothing else is decoded for it.
 const (
-	// often is how many times an object is decoded for readers, within a while, before it is kept. A program that lists
-	// everything once or twice, as at its start, has nothing kept.
-	often = 3
-	// while is how often it is asked who was read.
+	// often is how many times an object is decoded for readers, within a while, before it is kept. A program that reads
+	// everything once, as at its start, has nothing kept.
+	often = 2
+	// while is how often objects that were not read are looked for.
 	while = 10 * time.Minute
 )
 
@@ -28,7 +28,8 @@ func (r *room) fits(weight int64) bool { return r.used.Load()+weight <= r.budget
 // keeper keeps a table's objects decoded that are read often. Nil is one that keeps none.
 type keeper struct {
 	room    *room
-	waiting atomic.Bool // the timer runs
+	waiting atomic.Bool  // the timer runs
+	likely  atomic.Int64 // objects that are kept, or are about to be
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -42,13 +43,20 @@ type reading struct {
 	obj any
 }
 
+// partsFor is the limit of a table's shared parts where so many objects are kept decoded, or are about to be.
+func partsFor(objects int64) int64 { return min(partsLimit, fewParts+8<<10*objects) }
+
 // wasRead counts a read that had to decode, and reports whether the object is to be kept.
 func (t *table) wasRead(it *item) bool {
 	if t.keeper == nil || it.v == nil {
 		return false
 	}
 	t.keeper.ask(t.age)
-	return it.reads.Add(1) >= often && t.keeper.room.fits(it.heap())
+	n := it.reads.Add(1)
+	if n == often {
+		t.packing.parts.Limit(partsFor(t.keeper.likely.Add(1)))
+	}
+	return n >= often && t.keeper.room.fits(it.heap())
 }
 
 // promote keeps objects. Where somebody writes, it is left to the next read: an index function may read, too.
@@ -77,12 +85,15 @@ func (t *table) swap(e *entry, it *item) {
 	e.item = it
 }
 
-// age packs what nobody has read since the last time.
+// age packs objects that have not been read since the last call.
 func (t *table) age() {
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	t.packing.parts.Sweep()
-	if t.demote(false) {
+	some := t.demote(false)
+	t.keeper.likely.Store(t.kept.Load())
+	t.packing.parts.Limit(partsFor(t.kept.Load()))
+	if some {
 		t.keeper.again()
 	}
 }
@@ -113,7 +124,7 @@ func (t *table) demote(all bool) (some bool) {
 	return some
 }
 
-// ask has f called in a while, if that is not so already.
+// ask schedules a call of f, unless one is scheduled.
 func (k *keeper) ask(f func()) {
 	if k.waiting.Load() || k.waiting.Swap(true) {
 		return
@@ -129,10 +140,10 @@ func (k *keeper) ask(f func()) {
 	}
 }
 
-// again is ask, for what was asked before.
+// again schedules the same function as before.
 func (k *keeper) again() { k.ask(nil) }
 
-// end stops asking.
+// end stops the timer.
 func (k *keeper) end() {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -21,7 +21,7 @@ func someMetadata() map[string]metav1.PartialObjectMetadata {
 		"empty": {},
 		"small": {TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web-0", UID: "u1", ResourceVersion: "1"}},
 		"full": {TypeMeta: kind, ObjectMeta: metav1.ObjectMeta{
-			Name: "web-0", GenerateName: "web-", Namespace: "shop", SelfLink: "/x", UID: "u1", ResourceVersion: "12", Generation: 3,
+			Name: "web-0", GenerateName: "web-", Namespace: "shop", UID: "u1", ResourceVersion: "12", Generation: 3,
 			CreationTimestamp: then, DeletionTimestamp: &then, DeletionGracePeriodSeconds: new(int64),
 			Labels: map[string]string{"app": "web", "empty": ""}, Annotations: map[string]string{"note": "é <&>"},
 			OwnerReferences: []metav1.OwnerReference{{APIVersion: "apps/v1", Kind: "ReplicaSet", Name: "web", UID: types.UID("u2"), Controller: ptr(true)}},

@@ -8,6 +8,8 @@
 // JSON makes the map[string]any of an unstructured object. It decodes what servers write, and leaves the rest to util/json,
 // so results and errors are the same.
 //
+// Table.Share does the same for objects of any Go type that a JSON decoder has made, after decoding.
+//
 // A Table holds the parts that objects share. Nobody may change an object that was decoded with a table. Without one, nothing
 // is shared and the object is the caller's.
 //

@@ -49,7 +49,7 @@ func randomCustom(t *testing.T, seed uint64) []byte {
 	for _, v := range []any{&c.Template, &c.Words, &c.Sizes, &c.Ratio, &c.Data, &c.ByName, &c.Nested} {
 		g.fill(reflect.ValueOf(v).Elem(), 4)
 	}
-	c.ManagedFields = nil // its JSON is raw
+	c.ManagedFields, c.Template.ManagedFields = nil, nil // their JSON is raw
 	c.Any = map[string]any{"a": []any{"b", 1.5}}
 	c.Extra = &runtime.RawExtension{Raw: []byte(`{"a":1}`)}
 	c.Global = &global{}

@@ -15,7 +15,7 @@ type Table struct {
 	texts  texts
 	shards [shards]shard
 	stats  [512]use                       // by field.stat or, in JSON, a hash of the path; several fields may have the same
-	limit  int64                          // of a shard's generation, in bytes
+	limit  atomic.Int64                   // of a shard's generation, in bytes
 	used   atomic.Bool                    // since the last Sweep
 	empty  atomic.Pointer[map[string]any] // every {} in JSON
 }
@@ -24,11 +24,15 @@ const shards = 8
 
 // NewTable makes a table for parts of about limit bytes, estimated by their length on the wire. It begins small.
 func NewTable(limit int64) *Table {
-	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}, limit: max(limit/shards/2, 1<<10)}
+	t := &Table{seeds: [2]maphash.Seed{maphash.MakeSeed(), maphash.MakeSeed()}}
+	t.Limit(limit)
 	t.texts.seed = t.seeds[0]
 	t.empty.Store(&map[string]any{})
 	return t
 }
+
+// Limit changes the limit. A table that is larger shrinks as it is used, or swept.
+func (t *Table) Limit(limit int64) { t.limit.Store(max(limit/shards/2, 1<<10)) }
 
 // partKey identifies a part, together with value.check.
 type partKey struct {
@@ -78,7 +82,7 @@ func (t *Table) shard(k partKey) *shard { return &t.shards[k.hash%shards] }
 
 // get returns the part with these bytes.
 func (t *Table) get(k partKey, raw []byte) (value, bool) {
-	v, ok := t.shard(k).get(k, t.limit)
+	v, ok := t.shard(k).get(k, t.limit.Load())
 	return v, ok && v.check == t.check(raw)
 }
 
@@ -116,7 +120,7 @@ func (t *Table) add(parts []part) {
 	for _, p := range parts {
 		s := t.shard(p.key)
 		s.mu.Lock()
-		s.put(p.key, p.v, t.limit)
+		s.put(p.key, p.v, t.limit.Load())
 		s.mu.Unlock()
 	}
 }
