@@ -4,22 +4,37 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 )
 
 // certManager is cert-manager, whose tests build their informers from generated factories. They run on the edited
-// client-go. Most of its tests import the package pkg/controller/test, which gains a file that installs our informers.
+// client-go. They import the package pkg/controller/test, which gains a file that installs our informers.
 func certManager() module {
-	const wait = "50 * time.Millisecond" // for the informers to notify; too short for a busy machine
+	const (
+		gateways     = "pkg/controller/certificate-shim/gateways/controller_test.go"
+		ingresses    = "pkg/controller/certificate-shim/ingresses/controller_test.go"
+		listenerSets = "pkg/controller/certificate-shim/listenerset/controller_test.go"
+	)
 	edits := []edit{
-		{file: "pkg/controller/certificate-shim/gateways/controller_test.go", count: 1, old: "time.Sleep(" + wait + ")", new: "time.Sleep(time.Second)"},
-		{file: "pkg/controller/certificate-shim/listenerset/controller_test.go", count: 1, old: "time.Sleep(" + wait + ")", new: "time.Sleep(time.Second)"},
-		{
-			file: "pkg/controller/certificate-shim/ingresses/controller_test.go", count: 1,
-			old: "time.AfterFunc(" + strings.ReplaceAll(wait, " ", "") + ", queue.ShutDown)", new: "time.AfterFunc(time.Second, queue.ShutDown)",
-		},
+		// 50 ms are too short for the notifications on a busy machine.
+		{file: gateways, count: 1, old: "time.Sleep(50 * time.Millisecond)", new: "time.Sleep(time.Second)"},
+		{file: listenerSets, count: 1, old: "time.Sleep(50 * time.Millisecond)", new: "time.Sleep(time.Second)"},
+		{file: ingresses, count: 1, old: "time.AfterFunc(50*time.Millisecond, queue.ShutDown)", new: "time.AfterFunc(time.Second, queue.ShutDown)"},
+		{file: gateways, count: 1, old: "mock.callsToAdd", new: "mock.added()"},
+		{file: listenerSets, count: 2, old: "mock.callsToAdd", new: "mock.added()"},
+	}
+	for _, file := range []string{gateways, listenerSets} { // a handler adds to the queue while the test reads it
+		edits = append(edits,
+			edit{file: file, count: 1, old: "import (\n", new: "import (\n\t\"slices\"\n\t\"sync\"\n"},
+			edit{file: file, count: 1, old: "type mockWorkqueue struct {\n", new: "type mockWorkqueue struct {\n\tmu sync.Mutex\n"},
+			edit{
+				file: file, count: 1,
+				old: "\tm.callsToAdd = append(m.callsToAdd, arg0)\n}\n",
+				new: "\tm.mu.Lock()\n\tdefer m.mu.Unlock()\n\tm.callsToAdd = append(m.callsToAdd, arg0)\n}\n\n" +
+					"func (m *mockWorkqueue) added() []types.NamespacedName {\n" +
+					"\tm.mu.Lock()\n\tdefer m.mu.Unlock()\n\treturn slices.Clone(m.callsToAdd)\n}\n",
+			})
 	}
 	return module{path: "github.com/cert-manager/cert-manager", edits: edits, overlay: "testdata/certmanager"}
 }
@@ -50,7 +65,7 @@ var controllers = []controllerTests{
 }
 
 // TestCertManager runs the tests of cert-manager's controllers on informers of ours. With handlers that are deaf to
-// additions a test must fail.
+// updates a test must fail.
 func TestCertManager(t *testing.T) {
 	t.Parallel()
 	const root = "pkg/controller/"
@@ -66,10 +81,10 @@ func TestCertManager(t *testing.T) {
 	}
 	programs := buildTests(t, map[string]string{m.path: dir, client.path: client.prepare(t)}, m.path, packages...)
 	t.Run("fault", func(t *testing.T) {
-		pkg := root + "certificate-shim/ingresses"
+		pkg := root + "certificate-shim/gateways"
 		r := run(t, programs[pkg], filepath.Join(dir, pkg), []string{faultEnv + "=deaf"}, "-test.run=^Test_controller_Register$")
 		if !r.failed || r.informers == 0 {
-			t.Errorf("with handlers that are deaf to additions the test must fail:\n%s", tail(r.output))
+			t.Errorf("with handlers that are deaf to updates the test must fail:\n%s", tail(r.output))
 		}
 	})
 	// The tests mostly sleep, so the programs run at the same time: more of them than t.Parallel would allow.

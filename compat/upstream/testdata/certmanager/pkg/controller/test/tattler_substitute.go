@@ -52,7 +52,7 @@ func recordTest() {
 	}
 }
 
-// deafInformer is broken: it notifies its handlers of deletions only.
+// deafInformer is broken: it does not notify its handlers of updates.
 type deafInformer struct{ cache.SharedIndexInformer }
 
 func (i deafInformer) AddEventHandler(h cache.ResourceEventHandler) (cache.ResourceEventHandlerRegistration, error) {
@@ -69,5 +69,4 @@ func (i deafInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o
 
 type deafHandler struct{ cache.ResourceEventHandler }
 
-func (deafHandler) OnAdd(any, bool)   {}
 func (deafHandler) OnUpdate(_, _ any) {}
