@@ -10,7 +10,7 @@ type Storage uint8
 
 const (
 	// Auto packs objects that are rarely read, and keeps those decoded that are read often (Options.Kept): by key, by an
-	// index or in lists, three times within ten minutes. Those that nobody has read for ten minutes are packed again.
+	// index or in lists, twice within ten minutes. Those that nobody has read for ten minutes are packed again.
 	Auto Storage = iota
 	// Compact keeps objects packed whatever is read.
 	Compact
