@@ -158,13 +158,13 @@ func (s *stream) update(change func(*Status)) {
 	change(&s.status)
 }
 
-// Status may be called by anybody.
+// Status returns the stream's status.
 func (s *stream) Status() Status {
 	st, _ := s.inspect()
 	return st
 }
 
-// inspect is Status, and whether Err is something that waiting does not change.
+// inspect returns the status, and whether Err is a refusal that waiting does not resolve.
 func (s *stream) inspect() (st Status, refused bool) {
 	objects, version := s.store.Stat()
 	s.mu.Lock()
@@ -176,8 +176,7 @@ func (s *stream) inspect() (st Status, refused bool) {
 	return st, st.Err != nil && s.refused
 }
 
-// sync may be called by anybody. final says that the stream will not sync unless somebody changes
-// something.
+// sync returns the status; final means that waiting alone will not make the stream sync.
 func (s *stream) sync() (st Status, final bool) {
 	st, refused := s.inspect()
 	return st, refused || st.State == Parked || st.State == Stopped

@@ -92,12 +92,12 @@ func (c *Change[T]) decode(v, base *compact.Version) (obj T, err error) {
 type Subscription[T Object] struct {
 	informer    *Informer[T]
 	consumer    *consumer
-	batch       store.Batch // what was taken and not handed on yet
+	batch       store.Batch // taken and not completely delivered
 	next        int         // in batch.Deltas
 	initialDone []bool      // by stream: the consumer is done with the state that it starts with
 	initialLeft int         // of has
 	synced      chan struct{}
-	onSynced    func() // of who handles the changes
+	onSynced    func() // of the running Handle; nil outside it
 }
 
 // Subscribe starts a subscription: first the current state, then every change. The name appears in status, metrics and

@@ -27,7 +27,7 @@ type Transform struct {
 	Wants func(raw []byte) bool
 	// Apply changes the object in place; the source's format must be JSON. TransformOf makes a Transform of a Go type.
 	// An error or a panic drops the version: it is counted and reported as a Gap, never delivered untransformed.
-	// Reads keep serving the last transformed version; if there is none, Get returns ErrNotFound.
+	// Reads keep serving the last transformed version; without one, Get returns ErrNotFound.
 	Apply func(*unstructured.Unstructured) error
 	// Rewrite, if set, replaces Wants and Apply for callers that edit JSON directly: it returns the object's new
 	// bytes, or raw itself for no change. It must neither keep nor modify raw. The source's format must be JSON;

@@ -43,7 +43,7 @@ func (q *requests) wakes(wake context.CancelFunc) {
 	}
 }
 
-// take returns the next request; ok is false if there is none.
+// take returns the next request, if one is pending.
 func (q *requests) take() (e Event, ok bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
