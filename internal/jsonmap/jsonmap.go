@@ -14,14 +14,15 @@ package jsonmap
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/tattler-dev/tattler/internal/jsonscan"
 )
 
-// maxDepth is how deep values may be nested, as encoding/json has it.
-const maxDepth = 10_000
+// maxDepth bounds the nesting of values, as in encoding/json.
+const maxDepth = jsonscan.MaxDepth
 
 // errSlow is for what the general decoder reads, or says what is wrong with it.
 var errSlow = errors.New("not the usual JSON")
@@ -37,7 +38,7 @@ func Decode(raw []byte) (map[string]any, error) {
 
 // DecodeObject decodes an object of Kubernetes, but leaves as text what its managed fields say of fields,
 // which is much and seldom asked for: metadata.managedFields[*].fieldsV1 may be a json.RawMessage, which
-// is a part of raw and not checked. All tells whether the map has the rest of what the text says: false
+// is a part of raw, and valid. All tells whether the map has the rest of what the text says: false
 // where a key comes twice, of which the map has the last value only, or where nobody looked.
 func DecodeObject(raw []byte) (m map[string]any, all bool, err error) {
 	d := decoder{raw: raw, spare: true}
@@ -56,8 +57,8 @@ func general(raw []byte) (m map[string]any, err error) {
 	return m, nil
 }
 
-// decoder reads one object. What is not usual (escapes beyond the simple ones, syntax errors) is left to
-// the general decoder.
+// decoder reads one object. It leaves what it does not read (numbers that are not integers, syntax errors) to the
+// general decoder.
 type decoder struct {
 	raw    []byte
 	pos    int
@@ -87,17 +88,8 @@ func (d *decoder) whole() (map[string]any, bool) {
 	return m, d.pos == len(d.raw)
 }
 
-// space passes over white space.
-func (d *decoder) space() {
-	for d.pos < len(d.raw) && d.raw[d.pos] <= ' ' {
-		switch d.raw[d.pos] {
-		case ' ', '\t', '\n', '\r':
-			d.pos++
-		default:
-			return
-		}
-	}
-}
+// space skips white space.
+func (d *decoder) space() { d.pos = jsonscan.Space(d.raw, d.pos) }
 
 // next passes over white space and returns the next byte; 0 at the end.
 func (d *decoder) next() byte {
@@ -117,7 +109,7 @@ func (d *decoder) value() (any, error) {
 		return d.text()
 	case c == '{', c == '[':
 		return d.part(c)
-	case c == '-', c >= '0' && c <= '9':
+	case c == '-', jsonscan.IsDigit(c):
 		return d.number()
 	case c == 't':
 		return true, d.literal("true")
@@ -131,7 +123,7 @@ func (d *decoder) value() (any, error) {
 }
 
 func (d *decoder) literal(word string) error {
-	if len(d.raw)-d.pos < len(word) || string(d.raw[d.pos:d.pos+len(word)]) != word {
+	if !jsonscan.Literal(d.raw, d.pos, word) {
 		return errSlow
 	}
 	d.pos += len(word)
@@ -237,66 +229,17 @@ func (d *decoder) array() ([]any, error) {
 
 // text reads a string, at its quote.
 func (d *decoder) text() (string, error) {
-	d.pos++
-	from, ascii := d.pos, true
-	for ; d.pos < len(d.raw); d.pos++ {
-		switch c := d.raw[d.pos]; {
-		case c == '"':
-			b := d.raw[from:d.pos]
-			d.pos++
-			if !ascii && !utf8.Valid(b) {
-				return "", errSlow
-			}
-			return d.intern(b), nil
-		case c == '\\':
-			return d.escaped(from)
-		case c < ' ':
-			return "", errSlow
-		case c >= utf8.RuneSelf:
-			ascii = false
-		}
+	from := d.pos + 1
+	end, form := jsonscan.String(d.raw, from)
+	d.pos = end + 1
+	b := d.raw[from:end]
+	switch {
+	case form == jsonscan.Invalid:
+		return "", errSlow
+	case form == jsonscan.ASCII, form == jsonscan.Plain && utf8.Valid(b):
+		return d.intern(b), nil
 	}
-	return "", errSlow
-}
-
-// simple are the escapes of one letter.
-var simple = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// escaped reads the rest of a string, at its first escape.
-func (d *decoder) escaped(from int) (string, error) {
-	b := append(make([]byte, 0, 2*(d.pos-from)+32), d.raw[from:d.pos]...)
-	for d.pos < len(d.raw) {
-		c := d.raw[d.pos]
-		d.pos++
-		switch {
-		case c == '"':
-			if !utf8.Valid(b) {
-				return "", errSlow
-			}
-			return string(b), nil
-		case c < ' ', d.pos == len(d.raw):
-			return "", errSlow
-		case c != '\\':
-			b = append(b, c)
-			continue
-		}
-		e := d.raw[d.pos]
-		d.pos++
-		if plain := simple[e]; plain != 0 {
-			b = append(b, plain)
-			continue
-		}
-		if e != 'u' || len(d.raw)-d.pos < 4 {
-			return "", errSlow
-		}
-		r, err := strconv.ParseUint(string(d.raw[d.pos:d.pos+4]), 16, 16)
-		if err != nil || r >= 0xd800 && r < 0xe000 { // surrogates
-			return "", errSlow
-		}
-		b = utf8.AppendRune(b, rune(r))
-		d.pos += 4
-	}
-	return "", errSlow
+	return string(jsonscan.Unquote(make([]byte, 0, len(b)+len(b)/8), b)), nil
 }
 
 // intern returns a string, the one that was made last of the same short text.
@@ -322,7 +265,7 @@ func (d *decoder) number() (any, error) {
 		d.pos++
 	}
 	from, n := d.pos, int64(0)
-	for d.pos < len(d.raw) && d.raw[d.pos] >= '0' && d.raw[d.pos] <= '9' {
+	for d.pos < len(d.raw) && jsonscan.IsDigit(d.raw[d.pos]) {
 		n = n*10 + int64(d.raw[d.pos]-'0')
 		d.pos++
 	}
