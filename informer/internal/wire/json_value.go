@@ -42,7 +42,7 @@ func (s *scanner) value() error {
 	return s.syntax("want a value")
 }
 
-// deeper skips the object or array at pos at any depth, by counting brackets: nobody reads its content.
+// deeper skips the object or array at pos at any depth, by counting brackets; its content is never read.
 func (s *scanner) deeper() error {
 	s.deep = true
 	for open := 0; ; {
