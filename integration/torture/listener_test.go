@@ -24,8 +24,8 @@ type listener struct {
 	bad      bool   // the response is unreadable
 }
 
-// heard is the content of a watch frame.
-type heard struct {
+// watchFrame is the content of a watch frame.
+type watchFrame struct {
 	kind    string // such as ADDED
 	version string
 	end     bool // of the list with which the watch began
@@ -53,7 +53,7 @@ func (l *listener) frames(p []byte) {
 			l.fail(fmt.Errorf("read a frame of %v: %w", l.request, err))
 			return
 		}
-		l.note(func() { l.request.hear(h) })
+		l.note(func() { l.request.noteFrame(h) })
 	}
 }
 
@@ -76,7 +76,7 @@ func (l *listener) cut() (frame []byte, n int) {
 // initialEnd marks the bookmark that ends a list.
 const initialEnd = "k8s.io/initial-events-end"
 
-func (l *listener) frame(b []byte) (heard, error) {
+func (l *listener) frame(b []byte) (watchFrame, error) {
 	if l.protobuf {
 		return protobufFrame(b)
 	}
@@ -91,29 +91,29 @@ func (l *listener) frame(b []byte) (heard, error) {
 		}
 	}
 	if err := json.Unmarshal(b, &e); err != nil {
-		return heard{}, err
+		return watchFrame{}, err
 	}
 	m := e.Object.Metadata
-	return heard{e.Type, m.ResourceVersion, m.Annotations[initialEnd] == "true", e.Object.Code}, nil
+	return watchFrame{e.Type, m.ResourceVersion, m.Annotations[initialEnd] == "true", e.Object.Code}, nil
 }
 
-func protobufFrame(b []byte) (heard, error) {
+func protobufFrame(b []byte) (watchFrame, error) {
 	var e metav1.WatchEvent
 	if err := e.Unmarshal(b); err != nil {
-		return heard{}, err
+		return watchFrame{}, err
 	}
 	raw, err := bare(e.Object.Raw)
 	if err != nil {
-		return heard{}, err
+		return watchFrame{}, err
 	}
 	if e.Type == "ERROR" {
 		var s metav1.Status
 		err := s.Unmarshal(raw)
-		return heard{kind: e.Type, code: s.Code}, err
+		return watchFrame{kind: e.Type, code: s.Code}, err
 	}
 	var o metav1.PartialObjectMetadata // in every kind, the first field is the metadata
 	err = o.Unmarshal(raw)
-	return heard{e.Type, o.ResourceVersion, o.Annotations[initialEnd] == "true", 0}, err
+	return watchFrame{e.Type, o.ResourceVersion, o.Annotations[initialEnd] == "true", 0}, err
 }
 
 // bare returns a protobuf message without its envelope.
@@ -127,8 +127,8 @@ func bare(b []byte) ([]byte, error) {
 	return u.Raw, err
 }
 
-// hear notes a frame.
-func (a *request) hear(h heard) {
+// noteFrame notes a frame.
+func (a *request) noteFrame(h watchFrame) {
 	switch {
 	case h.kind == "ERROR":
 		a.code, a.until = int(h.code), time.Now()

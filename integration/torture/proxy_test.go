@@ -22,7 +22,7 @@ type proxy struct {
 type pair struct {
 	near, far net.Conn
 	once      sync.Once
-	stalled   chan struct{} // closed once nothing may pass any more
+	stalled   chan struct{} // closed once the connection is stalled
 	stall     sync.Once
 }
 

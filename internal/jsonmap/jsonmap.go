@@ -12,14 +12,15 @@ package jsonmap
 import (
 	"errors"
 	"fmt"
-	"strconv"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/util/json"
+
+	"github.com/tattler-dev/tattler/internal/jsonscan"
 )
 
 // maxDepth is the greatest nesting depth, that of encoding/json.
-const maxDepth = 10_000
+const maxDepth = jsonscan.MaxDepth
 
 // errSlow says that the general decoder must read the text, or report what is wrong with it.
 var errSlow = errors.New("not the usual JSON")
@@ -34,8 +35,8 @@ func Decode(raw []byte) (map[string]any, error) {
 }
 
 // DecodeObject decodes a Kubernetes object, but leaves metadata.managedFields[*].fieldsV1 as a json.RawMessage, which is
-// part of raw and not validated: it is large and rarely needed. All reports that the map is complete apart from that: it
-// is false if a key is repeated, since the map has its last value only, and if the general decoder was used.
+// part of raw, and valid: it is large and rarely needed. All reports that the map is complete apart from that: it is
+// false if a key is repeated, since the map has its last value only, and if the general decoder was used.
 func DecodeObject(raw []byte) (m map[string]any, all bool, err error) {
 	d := decoder{raw: raw, spare: true}
 	if m, ok := d.whole(); ok {
@@ -53,7 +54,7 @@ func general(raw []byte) (m map[string]any, err error) {
 	return m, nil
 }
 
-// decoder decodes one object. It leaves rare input (complex escapes, syntax errors) to the general decoder.
+// decoder decodes one object. It leaves rare input (numbers that are not integers, syntax errors) to the general decoder.
 type decoder struct {
 	raw    []byte
 	pos    int
@@ -84,16 +85,7 @@ func (d *decoder) whole() (map[string]any, bool) {
 }
 
 // space skips white space.
-func (d *decoder) space() {
-	for d.pos < len(d.raw) && d.raw[d.pos] <= ' ' {
-		switch d.raw[d.pos] {
-		case ' ', '\t', '\n', '\r':
-			d.pos++
-		default:
-			return
-		}
-	}
-}
+func (d *decoder) space() { d.pos = jsonscan.Space(d.raw, d.pos) }
 
 // next skips white space and returns the next byte; 0 at the end.
 func (d *decoder) next() byte {
@@ -113,7 +105,7 @@ func (d *decoder) value() (any, error) {
 		return d.text()
 	case c == '{', c == '[':
 		return d.part(c)
-	case c == '-', c >= '0' && c <= '9':
+	case c == '-', jsonscan.IsDigit(c):
 		return d.number()
 	case c == 't':
 		return true, d.literal("true")
@@ -127,7 +119,7 @@ func (d *decoder) value() (any, error) {
 }
 
 func (d *decoder) literal(word string) error {
-	if len(d.raw)-d.pos < len(word) || string(d.raw[d.pos:d.pos+len(word)]) != word {
+	if !jsonscan.Literal(d.raw, d.pos, word) {
 		return errSlow
 	}
 	d.pos += len(word)
@@ -232,66 +224,17 @@ func (d *decoder) array() ([]any, error) {
 
 // text reads a string, at its quote.
 func (d *decoder) text() (string, error) {
-	d.pos++
-	from, ascii := d.pos, true
-	for ; d.pos < len(d.raw); d.pos++ {
-		switch c := d.raw[d.pos]; {
-		case c == '"':
-			b := d.raw[from:d.pos]
-			d.pos++
-			if !ascii && !utf8.Valid(b) {
-				return "", errSlow
-			}
-			return d.intern(b), nil
-		case c == '\\':
-			return d.escaped(from)
-		case c < ' ':
-			return "", errSlow
-		case c >= utf8.RuneSelf:
-			ascii = false
-		}
+	from := d.pos + 1
+	end, form := jsonscan.String(d.raw, from)
+	d.pos = end + 1
+	b := d.raw[from:end]
+	switch {
+	case form == jsonscan.Invalid:
+		return "", errSlow
+	case form == jsonscan.ASCII, form == jsonscan.Plain && utf8.Valid(b):
+		return d.intern(b), nil
 	}
-	return "", errSlow
-}
-
-// simple holds the one-letter escapes.
-var simple = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
-
-// escaped reads the rest of a string, at its first escape.
-func (d *decoder) escaped(from int) (string, error) {
-	b := append(make([]byte, 0, 2*(d.pos-from)+32), d.raw[from:d.pos]...)
-	for d.pos < len(d.raw) {
-		c := d.raw[d.pos]
-		d.pos++
-		switch {
-		case c == '"':
-			if !utf8.Valid(b) {
-				return "", errSlow
-			}
-			return string(b), nil
-		case c < ' ', d.pos == len(d.raw):
-			return "", errSlow
-		case c != '\\':
-			b = append(b, c)
-			continue
-		}
-		e := d.raw[d.pos]
-		d.pos++
-		if plain := simple[e]; plain != 0 {
-			b = append(b, plain)
-			continue
-		}
-		if e != 'u' || len(d.raw)-d.pos < 4 {
-			return "", errSlow
-		}
-		r, err := strconv.ParseUint(string(d.raw[d.pos:d.pos+4]), 16, 16)
-		if err != nil || r >= 0xd800 && r < 0xe000 { // surrogates
-			return "", errSlow
-		}
-		b = utf8.AppendRune(b, rune(r))
-		d.pos += 4
-	}
-	return "", errSlow
+	return string(jsonscan.Unquote(make([]byte, 0, len(b)+len(b)/8), b)), nil
 }
 
 // intern returns a string, reusing a recent equal one if it is short.
@@ -317,7 +260,7 @@ func (d *decoder) number() (any, error) {
 		d.pos++
 	}
 	from, n := d.pos, int64(0)
-	for d.pos < len(d.raw) && d.raw[d.pos] >= '0' && d.raw[d.pos] <= '9' {
+	for d.pos < len(d.raw) && jsonscan.IsDigit(d.raw[d.pos]) {
 		n = n*10 + int64(d.raw[d.pos]-'0')
 		d.pos++
 	}

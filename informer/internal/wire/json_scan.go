@@ -1,8 +1,10 @@
 package wire
 
 import (
-	"encoding/json"
+	"bytes"
 	"io"
+
+	"github.com/tattler-dev/tattler/internal/jsonscan"
 )
 
 // maxDepth bounds the nesting of a field's value. encoding/json refuses a depth of 10,000, counted from the
@@ -137,7 +139,7 @@ func (s *scanner) key() ([]byte, error) {
 	}
 	name := s.buf[s.from+off : s.from+end]
 	s.hold = nested
-	return unquote(name)
+	return unquote(name), nil
 }
 
 // text reads a string, or null as the empty string. For any other value it skips the value and returns false.
@@ -163,20 +165,16 @@ func (s *scanner) textBytes() (v []byte, ok bool, err error) {
 	if err := s.str(); err != nil {
 		return nil, false, err
 	}
-	v, err = unquote(s.buf[s.from+off : s.pos])
+	v = unquote(s.buf[s.from+off : s.pos])
 	s.hold = nested
-	return v, true, err
+	return v, true, nil
 }
 
-// unquote returns a string's value. Escapes are rare, so a slow path suffices for them.
-func unquote(quoted []byte) ([]byte, error) {
-	plain := quoted[1 : len(quoted)-1]
-	for _, c := range plain {
-		if c == '\\' {
-			var v string
-			err := json.Unmarshal(quoted, &v)
-			return []byte(v), err
-		}
+// unquote returns a string's value.
+func unquote(quoted []byte) []byte {
+	text := quoted[1 : len(quoted)-1]
+	if bytes.IndexByte(text, '\\') < 0 {
+		return text
 	}
-	return plain, nil
+	return jsonscan.Unquote(nil, text)
 }

@@ -1,9 +1,6 @@
 package wire
 
-import (
-	"encoding/binary"
-	"math/bits"
-)
+import "github.com/tattler-dev/tattler/internal/jsonscan"
 
 // value skips one value, checking its syntax.
 func (s *scanner) value() error {
@@ -45,7 +42,7 @@ func (s *scanner) value() error {
 	return s.syntax("want a value")
 }
 
-// deeper skips the object or array at pos at any depth, by counting brackets: nobody reads its content.
+// deeper skips the object or array at pos at any depth, by counting brackets; its content is never read.
 func (s *scanner) deeper() error {
 	s.deep = true
 	for open := 0; ; {
@@ -150,7 +147,7 @@ func (s *scanner) values() error {
 func (s *scanner) str() error {
 	s.pos++
 	for {
-		s.pos = plain(s.buf, s.pos)
+		s.pos = jsonscan.Run(s.buf, s.pos)
 		if s.at() == '"' { // nearly always true
 			s.pos++
 			return nil
@@ -168,23 +165,6 @@ func (s *scanner) str() error {
 			return s.syntax("control character in a string")
 		} // else the window ended here and was filled again
 	}
-}
-
-// plain returns the end of the unescaped bytes of a string that start at b[i].
-func plain(b []byte, i int) int {
-	const ones, tops = 0x0101010101010101, 0x8080808080808080
-	for ; i+8 <= len(b); i += 8 { // eight at once; each special byte sets a bit
-		x := binary.LittleEndian.Uint64(b[i:])
-		quote, slash := x^'"'*ones, x^'\\'*ones
-		m := ((x-' '*ones)&^x | (quote-ones)&^quote | (slash-ones)&^slash) & tops
-		if m != 0 {
-			return i + bits.TrailingZeros64(m)/8
-		}
-	}
-	for i < len(b) && b[i] >= ' ' && b[i] != '"' && b[i] != '\\' {
-		i++
-	}
-	return i
 }
 
 func (s *scanner) escape() error {
@@ -207,15 +187,13 @@ func (s *scanner) escape() error {
 		if err != nil {
 			return inside(err)
 		}
-		if !isDigit(c) && (c|0x20 < 'a' || c|0x20 > 'f') {
+		if !jsonscan.IsHex(c) {
 			return s.syntax("want four hexadecimal digits")
 		}
 		s.pos++
 	}
 	return nil
 }
-
-func isDigit(c byte) bool { return '0' <= c && c <= '9' }
 
 // number skips the number at pos.
 func (s *scanner) number() error {

@@ -200,7 +200,7 @@ func protoWatchCases() []watchCase {
 			append(slices.Repeat([]string{"bad"}, 13), after), ""},
 		{"JSON in place of frames", `{"type":"ADDED","object":{}}` + "\n", []string{"bad"}, "cut"},
 		{"a frame beyond the limit, then a connection that ends", framedLength(MaxObject+1) + good, []string{"bad"}, "cut"},
-		{"a length that nobody sends", framedLength(1<<32-1) + good, []string{"bad"}, "cut"},
+		{"an implausible length", framedLength(1<<32-1) + good, []string{"bad"}, "cut"},
 		{"cut in a length", "\x00\x00\x00", nil, "cut"},
 		{"cut in a frame", good[:len(good)-1], nil, "cut"},
 	}

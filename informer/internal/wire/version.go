@@ -36,3 +36,5 @@ func numeric(v string) bool {
 	}
 	return true
 }
+
+func isDigit(c byte) bool { return c >= '0' && c <= '9' }

@@ -3,6 +3,9 @@ package redact
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"github.com/tattler-dev/tattler/internal/jsonscan"
 )
 
 // Wants reports, from an object's JSON, whether Apply may change it. In unclear cases it returns true. resource
@@ -11,19 +14,20 @@ func (r *Redactor) Wants(resource string, raw []byte) bool {
 	if resource == secrets || resource == configMaps || r.Ruled(resource) {
 		return true
 	}
-	s := scanner{resource: resource, raw: string(raw)}
-	return !s.value(below{}) || s.next() != 0
+	s := scanner{resource: resource, raw: raw, text: string(raw)}
+	return !s.value(below{}) || s.next() != 0 || s.pos < len(raw)
 }
 
 // scanner reads JSON only as far as needed to prove that Apply would redact nothing. Its methods return false
 // if Apply might, and for input that they cannot parse simply.
 type scanner struct {
 	resource string
-	raw      string
+	raw      []byte
+	text     string // raw
 	pos      int
 	depth    int
-	meta     bool // within the object's metadata
-	plain    []byte
+	meta     bool   // within the object's metadata
+	values   []byte // of strings with escapes
 }
 
 // below is the context of a value, as known to Apply's walk.
@@ -40,10 +44,8 @@ const maxScanned = 100
 
 // next skips white space and returns the next byte; 0 at the end.
 func (s *scanner) next() byte {
-	for ; s.pos < len(s.raw); s.pos++ {
-		if c := s.raw[s.pos]; c > ' ' {
-			return c
-		}
+	if s.pos = jsonscan.Space(s.raw, s.pos); s.pos < len(s.raw) {
+		return s.raw[s.pos]
 	}
 	return 0
 }
@@ -61,22 +63,16 @@ func (s *scanner) take(c byte) bool {
 func (s *scanner) value(b below) bool {
 	switch s.next() {
 	case '"':
-		text, ok := s.text()
+		text, ok := s.str()
 		return ok && !hidesText(b, text)
 	case '{':
 		return s.object(b)
 	case '[':
 		return s.array(b)
+	case 't', 'f', 'n':
+		return s.skip()
 	}
-	from := s.pos
-	for s.pos < len(s.raw) && strings.IndexByte(",]} \t\r\n", s.raw[s.pos]) < 0 {
-		s.pos++
-	}
-	if s.pos == from {
-		return false
-	}
-	isNumber := s.raw[from] <= '9'
-	return !isNumber || b.kind != credentialName
+	return s.skip() && b.kind != credentialName // a number
 }
 
 // hidesText reports whether Apply may redact a text.
@@ -85,69 +81,19 @@ func hidesText(b below, s string) bool {
 		hidesWhole(s) || holdsCredential(s, b.how)
 }
 
-// text reads and decodes a string; false if that is not simple.
-func (s *scanner) text() (string, bool) {
+// str reads and decodes a string; false if it is invalid.
+func (s *scanner) str() (string, bool) {
 	from := s.pos + 1
-	for i := from; i < len(s.raw); i++ {
-		switch s.raw[i] {
-		case '"':
-			s.pos = i + 1
-			return s.raw[from:i], true
-		case '\\':
-			return s.escaped(from, i)
-		}
+	end, form := jsonscan.String(s.raw, from)
+	s.pos = end + 1
+	switch {
+	case form == jsonscan.Invalid:
+		return "", false
+	case form == jsonscan.ASCII, form == jsonscan.Plain && utf8.Valid(s.raw[from:end]):
+		return s.text[from:end], true
 	}
-	return "", false
-}
-
-// escaped reads a string whose first escape is at i.
-func (s *scanner) escaped(from, i int) (string, bool) {
-	s.plain = append(s.plain[:0], s.raw[from:i]...)
-	for ; i < len(s.raw); i++ {
-		c := s.raw[i]
-		if c == '"' {
-			s.pos = i + 1
-			return string(s.plain), true
-		}
-		if c == '\\' {
-			if i++; i == len(s.raw) {
-				return "", false
-			}
-			switch c = s.raw[i]; c {
-			case 'n':
-				c = '\n'
-			case 't':
-				c = '\t'
-			case 'r':
-				c = '\r'
-			case '"', '\\', '/':
-			case 'u':
-				r, ok := htmlEscape(s.raw[i+1:])
-				if !ok {
-					return "", false
-				}
-				c = r
-				i += 4
-			default:
-				return "", false
-			}
-		}
-		s.plain = append(s.plain, c)
-	}
-	return "", false
-}
-
-// htmlEscape decodes what encoding/json writes for < > and &, after \u.
-func htmlEscape(s string) (byte, bool) {
-	for _, e := range [...]struct {
-		hex string
-		c   byte
-	}{{"003c", '<'}, {"003e", '>'}, {"0026", '&'}} {
-		if strings.HasPrefix(s, e.hex) {
-			return e.c, true
-		}
-	}
-	return 0, false
+	s.values = jsonscan.Unquote(s.values[:0], s.raw[from:end])
+	return string(s.values), true
 }
 
 func (s *scanner) object(b below) bool {
@@ -158,7 +104,7 @@ func (s *scanner) object(b below) bool {
 		if !first && !s.take(',') || s.next() != '"' || s.depth > maxScanned {
 			return false
 		}
-		name, ok := s.text()
+		name, ok := s.str()
 		if !ok || !s.take(':') {
 			return false
 		}
@@ -167,7 +113,7 @@ func (s *scanner) object(b below) bool {
 		}
 		switch {
 		case s.meta && s.depth == 2 && (name == "managedFields" || name == "ownerReferences"):
-			ok = s.skip()
+			ok = s.next() != 0 && s.skip()
 		case s.depth == 1 && name == "kind" || s.meta && s.depth == 2 && identifying[name]:
 			ok = s.next() == '"' && s.identity(name, &p)
 		default:
@@ -183,7 +129,7 @@ func (s *scanner) object(b below) bool {
 
 // identity reads a text that Apply leaves alone, unless it is the kind of another object.
 func (s *scanner) identity(field string, p *pairing) bool {
-	text, ok := s.text()
+	text, ok := s.str()
 	p.name(field, text)
 	return ok && (field != "kind" || !redactedKind(text))
 }
@@ -222,7 +168,7 @@ func (s *scanner) field(parent below, name string, p *pairing) bool {
 	p.named = p.named || c == 't' && traits&isFlag != 0
 	if c == '"' {
 		from := s.pos
-		text, ok := s.text()
+		text, ok := s.str()
 		if !ok || facts.copy && repeatsManifest(name, text) || name == "kind" && redactedKind(text) || holdsLogin(name, maybe, text) {
 			return false
 		}
@@ -262,7 +208,7 @@ func (s *scanner) array(b below) bool {
 			c.before = ""
 			continue
 		}
-		text, ok := s.text()
+		text, ok := s.str()
 		if !ok || first && isProgram(text) {
 			return false
 		}
@@ -275,45 +221,8 @@ func (s *scanner) array(b below) bool {
 	return true
 }
 
-// skip skips a value by its brackets and quotes.
+// skip skips a value.
 func (s *scanner) skip() bool {
-	for open := 0; ; {
-		switch s.next() {
-		case 0:
-			return false
-		case '"':
-			if !s.skipText() {
-				return false
-			}
-			s.pos--
-		case '{', '[':
-			open++
-		case '}', ']':
-			if open--; open < 0 {
-				return false
-			}
-		case ',', ':':
-		default:
-			if open == 0 { // a number or a word
-				return s.value(below{})
-			}
-		}
-		if s.pos++; open == 0 {
-			return true
-		}
-	}
-}
-
-// skipText skips a string, including its escapes.
-func (s *scanner) skipText() bool {
-	for i := s.pos + 1; i < len(s.raw); i++ {
-		switch s.raw[i] {
-		case '\\':
-			i++
-		case '"':
-			s.pos = i + 1
-			return true
-		}
-	}
-	return false
+	s.pos = jsonscan.Value(s.raw, s.pos, jsonscan.MaxDepth)
+	return s.pos >= 0
 }
