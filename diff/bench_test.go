@@ -9,7 +9,7 @@ import (
 // BenchmarkObjects compares a Deployment of 12 KB, managed fields included, with one in which an image
 // changed. It leaves out decoding and merge keys.
 func BenchmarkObjects(b *testing.B) {
-	text, err := os.ReadFile("../internal/capture/managers/testdata/deployment.json")
+	text, err := os.ReadFile("../internal/managers/testdata/deployment.json")
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -111,7 +111,9 @@ func (s *store) SetAside(_ context.Context, d deliver.DeadLetter) error {
 }
 
 // Skip implements deliver.Store.
-func (s *store) Skip(ctx context.Context, d deliver.DeadLetter, _ int64) error { return s.SetAside(ctx, d) }
+func (s *store) Skip(ctx context.Context, d deliver.DeadLetter, _ int64) error {
+	return s.SetAside(ctx, d)
+}
 
 // Rewind implements deliver.Store: nobody asks.
 func (*store) Rewind(context.Context, string, int64) error { return nil }

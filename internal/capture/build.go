@@ -8,9 +8,9 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer/feed"
-	"github.com/tattler-dev/tattler/internal/capture/openapi"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
+	"github.com/tattler-dev/tattler/internal/openapi"
 )
 
 // Managed fields are read for attribution, then dropped from the object before and after: they repeat the object and

@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
+	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
 // TestGlobs: the first scope with a matching glob takes a kind that appears.

@@ -12,8 +12,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/feed"
-	"github.com/tattler-dev/tattler/internal/capture/openapi"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/openapi"
 )
 
 // The API server can serve other bytes of the same version: because of a CRD's new default, a conversion, an upgrade.

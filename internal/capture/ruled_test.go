@@ -10,7 +10,7 @@ import (
 
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 // TestRuledKinds: a rule may name a kind by something other than its plural. A rule for a kind that does not

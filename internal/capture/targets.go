@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 // UsageError reports a wrong command-line argument, as opposed to a failure.

@@ -12,11 +12,11 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/informer"
-	"github.com/tattler-dev/tattler/internal/capture/openapi"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
+	"github.com/tattler-dev/tattler/internal/openapi"
+	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
 // Options select what to watch and how.

@@ -5,8 +5,8 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture/managers"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
+	"github.com/tattler-dev/tattler/internal/managers"
+	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
 // Builder completes changes: it diffs the versions, attributes fields to managers and marks quiet ones. It is

@@ -10,8 +10,8 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
+	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
 // shape describes an object that is costly to process.

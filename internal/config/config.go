@@ -11,7 +11,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 	"github.com/tattler-dev/tattler/internal/where"
 )
 

@@ -69,7 +69,7 @@ func (f *input) document(text []byte) *yaml.Node {
 	err := dec.Decode(&doc)
 	switch {
 	case errors.Is(err, io.EOF) || err == nil && isEmpty(&doc):
-		f.fail(nil, "", "the file is empty; `tattler config init` writes one to begin with")
+		f.fail(nil, "", "the file is empty; `tattler config init` writes an example")
 		return nil
 	case err != nil:
 		f.syntaxError(err)
@@ -117,11 +117,11 @@ func indentTab(line string) int {
 
 // syntaxHints explain the most frequent causes of the library's errors.
 var syntaxHints = map[string]string{
-	"did not find expected alphabetic or numeric character": `; a text that begins with * or & is in quotes: "*"`,
-	"mapping values are not allowed in this context":        "; a text with a colon and a space is in quotes",
-	"did not find expected key":                             "; look at the indentation of this line and the next",
-	"did not find expected '-' indicator":                   "; look at the indentation of this line and the next",
-	"found character that cannot start any token":           "; a text that begins with @, ` or % is in quotes",
+	"did not find expected alphabetic or numeric character": `; quote a text that begins with * or &: "*"`,
+	"mapping values are not allowed in this context":        "; quote a text with a colon and a space",
+	"did not find expected key":                             "; check the indentation of this line and the next",
+	"did not find expected '-' indicator":                   "; check the indentation of this line and the next",
+	"found character that cannot start any token":           "; quote a text that begins with @, ` or %",
 	"did not find expected node content":                    "; a bracket is open, or a value is missing",
 	"did not find expected ',' or ']'":                      "; a bracket is open, or a comma is missing",
 	"did not find expected ',' or '}'":                      "; a brace is open, or a comma is missing",

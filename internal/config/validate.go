@@ -17,7 +17,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 	"github.com/tattler-dev/tattler/internal/where"
 )
 

@@ -16,9 +16,9 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 

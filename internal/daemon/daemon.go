@@ -15,14 +15,14 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
-	"github.com/tattler-dev/tattler/internal/capture/rules"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/quiet"
+	"github.com/tattler-dev/tattler/internal/rules"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 

@@ -20,9 +20,9 @@ import (
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
-	"github.com/tattler-dev/tattler/internal/capture/rules"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 var hideGreeting = rules.Rule{Resources: []string{"configmaps"}, Paths: []string{"data.k"}}

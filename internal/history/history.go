@@ -12,11 +12,11 @@ import (
 	"sync"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture/openapi"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
+	"github.com/tattler-dev/tattler/internal/openapi"
+	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
 // Builder builds changes from a journal's entries. It is safe for concurrent use.

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
 // past is a journal with a writer and a Builder.

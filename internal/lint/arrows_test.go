@@ -135,22 +135,22 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/capture/redact/...",
-		only: []string{"std", "./diff", "./internal/capture/rules", "./internal/jsonscan"},
+		only: []string{"std", "./diff", "./internal/rules", "./internal/jsonscan"},
 		why:  "the code that redacts Secrets is small enough to be read completely, and reaches no network, disk or log",
 	},
 	{
-		who:  "./internal/capture/quiet/...",
-		only: []string{"std", "./diff", "./internal/capture/rules", "go.yaml.in/yaml/v3"},
+		who:  "./internal/quiet/...",
+		only: []string{"std", "./diff", "./internal/rules", "go.yaml.in/yaml/v3"},
 		why:  "rules are data: they are tested without a cluster",
 	},
 	{
-		who:  "./internal/capture/rules/...",
+		who:  "./internal/rules/...",
 		only: []string{"std", "./diff", "go.yaml.in/yaml/v3"},
 		why:  "rules are data: they are tested without a cluster",
 	},
 	{
 		who:  "./internal/change/...",
-		only: []string{"std", "./diff", "./event", "./internal/capture/managers", "./internal/capture/quiet", "./internal/severity", "k8s.io/apimachinery/pkg/runtime/schema"},
+		only: []string{"std", "./diff", "./event", "./internal/managers", "./internal/quiet", "./internal/severity", "k8s.io/apimachinery/pkg/runtime/schema"},
 		why:  "a change is built from two versions, wherever they come from: it reaches no network and no store",
 	},
 	{
@@ -166,7 +166,7 @@ var rows = []row{
 	{
 		who: "./internal/config/...",
 		only: []string{
-			"std", "./diff", "./internal/capture/redact", "./internal/capture/rules", "./internal/spell", "./internal/where",
+			"std", "./diff", "./internal/capture/redact", "./internal/rules", "./internal/spell", "./internal/where",
 			"go.yaml.in/yaml/v3", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels",
 		},
 		why: "a file is checked without a cluster, and a new kind of sink needs no change here",
@@ -223,7 +223,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/history/...",
-		only: []string{"std", "./diff", "./event", "./internal/capture/openapi", "./internal/capture/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap"},
+		only: []string{"std", "./diff", "./event", "./internal/openapi", "./internal/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap"},
 		why:  "reading the journal needs no cluster",
 	},
 	{
@@ -233,7 +233,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/render/...",
-		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/severity", "./internal/capture/managers", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/severity", "./internal/managers", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
 		why:  "a renderer sees finished changes; it asks no server and reads no store",
 	},
 	{

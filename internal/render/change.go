@@ -7,8 +7,8 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture/managers"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/managers"
 )
 
 // appeared prints an object that is not new: it was in the first list, or now matches the selection.

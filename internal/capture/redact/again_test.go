@@ -5,7 +5,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 // TestAgain redacts, by other rules, an object that a Redactor has redacted: the result is as if the original

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 // canaries creates values that must not be found afterwards in any form.

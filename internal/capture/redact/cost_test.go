@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 // hostile are objects that anyone who may write a custom resource can create to cause high costs.

@@ -37,7 +37,7 @@ import (
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 // version is the revision of the built-in rules. Raise it with every change of their results, so that values

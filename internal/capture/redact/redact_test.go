@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 var testKey = []byte("a key of the tests, long enough")

@@ -39,8 +39,8 @@ type Options struct {
 
 const long = `Record every change in a journal, and deliver each at least once.
 
-TYPE is as of tattler watch, or a glob of plural and group (deploy*, or
-'*.example.com'), which kinds that come later match, too. Without any, and
+TYPE is as in tattler watch, or a glob of plural and group (deploy* or
+'*.example.com'), which also matches kinds that appear later. Without TYPE and
 without a file, everything in all namespaces of the current context is recorded.
 Changes go to stdout; --to sends them elsewhere, and may be repeated:
   file:changes.jsonl          one event per line
@@ -49,21 +49,21 @@ Changes go to stdout; --to sends them elsewhere, and may be repeated:
   nats://  kafka://  amqp://  redis://  mqtt://  otlp://     buses
   exec:/usr/local/bin/notify  a command, with the event on its stdin
   log: or -                   text on stdout
-docs/sinks has all, and what may stand in each address.
+docs/sinks describes them and the form of each address.
 
-What exists at the first start is recorded, and not delivered. After a restart
-nothing is repeated, and what happened meanwhile is delivered: deletions too.
-tattler log reads the journal, also while this runs. The value of a Secret is
-never written.
+Objects that exist at the first start are recorded, but not delivered. After a
+restart nothing is repeated, and the changes since then are delivered, including
+deletions. tattler log reads the journal, also while this runs. The value of a
+Secret is never written.
 
-Ctrl-C ends it, once the sinks have what is recorded (ten seconds at most).`
+Ctrl-C stops it once the sinks have the recorded changes (within ten seconds).`
 
 const examples = `  tattler run                                  record everything
   tattler run deploy,cm -n shop,pay            two kinds in two namespaces
   tattler run --to file:changes.jsonl --to https://example.com/hook
-  tattler run -c tattler.yaml                  what a file says
-  tattler config check -c tattler.yaml         what it would do, and may not
-  tattler rbac -c tattler.yaml                 the rights that it needs`
+  tattler run -c tattler.yaml                  as configured in a file
+  tattler config check -c tattler.yaml         check the file and the rights
+  tattler rbac -c tattler.yaml                 print the required rights`
 
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {

@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
 // planTimeout bounds the requests to the server.

@@ -25,11 +25,11 @@ type Options struct {
 	Now func() time.Time
 }
 
-const long = `Show what the daemon (tattler run) is doing: what it watches, and what it may
-not, how far each sink is, and how large the journal is.
+const long = `Show what the daemon (tattler run) is doing: which kinds it watches or may not
+watch, the position of each sink, and the size of the journal.
 
-The daemon is asked at a socket beside its journal, which only its own user can
-reach. The exit code is 1 where none answers.`
+The command uses a socket beside the journal, which only the daemon's user can
+open. The exit code is 1 if no daemon answers.`
 
 const examples = `  tattler status
   tattler status -c tattler.yaml

@@ -10,13 +10,13 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/capture/quiet"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -37,36 +37,36 @@ type Options struct {
 	Timeout                                     time.Duration // 0: none
 }
 
-const long = `Show what changes, as it changes: one line per change, then its diff.
+const long = `Show changes as they happen: one line per change, then its diff.
 
-TYPE is a plural, singular, kind, short name or category, also with version and
-group (deployments.v1.apps). Without any, everything is watched. A named
-workload shows what it owns, too: deploy/web its ReplicaSets and pods.
+TYPE is a plural, singular, kind, short name or category, optionally with
+version and group (deployments.v1.apps). Without TYPE, everything is watched. A
+named workload also shows its dependents: deploy/web its ReplicaSets and pods.
 
 A line begins with a sign:
   + created   ~ changed   - deleted   · a summary of several changes
-  > began to match the selection   < no longer matches it
+  > now matches the selection   < no longer matches it
   = exists (--initial)   ! something about the watch itself
 It ends with the field manager that wrote the change, or ? where the server does
 not say. The value of a Secret is never shown.
 
-A path is written as it is shown: spec.replicas, data["app.properties"],
-spec.containers[name=app].image. * stands for any key, ** for any number of
-steps; what is below a path belongs to it.
+Paths have the form in which they are shown: spec.replicas,
+data["app.properties"], spec.containers[name=app].image. * matches any key, **
+any number of steps; a path includes everything below it.
 
-What belongs to a rollout, a scaling or a CronJob's run is summed up in the line
-of the workload; --flat shows each change. --severity failure shows only the
-lines about what fails. With paths or --humans there are no summaries. With
---path, objects that come or go show what the paths select. --humans shows what
-tools and operators wrote: not what a component of Kubernetes wrote, no status,
-and not that an object comes or goes that a controller owns.
+The changes of a rollout, a scaling or a CronJob's run are combined in the line
+of the workload; --flat shows each change. --severity failure shows only
+failures. With paths or --humans there are no summaries. With --path, objects
+that appear or disappear show the selected paths. --humans shows the writes of
+tools and operators. It leaves out writes by Kubernetes components, status
+changes, and objects with a controller that appear or disappear.
 
 Changes go to stdout, status to stderr. Ctrl-C ends the watch.`
 
-const examples = `  tattler watch                            what is in the current namespace
+const examples = `  tattler watch                            everything in the current namespace
   tattler watch -A                         the whole cluster
   tattler watch deploy,cm -n shop,pay      two kinds in two namespaces
-  tattler watch deploy/web                 a Deployment and what it owns
+  tattler watch deploy/web                 a Deployment and its dependents
   tattler watch -A --path 'spec.**.image'  who changes images
   tattler watch -A -o json | jq .data      one CloudEvents event per line`
 

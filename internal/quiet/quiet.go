@@ -16,7 +16,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 //go:embed rules.yaml

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture/rules"
+	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 func defaultSet(tb testing.TB, user ...Rules) *Set {
