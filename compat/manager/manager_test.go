@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tattler-dev/tattler/internal/twin"
+	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
 // settled bounds the wait for quiescence; client-go waits up to a minute after failures.
@@ -72,11 +72,11 @@ func (w *workload) quiet(theirs, ours *operator, failed bool) {
 		return w.same(theirs, ours)
 	})
 	for _, kind := range slices.Sorted(maps.Keys(theirs.told)) {
-		a, b := twin.PerKey(theirs.told[kind].Take()), twin.PerKey(ours.told[kind].Take()) // ConfigMaps have two informers
+		a, b := informerdiff.PerKey(theirs.told[kind].Take()), informerdiff.PerKey(ours.told[kind].Take()) // ConfigMaps have two informers
 		if failed {
 			continue
 		}
-		if d := twin.Differ(a, b, false); d != "" {
+		if d := informerdiff.Differ(a, b, false); d != "" {
 			w.Fatalf("handler of %s: %s", kind, d)
 		}
 	}

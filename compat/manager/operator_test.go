@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tattler-dev/tattler/internal/twin"
+	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
 var (
@@ -46,13 +46,13 @@ type operator struct {
 
 	mu   sync.Mutex
 	seen map[string]string // by controller and key: what was there when it was last reconciled
-	told map[string]*twin.Handler
+	told map[string]*informerdiff.Handler
 }
 
 // newOperator makes one, whose informers are made as its cache's options say.
 func newOperator(t *testing.T, name string, with func(*rest.Config, *cache.Options)) *operator {
 	t.Helper()
-	o := &operator{name: name, seen: map[string]string{}, told: map[string]*twin.Handler{}}
+	o := &operator{name: name, seen: map[string]string{}, told: map[string]*informerdiff.Handler{}}
 	cfg := rest.CopyConfig(here.cfg)
 	cfg.Dial = o.line.dial
 	opts := cache.Options{
@@ -194,7 +194,7 @@ func (o *operator) run(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %s: %v", o.name, name, err)
 		}
-		o.told[name] = &twin.Handler{}
+		o.told[name] = &informerdiff.Handler{}
 		if _, err := informer.AddEventHandler(o.told[name]); err != nil {
 			t.Fatalf("%s: %s: %v", o.name, name, err)
 		}
