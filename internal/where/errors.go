@@ -144,7 +144,6 @@ func (c *compiler) syntaxReason(message string) string {
 		switch m[1][:1] {
 		case "=":
 			return "a single =: compare with =="
-			return "a single =: compare with =="
 		case "&", "|":
 			return fmt.Sprintf("a single %s: write %s", m[1][:1], strings.Repeat(m[1][:1], 2))
 		case `"`, "'":
