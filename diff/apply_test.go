@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// apply is the inverse of Objects, written apart from it: it follows the paths through a copy.
+// apply is the inverse of Objects, implemented independently: it follows the paths through a copy.
 func apply(before map[string]any, changes []Change) (map[string]any, error) {
 	a := applier{removed: map[string]int{}}
 	out := clone(before)
@@ -24,7 +24,7 @@ func apply(before map[string]any, changes []Change) (map[string]any, error) {
 	return out.(map[string]any), nil
 }
 
-// applier remembers how many elements went from each list, as indexes of Remove are of the old one.
+// applier counts the elements removed from each list, because the indexes of Remove refer to the old one.
 type applier struct{ removed map[string]int }
 
 func (a applier) set(v any, at, rest Path, c Change) (any, error) {
@@ -114,8 +114,8 @@ func clone(v any) any {
 	return v
 }
 
-// canonical drops what Objects does not tell apart: nulls, empty maps of user-named keys, and the
-// order of sets and of lists of objects (in which additions come last).
+// canonical removes what Objects ignores: nulls, empty maps of user-named keys, and the order of sets and of lists of objects
+// (in which additions come last).
 func canonical(name string, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -150,7 +150,7 @@ func marshal(v any) []byte {
 	return b
 }
 
-// generator makes objects in which every way to compare lists occurs.
+// generator makes objects that cover every way to compare lists.
 type generator struct{ *rand.Rand }
 
 var genNames = []string{"a", "labels", "data", "ports", "set", "args", "steps", "map", "x.y"}
@@ -211,7 +211,7 @@ func (g generator) scalar() any {
 	return []any{int64(g.IntN(3)), float64(g.IntN(3)), "s", "", true, nil, "1"}[g.IntN(7)]
 }
 
-// mutate changes few places, as writes do.
+// mutate changes a few places, as writes do.
 func (g generator) mutate(v any, depth int) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -269,7 +269,7 @@ func checkApply(t *testing.T, seed uint64) {
 	}
 }
 
-// checkLimits checks that the changes keep the limits, as far as the object's fields allow.
+// checkLimits checks that the changes respect the limits, as far as the object's fields allow.
 func checkLimits(t *testing.T, changes []Change, m limits) {
 	t.Helper()
 	length := 0

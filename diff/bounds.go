@@ -13,22 +13,21 @@ type limits struct {
 
 var objectLimits = limits{depth: 64, changes: 1000, length: 256 << 10}
 
-// ahead is how many times as much as the limits allow is collected before it is known which values become one
-// change each.
+// ahead: up to so many times the limits are collected before it is known which values become one change each.
 const ahead = 4
 
-// mark is a place in the changes.
+// mark is a position in the changes.
 type mark struct{ changes, total int }
 
 func (d *differ) mark() mark { return mark{len(d.changes), d.total} }
 
-// exceeds tells whether the changes since a mark, which are those of one value, are too many.
+// exceeds reports whether the changes of one value, since a mark, are too many.
 func (d *differ) exceeds(since mark) bool {
 	return len(d.changes)-since.changes > d.max.changes || d.total-since.total > d.max.length ||
 		len(d.changes) > max(since.changes+1, ahead*d.max.changes) || d.total > ahead*d.max.length
 }
 
-// collapse makes one change of those since a mark, where they are too many. They are of the value at the path.
+// collapse replaces the changes of the value at path, since a mark, by one change if they are too many.
 func (d *differ) collapse(since mark, from, to any) {
 	if len(d.changes) > since.changes && d.exceeds(since) {
 		d.cut(since)
@@ -52,14 +51,14 @@ func opOf(from, to any) Op {
 	return Replace
 }
 
-// group is the changes of one field of an object.
+// group holds the changes of one field of an object.
 type group struct {
 	from, to int
 	length   int
 }
 
-// bound keeps the bounds for the object: the fields with the most changes become one each, until the rest fits.
-// An object with more fields than that becomes one change with an empty path.
+// bound applies the limits to the object: the fields with the most changes are collapsed first, until the rest fits. An
+// object with more fields than that becomes one change with an empty path.
 func (d *differ) bound(before, after map[string]any) {
 	if len(d.changes) <= d.max.changes && d.total <= d.max.length {
 		return
@@ -108,7 +107,7 @@ func (d *differ) bound(before, after map[string]any) {
 	}
 }
 
-// length is about that of the element's text in a path.
+// length is about the length of the element's text in a path.
 func (e Elem) length() int {
 	n := len(e.Name) + 2
 	for _, k := range e.Keys {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// nested is value below as many fields called name.
+// nested returns value below so many fields called name.
 func nested(depth int, name string, value any) any {
 	for range depth {
 		value = map[string]any{name: value}
@@ -16,7 +16,7 @@ func nested(depth int, name string, value any) any {
 	return value
 }
 
-// wide has n fields, whose values are v.
+// wide returns n fields with the value v.
 func wide(n int, name string, v any) map[string]any {
 	m := map[string]any{}
 	for i := range n {
@@ -25,7 +25,7 @@ func wide(n int, name string, v any) map[string]any {
 	return m
 }
 
-// hostile are objects, as functions of something that differs, whose changes could cost far more than they do.
+// hostile lists objects whose changes could cost far more than they do, as functions of a value that differs.
 var hostile = map[string]func(v any) map[string]any{
 	"deep and wide": func(v any) map[string]any {
 		return map[string]any{"spec": nested(1000, "a", wide(4000, "f", v))}
@@ -85,7 +85,7 @@ var hostile = map[string]func(v any) map[string]any{
 	},
 }
 
-// TestBounds: what Objects returns, and what it costs, is a small multiple of the objects.
+// TestBounds: what Objects returns and costs is a small multiple of the objects.
 func TestBounds(t *testing.T) {
 	for why, object := range hostile {
 		t.Run(why, func(t *testing.T) {
@@ -115,7 +115,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestWhole: the values that become one change are the smallest that have too many, and no others.
+// TestWhole: the smallest values with too many changes become one change, and no others.
 func TestWhole(t *testing.T) {
 	for _, tc := range []struct {
 		why, object string

@@ -1,19 +1,19 @@
-// Package diff compares two versions of a Kubernetes object and names what differs by path.
+// Package diff compares two versions of a Kubernetes object, and names the differences by path.
 //
-// List elements are told apart by their merge keys where the schema knows them, so that a container
-// that moved is not a change and a changed image is one line. Values are what encoding/json style
-// decoding gives: map[string]any, []any, string, int64, float64, bool and nil.
+// List elements are identified by their merge keys if the schema knows them, so that a container that moved is not a change
+// and a changed image is one line. Values have the types of encoding/json style decoders: map[string]any, []any, string,
+// int64, float64, bool and nil.
 package diff
 
-// Op tells what happened to the value at a path.
+// Op is what happened to the value at a path.
 type Op string
 
 const (
-	// Add says that the path did not exist before.
+	// Add: the path did not exist before.
 	Add Op = "add"
-	// Remove says that the path does not exist any more.
+	// Remove: the path no longer exists.
 	Remove Op = "remove"
-	// Replace says that the path has another value now.
+	// Replace: the path has another value.
 	Replace Op = "replace"
 )
 
@@ -21,37 +21,36 @@ const (
 type Change struct {
 	Path Path
 	Op   Op
-	// From and To are the values before and after; From is nil for Add, To is nil for Remove.
-	// They are shared with the compared objects: read them, do not write them.
+	// From and To are the values before and after; From is nil for Add, To is nil for Remove. They are shared with the
+	// compared objects and must not be modified.
 	From, To any
-	// Whole says that the value stands for more changes within it than Objects lists one by one.
+	// Whole says that the value has more changes inside than Objects lists.
 	Whole bool
 }
 
-// ListType tells how the elements of a list are told apart.
+// ListType says how the elements of a list are identified.
 type ListType int
 
 const (
-	// ListUnknown has no stated identity: the fallback of Objects applies.
+	// ListUnknown has no declared identity: Objects falls back to heuristics.
 	ListUnknown ListType = iota
 	// ListAtomic is replaced as a whole; its elements are compared by index.
 	ListAtomic
-	// ListSet holds each scalar once; an element is its value.
+	// ListSet holds each scalar once; an element is identified by its value.
 	ListSet
-	// ListMap holds objects told apart by their merge keys.
+	// ListMap holds objects identified by their merge keys.
 	ListMap
 )
 
-// Schema describes the value at one place of an object. A nil Schema knows nothing.
+// Schema describes a value of an object. A nil Schema knows nothing.
 type Schema interface {
-	// Field returns the schema of a field of this object, or nil. For a map of user-named keys
-	// (labels), it is the schema of the values.
+	// Field returns the schema of a field of this object, or nil. For a map with user-named keys (labels), it returns the
+	// schema of the values.
 	Field(name string) Schema
 	// List returns the list type and, for ListMap, the merge keys in their declared order.
 	List() (ListType, []string)
 	// Elem returns the schema of this list's elements, or nil.
 	Elem() Schema
-	// Default returns the default value of a field that is a merge key and may be absent
-	// (protocol: TCP), or nil.
+	// Default returns the default of a merge key that may be absent (protocol: TCP), or nil.
 	Default(field string) any
 }

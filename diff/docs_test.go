@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestDocs holds the tables of docs/paths.md against the code.
+// TestDocs compares the tables of docs/paths.md with the code.
 func TestDocs(t *testing.T) {
 	page, err := os.ReadFile("../docs/paths.md")
 	if err != nil {

@@ -2,8 +2,8 @@ package diff
 
 import "reflect"
 
-// Equal compares two values as Objects does: an absent or null field is equal to none, numbers are
-// equal by value whatever their Go type, and lists are equal only in the same order.
+// Equal compares two values like Objects: null equals absence, numbers are equal by value whatever their Go type, and lists
+// are equal only in the same order.
 func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case nil:
@@ -38,7 +38,7 @@ func Equal(a, b any) bool {
 		if !ok || len(a) != len(b) {
 			return false
 		}
-		if len(a) > 0 && &a[0] == &b[0] { // two versions may share what did not change
+		if len(a) > 0 && &a[0] == &b[0] { // versions may share unchanged parts
 			return true
 		}
 		for i := range a {
@@ -53,7 +53,7 @@ func Equal(a, b any) bool {
 
 func equalMaps(a, b map[string]any) bool {
 	if len(a) == len(b) && reflect.ValueOf(a).UnsafePointer() == reflect.ValueOf(b).UnsafePointer() {
-		return true // it is one map
+		return true // the same map
 	}
 	for k, v := range a {
 		if !Equal(v, b[k]) {
@@ -68,12 +68,12 @@ func equalMaps(a, b map[string]any) bool {
 	return true
 }
 
-// sameNumber compares exactly: not every int64 has a float64.
+// sameNumber compares exactly: not every int64 is a float64.
 func sameNumber(i int64, f float64) bool {
 	return f >= -1<<63 && f < 1<<63 && float64(int64(f)) == f && int64(f) == i
 }
 
-// isScalar is true for all but objects and lists; null is a scalar.
+// isScalar is true for everything but objects and lists; null is a scalar.
 func isScalar(v any) bool {
 	switch v.(type) {
 	case map[string]any, []any:

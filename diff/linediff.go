@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// region is a place where lines a[a0:a1] became b[b0:b1]; one of the two may be empty.
+// region: lines a[a0:a1] became b[b0:b1]; one of the two may be empty.
 type region struct{ a0, a1, b0, b1 int }
 
-// maxEdits bounds the work of changedRegions: its time is the number of lines times that of edits,
-// its memory the square of the edits (a few MB).
+// maxEdits bounds the work of changedRegions: its time is the number of lines times the edits, its memory the square of the
+// edits (a few MB).
 const maxEdits = 1000
 
-// changedRegions finds a smallest set of lines to remove and add (Myers, "An O(ND) Difference
-// Algorithm and Its Variations", 1986). ok is false where it would take more than maxEdits.
+// changedRegions finds a smallest set of lines to remove and add (Myers, "An O(ND) Difference Algorithm and Its Variations",
+// 1986). ok is false if it would take more than maxEdits.
 func changedRegions(a, b []string) (regions []region, ok bool) {
 	front := 0
 	for front < min(len(a), len(b)) && a[front] == b[front] {
@@ -47,8 +47,8 @@ func changedRegions(a, b []string) (regions []region, ok bool) {
 
 // commonLines returns the indexes in a and b of a longest common subsequence, in order.
 func commonLines(a, b []string) (same [][2]int, ok bool) {
-	// reach[k+offset] is how far in a the paths on diagonal k (x - y) have come; trace keeps it from
-	// before each edit, so that the way can be followed back.
+	// reach[k+offset] is how far the paths on diagonal k (x - y) have come in a; trace keeps its state before each edit, for
+	// backtrack.
 	offset := min(len(a)+len(b), maxEdits) + 1
 	reach := make([]int, 2*offset+1)
 	var trace [][]int
@@ -71,7 +71,7 @@ func commonLines(a, b []string) (same [][2]int, ok bool) {
 	return nil, false
 }
 
-// backtrack follows the way back from (x, y) and returns the lines that both sides share.
+// backtrack follows the path back from (x, y) and returns the shared lines.
 func backtrack(trace [][]int, x, y int) [][2]int {
 	var same [][2]int
 	for d := len(trace) - 1; d >= 0; d-- {
@@ -98,15 +98,15 @@ func backtrack(trace [][]int, x, y int) [][2]int {
 	return same
 }
 
-// hunks returns the lines of the regions with their context; a note stands where lines are left out
-// between them. Of what a region removes, and of what it adds, come at most so many lines; left is how many do not.
+// hunks returns the lines of the regions with context; a note marks omitted lines between them. most bounds the removed and
+// the added lines per region; left counts those that are omitted.
 func hunks(regions []region, a, b []string, context, most int) (out []Line, left int) {
 	beginning := func(lines []string) []string {
 		n := min(len(lines), most)
 		left += len(lines) - n
 		return lines[:n]
 	}
-	shown := 0 // lines of a
+	shown := 0 // in lines of a
 	for i, r := range regions {
 		start := max(shown, r.a0-context)
 		if i > 0 && start > shown {
@@ -132,8 +132,8 @@ func hunks(regions []region, a, b []string, context, most int) (out []Line, left
 	return out, left
 }
 
-// fitting is hunks in at most so many lines, as far as that can be: there is less context first, and then less of
-// each region, but some of what it removes and some of what it adds.
+// fitting returns hunks of at most so many lines, as far as possible: first with less context, then with less of each region,
+// but always with some removed and some added lines.
 func fitting(regions []region, a, b []string, context, lines int) ([]Line, int) {
 	whole := max(len(a), len(b))
 	for ; ; context-- {
@@ -151,10 +151,10 @@ func fitting(regions []region, a, b []string, context, lines int) ([]Line, int) 
 	return hunks(regions, a, b, 0, max(most, 1))
 }
 
-// maxPlaces is how many places a header names.
+// maxPlaces bounds the places in a header.
 const maxPlaces = 5
 
-// places says where the regions are: "line 2 of 3", "lines 2-4, 9 of 30", "line 7 of 12 removed".
+// places names the regions: "line 2 of 3", "lines 2-4, 9 of 30", "line 7 of 12 removed".
 func places(regions []region, lenA, lenB int, unit string) string {
 	added, removed := true, true
 	for _, r := range regions {

@@ -2,7 +2,7 @@ package diff
 
 import "slices"
 
-// readingKeys are the fields by which objects in a list of no stated identity are told apart.
+// readingKeys are the fields that identify objects in a list without a declared identity.
 var readingKeys = []string{"name", "key", "type", "id"}
 
 func (d *differ) lists(from, to []any, s Schema) {
@@ -31,10 +31,10 @@ func (d *differ) lists(from, to []any, s Schema) {
 	d.indexed(from, to, elem)
 }
 
-// named compares lists whose elements have unique names: those before in their order, then the new.
+// named compares lists whose elements have unique names: old ones in their order, then new ones.
 func (d *differ) named(from, to []any, fromNames, toNames []named, s Schema) {
 	here := d.mark()
-	if sameNames(fromNames, toNames) { // as nearly always
+	if sameNames(fromNames, toNames) { // nearly always
 		for i, e := range fromNames {
 			if !Equal(from[i], to[i]) {
 				if d.step(e.Elem, from[i], to[i], s); d.exceeds(here) {
@@ -71,7 +71,7 @@ func (d *differ) named(from, to []any, fromNames, toNames []named, s Schema) {
 	}
 }
 
-// indexed compares what is left of two lists without their common front and back.
+// indexed compares the parts of two lists between their common front and back.
 func (d *differ) indexed(from, to []any, s Schema) {
 	front := 0
 	for front < min(len(from), len(to)) && Equal(from[front], to[front]) {
@@ -105,7 +105,7 @@ func (d *differ) indexed(from, to []any, s Schema) {
 	}
 }
 
-// declaredNames names the elements as the schema says; nil where it does not, or they are not unique.
+// declaredNames names the elements by the schema; nil if it does not define names, or they are not unique.
 func declaredNames(list []any, s, elem Schema) []named {
 	if s == nil {
 		return nil
@@ -122,8 +122,8 @@ func declaredNames(list []any, s, elem Schema) []named {
 	return nil
 }
 
-// mergeKeys names an element by its merge keys. A key without value and default is left out, as
-// the API server does, as long as there is another.
+// mergeKeys names an element by its merge keys. It omits a key without a value and a default, as the API server does, if
+// there is another one.
 func mergeKeys(v any, keys []string, s Schema) (Elem, bool) {
 	m, ok := v.(map[string]any)
 	e := Elem{Kind: Keyed}
@@ -140,8 +140,7 @@ func mergeKeys(v any, keys []string, s Schema) (Elem, bool) {
 	return e, ok && len(e.Keys) > 0
 }
 
-// readingNames names the elements of two lists by the first of readingKeys that tells them apart in both; nil
-// where none does.
+// readingNames names the elements of two lists by the first of readingKeys that is unique in both; nil if none is.
 func readingNames(from, to []any) (f, t []named) {
 	for _, k := range readingKeys {
 		keys := []string{k}
@@ -159,13 +158,13 @@ func readingNames(from, to []any) (f, t []named) {
 	return nil, nil
 }
 
-// named is the name of a list element.
+// named is a list element and its name.
 type named struct {
 	Elem
 	id string // Elem.id
 }
 
-// fewNames is up to how many names are compared with each other: a map costs more.
+// fewNames is the number of names up to which comparing all pairs is cheaper than a map.
 const fewNames = 8
 
 func uniqueNames(list []any, name func(any) (Elem, bool)) []named {
@@ -191,17 +190,17 @@ func uniqueNames(list []any, name func(any) (Elem, bool)) []named {
 	return names
 }
 
-// sameNames is true where two lists have the same elements in the same order.
+// sameNames reports whether two lists have the same elements in the same order.
 func sameNames(from, to []named) bool {
 	return slices.EqualFunc(from, to, func(a, b named) bool { return a.id == b.id })
 }
 
-// sameOrder is true where the elements that are in both lists follow each other in the same order.
+// sameOrder reports whether the elements that are in both lists have the same order in both.
 func sameOrder(from, to []named) bool {
 	return sameNames(from, to) || sameNames(common(from, to), common(to, from))
 }
 
-// common returns the elements of a that are in b too, in the order of a.
+// common returns the elements of a that are also in b, in the order of a.
 func common(a, b []named) []named {
 	in := make(map[string]bool, len(b))
 	for _, n := range b {
@@ -210,10 +209,10 @@ func common(a, b []named) []named {
 	return slices.DeleteFunc(slices.Clone(a), func(n named) bool { return !in[n.id] })
 }
 
-// id is equal for equal list elements, and for no others.
+// id returns a string that is equal for equal list elements only.
 func (e Elem) id() string {
 	if len(e.Keys) == 1 {
-		if s, ok := e.Keys[0].Value.(string); ok { // as nearly always
+		if s, ok := e.Keys[0].Value.(string); ok { // nearly always
 			return e.Keys[0].Name + "\x00" + s // a path's text has no control characters
 		}
 	}
@@ -224,7 +223,7 @@ func allScalars(list []any) bool {
 	return !slices.ContainsFunc(list, func(v any) bool { return !isScalar(v) })
 }
 
-// plainNumber makes an integral float an int64, so that a path does not depend on the decoder.
+// plainNumber converts an integral float to int64, so that a path does not depend on the decoder.
 func plainNumber(v any) any {
 	if f, ok := v.(float64); ok && sameNumber(int64(f), f) {
 		return int64(f)

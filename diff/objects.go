@@ -7,27 +7,27 @@ import (
 
 // Objects returns the differences between two versions of an object.
 //
-// Fields come in the order apiVersion, kind, metadata, spec, the others by name, status; below that,
-// by name. List elements come in the order of the list before, then those that were added.
+// Fields are in the order apiVersion, kind, metadata, spec, others by name, status; below that, by name. List elements are in
+// the old list's order, followed by new ones.
 //
-// A field that appears or goes is one change with its whole value, except that a map of user-named
-// scalars (labels, annotations, data and their like) is always compared key by key, and is the same
-// when empty as when absent. Null is the same as absent. A value whose type changed is one Replace.
+// A field that is added or removed is one change with its whole value, except that a map with user-named scalars (labels,
+// annotations, data and the like) is always compared key by key, and empty equals absent. Null equals absent. A value whose
+// type changed is one Replace.
 //
-// How lists are compared:
+// Lists are compared as follows:
 //
-//   - ListMap by merge keys and ListSet by value, in any order. Where the elements cannot be told
-//     apart like that (a key is missing or occurs twice), as if the type were unknown.
-//   - Of ListAtomic and of unknown type: lists of scalars are one Replace. Lists of objects that all
-//     have a scalar "name" (else "key", "type" or "id") that is unique before and after are compared
-//     by it, unless elements that stayed changed their order, which is one Replace of the list.
-//   - All others by index, after what is the same at the front and at the back; where between these
-//     both lists have elements, but not the same number, it is one Replace of the list.
+//   - ListMap by merge keys and ListSet by value, in any order. If that does not identify the elements (a key is missing or
+//     repeated), like a list of unknown type.
+//   - ListAtomic and unknown types: lists of scalars are one Replace. Lists of objects that all have a scalar "name" (else
+//     "key", "type" or "id") that is unique before and after are compared by it, unless the remaining elements changed
+//     their order, which is one Replace of the list.
+//   - Others by index, between the common front and the common back; if both lists have elements in between, but not the
+//     same number, that is one Replace of the list.
 //
-// Whoever may write an object can make one whose changes, each with its path, are far larger than itself. So
-// changes have bounds: where a value lies more than 64 steps deep, or has more than 1,000 changes, or the paths
-// of these exceed 256 KiB, they become one change of the value (Change.Whole). The same bounds hold for an object;
-// there, the fields with the most changes are the first to become one. Nothing that differs is left out.
+// Anyone who may write an object can make one whose changes, each with its path, are far larger than the object. So changes
+// are bounded: a value more than 64 steps deep, or with more than 1,000 changes, or whose changes' paths exceed 256 KiB,
+// becomes one change (Change.Whole). The same bounds hold for an object, whose fields with the most changes are collapsed
+// first. No difference is omitted.
 func Objects(before, after map[string]any, s Schema) []Change {
 	return objects(before, after, s, objectLimits)
 }
@@ -39,11 +39,11 @@ func objects(before, after map[string]any, s Schema, m limits) []Change {
 	return d.changes
 }
 
-// differ walks two values that are known to differ.
+// differ walks two values that differ.
 type differ struct {
 	max     limits
 	path    Path
-	length  int // of the path's text, about
+	length  int // approximate length of the path's text
 	changes []Change
 	lengths []int // of the changes' paths
 	total   int   // of these
@@ -80,7 +80,7 @@ func (d *differ) maps(before, after map[string]any, s Schema) {
 	}
 }
 
-// step compares one field or list element, where nil is absent.
+// step compares one field or list element; nil is absent.
 func (d *differ) step(e Elem, from, to any, s Schema) {
 	d.path, d.length = append(d.path, e), d.length+e.length()
 	switch {
@@ -121,13 +121,13 @@ func (d *differ) values(from, to any, s Schema) {
 	d.changes[here.changes].Whole = deep && !isScalar(from) && !isScalar(to)
 }
 
-// userMaps are the fields that hold scalars by user-chosen keys.
+// userMaps are the fields that hold scalars under user-chosen keys.
 var userMaps = map[string]bool{
 	"labels": true, "annotations": true, "matchLabels": true, "nodeSelector": true,
 	"data": true, "stringData": true, "binaryData": true,
 }
 
-// userMap is true where a field of that kind appears or goes, and really holds only scalars.
+// userMap reports whether an added or removed field is such a map and holds scalars only.
 func userMap(p Path, from, to any) bool {
 	if e := p[len(p)-1]; e.Kind != Field || !userMaps[e.Name] || from != nil && to != nil {
 		return false
@@ -142,7 +142,7 @@ func userMap(p Path, from, to any) bool {
 	return ok
 }
 
-// compareRoot orders the fields of an object as kubectl users expect them.
+// compareRoot orders the fields of an object as kubectl users expect.
 func compareRoot(a, b string) int {
 	return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a, b))
 }

@@ -9,7 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// testSchema is a Schema as a literal.
+// testSchema is a Schema literal.
 type testSchema struct {
 	fields   map[string]*testSchema
 	list     ListType
@@ -50,7 +50,7 @@ func TestObjects(t *testing.T) {
 		{"a scalar", "{spec: {num: 1}}", "{spec: {num: 2}}", []string{"spec.num: 1 → 2"}},
 		{"a subtree appears once, at its root", "{spec: {}}", "{spec: {a: {b: {c: 1}}}}", []string{"spec.a: + map[b:map[c:1]]"}},
 		{"and goes like that", "{spec: {a: {b: 1}}}", "{spec: {}}", []string{"spec.a: - map[b:1]"}},
-		{"labels are compared by key, even when there were none", "{metadata: {}}", "{metadata: {labels: {a: x, b: z}}}",
+		{"labels are compared by key, even if there were no labels", "{metadata: {}}", "{metadata: {labels: {a: x, b: z}}}",
 			[]string{"metadata.labels.a: + x", "metadata.labels.b: + z"}},
 		{"and when none is left", "{data: {a: x}}", "{}", []string{"data.a: - x"}},
 		{"no labels and empty labels are the same", "{labels: {}}", "{}", nil},
@@ -76,7 +76,7 @@ func TestObjects(t *testing.T) {
 		{"an element that is no object too", "{map: [1, {id: 2}]}", "{map: [1, {id: 3}]}", []string{"map[1].id: 2 → 3"}},
 		{"a set, moved", "{set: [a, b]}", "{set: [c, b]}", []string{"set[=a]: - a", "set[=c]: + c"}},
 		{"a set only moved", "{set: [a, b]}", "{set: [b, a]}", nil},
-		{"a set that is none", "{set: [a, a]}", "{set: [a]}", []string{"set: [a a] → [a]"}},
+		{"a set with a repeated value", "{set: [a, a]}", "{set: [a]}", []string{"set: [a a] → [a]"}},
 
 		{"atomic scalars are one replace, in order", "{args: [a, b]}", "{args: [b, a]}", []string{"args: [a b] → [b a]"}},
 		{"scalars of unknown type as well", "{x: [a]}", "{x: [a, b]}", []string{"x: [a] → [a b]"}},
@@ -105,7 +105,7 @@ func TestObjects(t *testing.T) {
 	}
 }
 
-// plain prints a change without the reporter.
+// plain formats a change without the reporter.
 func plain(c Change) string {
 	switch c.Op {
 	case Add:
@@ -126,7 +126,7 @@ func decode(t *testing.T, text string) map[string]any {
 }
 
 func TestEqualNumbers(t *testing.T) {
-	const big = 1<<53 + 1 // has no float64
+	const big = 1<<53 + 1 // not a float64
 	for _, tc := range []struct {
 		a, b any
 		want bool
@@ -146,7 +146,7 @@ func TestEqualNumbers(t *testing.T) {
 	}
 }
 
-// TestNoSchema: without any schema the result must still be sound, and say nothing of the same.
+// TestNoSchema: without a schema the result must still be correct, and omit equal parts.
 func TestNoSchema(t *testing.T) {
 	a := decode(t, "{spec: {containers: [{name: app, image: 'a:1', args: [x]}]}}")
 	b := decode(t, "{spec: {containers: [{name: side}, {name: app, image: 'a:2', args: [x]}]}}")

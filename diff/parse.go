@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// PathError says where a text stops being a path or pattern.
+// PathError is the position at which a text stops being a path or pattern.
 type PathError struct {
 	Text string
 	// Column counts characters from 1.
@@ -21,7 +21,7 @@ func (e *PathError) Error() string {
 	return fmt.Sprintf("invalid path %q: column %d: %s", e.Text, e.Column, e.Reason)
 }
 
-// ParsePath reads the text of one path; a pattern is an error. The error is a *PathError.
+// ParsePath parses a path; a pattern is an error. The error is a *PathError.
 func ParsePath(text string) (Path, error) {
 	if text == "" {
 		return nil, nil
@@ -37,14 +37,14 @@ func ParsePath(text string) (Path, error) {
 	return p, nil
 }
 
-// step is an Elem, or one of the two forms that only patterns have.
+// step is an Elem, or one of the two forms for patterns only.
 type step struct {
 	Elem
 	anyElem  bool // [*]
 	anyDepth bool // **
 }
 
-// parser reads paths and patterns: one grammar, in which patterns may have wildcards.
+// parser parses paths and patterns: one grammar, in which patterns may have wildcards.
 type parser struct {
 	text     string
 	pos      int
@@ -76,7 +76,7 @@ func (p *parser) step(first bool) (step, error) {
 	}
 }
 
-// name reads an unquoted map key.
+// name parses an unquoted map key.
 func (p *parser) name() (step, error) {
 	start := p.pos
 	name := p.until(`.[`)
@@ -94,7 +94,7 @@ func (p *parser) name() (step, error) {
 	return step{Elem: Elem{Kind: Field, Name: name}, anyDepth: name == "**"}, nil
 }
 
-// bracket reads what follows a [: a quoted map key, an index, keys and values, a set's value, or *.
+// bracket parses what follows a [: a quoted map key, an index, keys and values, a set's value, or *.
 func (p *parser) bracket() (step, error) {
 	start := p.pos
 	if p.eat('=') {
@@ -123,7 +123,7 @@ func (p *parser) bracket() (step, error) {
 	return step{Elem: Elem{Kind: Index, Index: int(i)}}, p.closing()
 }
 
-// keys reads [a=1,b=2] from behind the first name.
+// keys parses [a=1,b=2] after the first name.
 func (p *parser) keys(name string) (step, error) {
 	e := Elem{Kind: Keyed}
 	for {
@@ -148,7 +148,7 @@ func (p *parser) keys(name string) (step, error) {
 	}
 }
 
-// value reads a scalar: in quotes a string, else what bareScalar makes of it.
+// value parses a scalar: a quoted string, or bareScalar.
 func (p *parser) value() (any, error) {
 	start := p.pos
 	s, quoted, err := p.word()
@@ -163,7 +163,7 @@ func (p *parser) value() (any, error) {
 	return bareScalar(s), nil
 }
 
-// word reads a quoted string, or the text before the next of ,=]
+// word parses a quoted string, or the text before the next of ,=]
 func (p *parser) word() (s string, quoted bool, err error) {
 	start := p.pos
 	if p.peek('"') {

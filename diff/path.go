@@ -7,25 +7,24 @@ import (
 	"strings"
 )
 
-// Path names one place in an object; docs/paths.md defines its text. The empty Path is the object
-// itself.
+// Path is a place in an object; docs/paths.md defines its text. The empty Path is the object itself.
 type Path []Elem
 
-// Elem is one step of a path: exactly one of its forms is set, told by Kind.
+// Elem is a step of a path. Exactly one of its forms is set, as Kind says.
 type Elem struct {
 	Kind ElemKind
 	// Name is the map key of a Field.
 	Name string
-	// Index is the position of an Index. For Remove it counts in the list before, for Add in the
-	// list after; for all else the two are the same.
+	// Index is the position of an Index: for Remove in the old list, for Add in the new list; otherwise it is the same in
+	// both.
 	Index int
-	// Keys are the merge keys of a Keyed list element, in declared order.
+	// Keys are the merge keys of a Keyed list element, in their declared order.
 	Keys []KeyValue
 	// Value is the scalar of a set list's element.
 	Value any
 }
 
-// ElemKind tells the forms of Elem apart.
+// ElemKind is the form of an Elem.
 type ElemKind uint8
 
 // The forms of a step.
@@ -42,8 +41,8 @@ type KeyValue struct {
 	Value any
 }
 
-// String returns the path's text, such as spec.ports[port=80,protocol=TCP].nodePort. ParsePath reads
-// it back. Whatever the keys hold, the text has no control characters.
+// String returns the path's text, such as spec.ports[port=80,protocol=TCP].nodePort. ParsePath parses it back. The text has
+// no control characters, whatever the keys are.
 func (p Path) String() string {
 	var b []byte
 	for i, e := range p {
@@ -52,7 +51,7 @@ func (p Path) String() string {
 	return string(b)
 }
 
-// AppendText appends the step's text as Path.String has it; first says that no step is before it.
+// AppendText appends the step's text as in Path.String; first says that it is the first step.
 func (e Elem) AppendText(b []byte, first bool) []byte {
 	switch e.Kind {
 	case Field:
@@ -92,8 +91,8 @@ func (e Elem) equal(f Elem) bool {
 		})
 }
 
-// The characters, besides ASCII letters and digits, that need no quotes. The parser takes more; the
-// printer is strict so that a path survives shells, flags and YAML.
+// These characters, and ASCII letters and digits, need no quotes. The parser accepts more; the printer is strict so that a path
+// survives shells, flags and YAML.
 const (
 	nameMarks  = "_-$"
 	valueMarks = "_-$./:@+"
@@ -112,7 +111,7 @@ func quoteUnlessBare(s, marks string) string {
 	return strconv.Quote(s)
 }
 
-// pathScalar is the text of a key's value: a string is quoted where it would be read as another type.
+// pathScalar formats a key's value: a string is quoted if it would parse as another type.
 func pathScalar(v any) string {
 	s, ok := v.(string)
 	if !ok {
@@ -124,7 +123,7 @@ func pathScalar(v any) string {
 	return quoteUnlessBare(s, valueMarks)
 }
 
-// bareScalar reads an unquoted value: null, a boolean, a JSON number, or else a string.
+// bareScalar parses an unquoted value: null, a boolean, a JSON number, or else a string.
 func bareScalar(s string) any {
 	switch s {
 	case "null":

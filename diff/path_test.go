@@ -100,7 +100,7 @@ func checkParseError(t *testing.T, what, text string, err error, want string) {
 	}
 }
 
-// FuzzParsePath: what parses prints to a text that parses to the same, and is a pattern that covers it.
+// FuzzParsePath: a path prints to a text that parses to an equal path, and is a pattern that covers it.
 func FuzzParsePath(f *testing.F) {
 	for _, s := range []string{"spec.replicas", `metadata.labels["a.b/c"]`, "a[name=x,port=80].b", `[="x"]`, "a[3]", `["*"]["**"]`, ".a", "[a=1e3]", "[=-0.0]", `["\xff"]`} {
 		f.Add(s)
@@ -114,7 +114,7 @@ func FuzzParsePath(f *testing.F) {
 	})
 }
 
-// FuzzPathString starts from the other end: keys and values as objects may have them.
+// FuzzPathString starts with keys and values that objects may have.
 func FuzzPathString(f *testing.F) {
 	f.Add("a.b", "name", "x", int64(3), 1.5)
 	f.Add("", "*", "**", int64(-1), 1e300)

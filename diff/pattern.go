@@ -5,20 +5,19 @@ import (
 	"strings"
 )
 
-// Pattern selects places of an object: those that it names, and everything below them. The zero
-// Pattern selects nothing.
+// Pattern selects places of an object and everything below them. The zero Pattern selects nothing.
 type Pattern struct {
 	text  string
 	steps []step
-	deep  matched // the places of **
+	deep  matched // positions of **
 }
 
-// maxSteps keeps the set of places in a pattern in one word.
+// maxSteps lets a set of positions in a pattern fit one word.
 const maxSteps = 63
 
-// ParsePattern reads a pattern as docs/paths.md defines it: a path that may hold [*] for any list
-// element, * for any run of characters within a key or value, and ** for any number of steps. The
-// text of every Path is a pattern that covers it. The error is a *PathError.
+// ParsePattern parses a pattern (docs/paths.md): a path that may contain [*] for any list element, * for any run of
+// characters within a key or value, and ** for any number of steps. The text of a Path is a pattern that covers it. The error
+// is a *PathError.
 func ParsePattern(text string) (Pattern, error) {
 	if text == "" {
 		return Pattern{}, &PathError{Text: text, Column: 1, Reason: "empty path"}
@@ -42,7 +41,7 @@ func ParsePattern(text string) (Pattern, error) {
 // String returns the text that was parsed.
 func (p Pattern) String() string { return p.text }
 
-// Covers is true where the pattern selects the path: names it, or something above it.
+// Covers reports whether the pattern selects the path or something above it.
 func (p Pattern) Covers(path Path) bool {
 	m := p.begin()
 	for i := range path {
@@ -54,8 +53,7 @@ func (p Pattern) Covers(path Path) bool {
 	return p.done(m)
 }
 
-// Touches is true where the pattern covers the change's path, or selects something within the value
-// before or after.
+// Touches reports whether the pattern covers the change's path, or selects something inside the value before or after.
 func (p Pattern) Touches(c Change) bool {
 	m := p.begin()
 	for i := range c.Path {
@@ -67,7 +65,7 @@ func (p Pattern) Touches(c Change) bool {
 	return p.within(m, c.From) || p.within(m, c.To)
 }
 
-// within is true where something that exists in v, v included, is selected.
+// within reports whether anything in v, or v itself, is selected.
 func (p Pattern) within(m matched, v any) bool {
 	if p.done(m) {
 		return v != nil
@@ -92,16 +90,16 @@ func (p Pattern) within(m matched, v any) bool {
 	return false
 }
 
-// matched is the set of places in a pattern that a path can have reached: bit i says that the steps
-// before i have matched. A set, because ** may match any number of steps.
+// matched is the set of positions in a pattern that a path can have reached: bit i says that the steps before i matched. It is
+// a set because ** may match any number of steps.
 type matched uint64
 
 func (p Pattern) begin() matched { return p.skip(1) }
 
-// done is true where the whole pattern has matched.
+// done reports whether the whole pattern matched.
 func (p Pattern) done(m matched) bool { return len(p.steps) > 0 && m>>len(p.steps)&1 == 1 }
 
-// skip adds the places behind each ** that was reached, as it may match nothing.
+// skip adds the positions after each ** that was reached, because it may match nothing.
 func (p Pattern) skip(m matched) matched {
 	for left := m & p.deep; left != 0; left = left << 1 & p.deep {
 		m |= left << 1
@@ -109,7 +107,7 @@ func (p Pattern) skip(m matched) matched {
 	return m
 }
 
-// next takes one step down, for which fits tells the pattern's steps that match.
+// next takes one step down; fits reports whether a step of the pattern matches.
 func (p Pattern) next(m matched, fits func(*step) bool) matched {
 	var out matched
 	for left := uint64(m); left != 0; left &= left - 1 {
@@ -133,7 +131,7 @@ func (p Pattern) nextElement(m matched, i int, v any) matched {
 	return p.next(m, func(s *step) bool { return s.matchesValue(i, v) })
 }
 
-// matchesElem compares with a step of a path. A keyed step need not name all of the merge keys.
+// matchesElem compares with a step of a path. A keyed step need not name all merge keys.
 func (s *step) matchesElem(e *Elem) bool {
 	switch {
 	case s.anyElem:
@@ -157,7 +155,7 @@ func (s *step) matchesElem(e *Elem) bool {
 	})
 }
 
-// matchesValue compares with a list element itself, of which more is known than any one path says.
+// matchesValue compares with a list element, which has more fields than a path names.
 func (s *step) matchesValue(i int, v any) bool {
 	switch {
 	case s.anyElem:
@@ -182,7 +180,7 @@ func (s *step) matchesKeys(value func(name string) (any, bool)) bool {
 	return true
 }
 
-// globValue compares as text, so that [port=80] and [port="80"] select both forms of 80.
+// globValue compares as text, so that [port=80] and [port="80"] both match 80 and "80".
 func globValue(pattern, v any) bool { return glob(plainText(pattern), plainText(v)) }
 
 func plainText(v any) string {
@@ -192,7 +190,7 @@ func plainText(v any) string {
 	return scalarText(v)
 }
 
-// glob matches * with any run of characters, dots and slashes too.
+// glob matches * with any run of characters, including dots and slashes.
 func glob(pattern, s string) bool {
 	if !strings.Contains(pattern, "*") {
 		return pattern == s

@@ -2,18 +2,17 @@ package diff
 
 import "slices"
 
-// Visitor is what Visit calls on its way to the values that a pattern selects.
+// Visitor holds the callbacks of Visit.
 type Visitor interface {
-	// Enter takes a step down, and Leave one back.
+	// Enter is called before a step down, Leave after it.
 	Enter(Elem)
 	Leave()
-	// Selected returns what takes the place of a selected value. The steps that were taken lead to it.
+	// Selected returns the replacement of a selected value, which the entered steps lead to.
 	Selected(v any) any
 }
 
-// Replace calls fn for every value of an object that the pattern selects and stores what it returns
-// in its place. The path that fn gets is fn's to keep, so that a deep object costs its depth for each
-// selected value: see Visit, which says the rest.
+// Replace calls fn for every value of an object that the pattern selects, and stores the result in its place. fn may keep its
+// path, so each selected value costs its depth. See Visit for the rest.
 func (p Pattern) Replace(root map[string]any, fn func(Path, any) any) {
 	p.Visit(root, &replacer{fn: fn})
 }
@@ -27,11 +26,10 @@ func (r *replacer) Enter(e Elem)       { r.at = append(r.at, e) }
 func (r *replacer) Leave()             { r.at = r.at[:len(r.at)-1] }
 func (r *replacer) Selected(v any) any { return r.fn(slices.Clone(r.at), v) }
 
-// Visit goes to every value of an object that the pattern selects and replaces it. Below a selected value
-// nothing else is visited; an object that is selected as a whole (**) is visited field by field. In a list,
-// [name=x] selects the elements that have that field, and [3] the fourth. Steps name list elements by name
-// where these are unique (as Objects does without a schema), else by index. Fields are visited in no
-// particular order.
+// Visit replaces every value of an object that the pattern selects. Nothing below a selected value is visited; an object that
+// is selected as a whole (**) is visited field by field. In a list, [name=x] selects the elements with that field, and [3] the
+// fourth. Steps identify list elements by name if names are unique (like Objects without a schema), else by index. The order
+// of fields is unspecified.
 func (p Pattern) Visit(root map[string]any, to Visitor) {
 	if len(p.steps) > 0 {
 		visit{p, to}.fields(p.begin(), root)

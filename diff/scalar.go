@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// HiddenPrefix begins the string that stands for a value that must not be shown; 16 hexadecimal
-// digits follow, which are equal for equal values of one field.
+// HiddenPrefix is the start of the string that replaces a redacted value; 16 hexadecimal digits follow, which are equal for
+// equal values of one field.
 const HiddenPrefix = "hidden #"
 
 const (
@@ -27,7 +27,7 @@ func Hidden(v any) (tag string, ok bool) {
 	return tag, true
 }
 
-// shortTags cuts two tags to the same length, at which they still differ if they do.
+// shortTags cuts two tags to the same length, at which they differ if they did before.
 func shortTags(a, b string) (string, string) {
 	n := shownDigits
 	for n < hiddenDigits && a != b && a[:n] == b[:n] {
@@ -36,9 +36,8 @@ func shortTags(a, b string) (string, string) {
 	return a[:n], b[:n]
 }
 
-// Scalar returns the text of a scalar on one line: a string is quoted where it would read as another
-// type, is empty or padded, or has characters that do not print (which a terminal might obey).
-// Redacted values are shortened to four digits.
+// Scalar formats a scalar on one line. A string is quoted if it would read as another type, is empty or padded, or contains
+// characters that do not print (which a terminal might act on). Redacted values are shortened to four digits.
 func Scalar(v any) string {
 	s, ok := v.(string)
 	if !ok {
@@ -54,8 +53,8 @@ func Scalar(v any) string {
 	return s
 }
 
-// scalarText is the JSON text of null, booleans and numbers; integral numbers have no fraction. A
-// value of a type that JSON does not have is printed as Go does.
+// scalarText formats null, booleans and numbers as JSON, integral numbers without a fraction. Values of other types are
+// formatted as Go does.
 func scalarText(v any) string {
 	switch v := plainNumber(v).(type) {
 	case nil:
@@ -80,8 +79,8 @@ func printable(s string) bool {
 	return utf8.ValidString(s)
 }
 
-// escape makes a line safe for a terminal: all but tabs that does not print is escaped as in a Go
-// string. Text that is printable is left alone, backslashes too.
+// escape makes a line safe for a terminal: characters that do not print, except tabs, are escaped as in Go strings. Printable
+// text is unchanged, backslashes included.
 func escape(line string) string {
 	if printable(strings.ReplaceAll(line, "\t", "")) {
 		return line

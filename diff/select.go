@@ -6,13 +6,12 @@ import (
 	"slices"
 )
 
-// maxSelected bounds what Select returns, since whoever writes an object decides how many paths it has.
+// maxSelected bounds the result of Select: the author of an object decides how many paths it has.
 const maxSelected = 1000
 
-// Select returns what patterns select in an object, each value once with its path, as additions, in the order of
-// Objects. Of a selected value that lies within another one, only the outer one is returned; where ** selects the
-// object as a whole, its fields are. Paths name list elements as Objects does without a schema. It returns at most
-// the first 1,000 values, and says how many more there are.
+// Select returns the values that patterns select in an object, each once with its path, as additions, in the order of
+// Objects. Of nested selected values only the outer one is returned; if ** selects the object as a whole, its fields are. Paths
+// identify list elements like Objects without a schema. It returns the first 1,000 values, and how many more there are.
 func Select(root map[string]any, patterns []Pattern) (selected []Change, more int) {
 	s := selecting{patterns: patterns}
 	at := make([]matched, len(patterns))
@@ -53,7 +52,7 @@ func (s *selecting) elements(at []matched, v []any) {
 	}
 }
 
-// value looks at a value one step below the places at in the patterns.
+// value visits a value one step below the positions at in the patterns.
 func (s *selecting) value(at []matched, e Elem, v any, step func(Pattern, matched) matched) {
 	if v == nil {
 		return

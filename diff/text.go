@@ -7,25 +7,25 @@ import (
 	"strings"
 )
 
-// LineKind tells what a line means, for colours.
+// LineKind is the meaning of a line, for colours.
 type LineKind uint8
 
 // The kinds of a line.
 const (
-	// PlainLine names a path, and its values where they fit: "path: from → to", "path: replaced".
+	// PlainLine has a path, and its values if they fit: "path: from → to", "path: replaced".
 	PlainLine LineKind = iota
-	// AddLine is a path that appeared, or a line of a value that did.
+	// AddLine is an added path, or a line of an added value.
 	AddLine
-	// RemoveLine is a path that went, or a line of a value that did.
+	// RemoveLine is a removed path, or a line of a removed value.
 	RemoveLine
-	// ContextLine is a line of a value that stayed.
+	// ContextLine is an unchanged line of a value.
 	ContextLine
-	// NoteLine tells of lines that are not shown.
+	// NoteLine says that lines are omitted.
 	NoteLine
 )
 
-// Line is one line of a report, without its end. It holds no control characters but tabs, and nothing
-// that reorders text.
+// Line is one line of a report, without its line break. It contains no control characters except tabs, and nothing that
+// reorders text.
 type Line struct {
 	Kind LineKind
 	Text string
@@ -33,16 +33,15 @@ type Line struct {
 
 // TextOptions tune Text. The zero value is usable.
 type TextOptions struct {
-	// Context is the number of unchanged lines around each changed one in a text of several lines.
-	// 0 means 2: enough to recognise a place in a configuration file. A negative number means none.
+	// Context is the number of unchanged lines around each changed one in a text of several lines. 0 means 2, enough to
+	// recognise a place in a configuration file; a negative number means none.
 	Context int
-	// MaxLines bounds the lines below each path; what is left out is counted. 0 means 15: two
-	// changes still fit a small terminal. A negative number means no bound.
+	// MaxLines bounds the lines below each path; omitted lines are counted. 0 means 15, so that two changes fit a small
+	// terminal; a negative number means no bound.
 	MaxLines int
 }
 
-// Text reports changes to a person: one line for each, and below it, indented, the lines of values
-// that do not fit one.
+// Text formats changes for people: one line each and, indented below it, the lines of values that do not fit one line.
 //
 //	spec.replicas: 3 → 5
 //	metadata.labels.tier: + web
@@ -53,9 +52,8 @@ type TextOptions struct {
 //	    http.retries=3
 //	data.password: changed (hidden, #4e1f → #9c20)
 //
-// Line numbers are those of the new text; where lines were only removed, of the old one; "after 9" is
-// where lines are missing now. Values are quoted where they would read as another type. Long values
-// are not cut.
+// Line numbers refer to the new text or, if lines were only removed, to the old one; "after 9" marks removed lines. Values are
+// quoted if they would read as another type. Long values are not cut.
 func Text(changes []Change, o TextOptions) []Line {
 	if o.Context == 0 {
 		o.Context = 2
@@ -84,7 +82,7 @@ func Text(changes []Change, o TextOptions) []Line {
 
 type texter struct {
 	o     TextOptions
-	whole bool // the change stands for more than can be listed
+	whole bool // the change represents more than can be listed
 	lines []Line
 }
 
@@ -92,7 +90,7 @@ func (t *texter) head(kind LineKind, path, format string, args ...any) {
 	t.lines = append(t.lines, Line{kind, path + ": " + fmt.Sprintf(format, args...)})
 }
 
-// hunked adds the lines of what changed.
+// hunked adds the lines that changed, with context.
 func (t *texter) hunked(regions []region, a, b []string) {
 	context := max(t.o.Context, 0)
 	if t.o.MaxLines < 0 {
@@ -103,7 +101,7 @@ func (t *texter) hunked(regions []region, a, b []string) {
 	t.block(fitting(regions, a, b, context, t.o.MaxLines))
 }
 
-// block adds lines below a path, up to the bound, and says how many are left out, with those that were before.
+// block adds lines below a path, up to the bound, and notes how many are omitted, including left.
 func (t *texter) block(lines []Line, left int) {
 	if t.o.MaxLines >= 0 && len(lines) > t.o.MaxLines {
 		left += len(lines) - t.o.MaxLines
@@ -115,7 +113,7 @@ func (t *texter) block(lines []Line, left int) {
 	}
 }
 
-// one reports a value that appeared or went.
+// one formats an added or removed value.
 func (t *texter) one(path string, kind LineKind, v any) {
 	sign, verb := "+", "added"
 	if kind == RemoveLine {
@@ -166,7 +164,7 @@ func (t *texter) replaced(path string, from, to any) {
 	}
 }
 
-// texts compares two strings of which one at least has several lines.
+// texts compares two strings, at least one of which has several lines.
 func (t *texter) texts(path, from, to string) {
 	a, endA := splitLines(from)
 	b, endB := splitLines(to)
@@ -204,10 +202,10 @@ func (t *texter) lists(path string, from, to []any) {
 	t.hunked(regions, a, b)
 }
 
-// structures compares all else as YAML.
+// structures compares other values as YAML.
 func (t *texter) structures(path string, from, to any) {
 	a, b := YAML(from), YAML(to)
-	if slices.Equal(a, b) { // redacted values that begin with the same digits
+	if slices.Equal(a, b) { // redacted values with the same first digits
 		a, b = yamlLines(from, hiddenDigits), yamlLines(to, hiddenDigits)
 	}
 	what := "replaced"
@@ -231,7 +229,7 @@ func items(list []any) []string {
 	return out
 }
 
-// maxInline is how many characters a list may have to be shown on one line.
+// maxInline is the length in characters up to which a list is shown on one line.
 const maxInline = 60
 
 // inline returns the text of a value that fits one line.
@@ -262,7 +260,7 @@ func isScalarList(v any) bool {
 	return ok && allScalars(l)
 }
 
-// splitLines also tells whether the last line has an end.
+// splitLines also reports whether the last line ends with a line break.
 func splitLines(s string) (lines []string, end bool) {
 	if s == "" {
 		return nil, false
@@ -271,8 +269,7 @@ func splitLines(s string) (lines []string, end bool) {
 	return strings.Split(s, "\n"), end
 }
 
-// bodyLine marks a line of a value. At the end of a line that changed, blanks are escaped: they may be
-// all that changed.
+// bodyLine formats a line of a value. Blanks at the end of a changed line are escaped: they may be the only change.
 func bodyLine(kind LineKind, text string) Line {
 	mark := "    "
 	switch kind {

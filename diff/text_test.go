@@ -17,8 +17,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files with what the code prints")
 
-// TestTextGolden compares before and after of each file and the report. Each line is preceded by a
-// mark for its kind. The comment of a file says why it is there.
+// TestTextGolden compares the report of each file's before and after. A mark for its kind precedes each line. A file's comment
+// says why it exists.
 func TestTextGolden(t *testing.T) {
 	files, err := filepath.Glob("testdata/text/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -155,7 +155,7 @@ func TestTextBounds(t *testing.T) {
 	}
 }
 
-// TestBlanks: where only blanks at the end of a line differ, they must be seen.
+// TestBlanks: differences in trailing blanks are visible.
 func TestBlanks(t *testing.T) {
 	lines := Text(change("a\nb", "a\nb \t"), TextOptions{})
 	if got := lines[len(lines)-1].Text; got != `  + b\x20\t` {
@@ -163,8 +163,8 @@ func TestBlanks(t *testing.T) {
 	}
 }
 
-// TestRegions: replacing each region of a by that of b gives b, and what is between them is the same;
-// for small inputs there is no smaller set of edits.
+// TestRegions: replacing each region of a by its counterpart in b gives b, with equal lines in between; for small inputs no
+// smaller set of edits exists.
 func TestRegions(t *testing.T) {
 	for seed := range uint64(3000) {
 		r := rand.New(rand.NewPCG(seed, 2))
@@ -197,7 +197,7 @@ func TestRegions(t *testing.T) {
 	}
 }
 
-// longest is the length of a longest common subsequence, by the textbook's table.
+// longest returns the length of a longest common subsequence, by the textbook's table.
 func longest(a, b []string) int {
 	table := make([][]int, len(a)+1)
 	for i := range table {
@@ -214,7 +214,7 @@ func longest(a, b []string) int {
 	return table[len(a)][len(b)]
 }
 
-// FuzzYAML: the text means the value, whatever strings it holds, and nothing in it moves a cursor.
+// FuzzYAML: the text parses to the value, whatever its strings, and nothing in it moves a cursor.
 func FuzzYAML(f *testing.F) {
 	for _, s := range []string{"", "a", "- a", "a: b", "a #b", "1:30", "2020-01-01", "0x1f", "1_000", "~", "yes", "N", ".inf", "a\nb\n", "a\n\n", " a\nb", "|", "\x1b[2J", "10.0.0.1", "a:", "\u202e", "=", "<<", "a\n \n", "-", "---", "a\tb", "#", "1.2.3.", "+1.2.3"} {
 		f.Add(s, "k")
@@ -243,7 +243,7 @@ func FuzzYAML(f *testing.F) {
 	})
 }
 
-// TestTextFits: where there is no room for everything, context goes first, and what is left shows some of each change.
+// TestTextFits: if not everything fits, context is omitted first, and some of each change stays.
 func TestTextFits(t *testing.T) {
 	const room = 15
 	lines := func(edit func([]string) []string) (minus, plus, context int, last string) {
@@ -267,7 +267,7 @@ func TestTextFits(t *testing.T) {
 	for _, tc := range []struct {
 		why                  string
 		at                   []int
-		to                   int // lines from each place on
+		to                   int // lines in each place
 		minus, plus, context int
 		last                 string
 	}{

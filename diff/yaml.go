@@ -8,13 +8,12 @@ import (
 	"strings"
 )
 
-// YAML returns the lines of a value in YAML as kubectl prints it: fields by name, lists not indented.
-// It is made to be read: redacted values are shortened as in Scalar; else the text is valid YAML that
-// holds no control characters but tabs. What lies more than 64 levels deep is on one line, so that the text is
-// never far larger than the value.
+// YAML returns the lines of a value in YAML as kubectl prints it: fields by name, lists not indented. It is for people:
+// redacted values are shortened as in Scalar; otherwise the text is valid YAML without control characters except tabs. Values
+// more than 64 levels deep are on one line, so that the text is never far larger than the value.
 func YAML(v any) []string { return yamlLines(v, shownDigits) }
 
-// maxBlocks is how many levels of blocks there are at most.
+// maxBlocks bounds the levels of blocks.
 const maxBlocks = 64
 
 func yamlLines(v any, digits int) []string {
@@ -28,7 +27,7 @@ type yamlWriter struct {
 	lines  []string
 }
 
-// block writes a value. The first line begins with first, the others with rest.
+// block writes a value. The first line starts with first, the others with rest.
 func (w *yamlWriter) block(first, rest string, v any, blocks int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -66,7 +65,7 @@ func (w *yamlWriter) block(first, rest string, v any, blocks int) {
 	w.lines = append(w.lines, first+yamlFlow(v, w.digits))
 }
 
-// field writes the value of a field on the line of its key, or below that.
+// field writes the value of a field on the line of its key, or below it.
 func (w *yamlWriter) field(key, rest string, v any, blocks int) {
 	switch v := v.(type) {
 	case map[string]any:
@@ -85,7 +84,7 @@ func (w *yamlWriter) field(key, rest string, v any, blocks int) {
 	w.block(key+" ", rest, v, blocks)
 }
 
-// yamlFlow returns a value on one line: an object or a list as JSON, but for redacted values.
+// yamlFlow returns a value on one line, as JSON except for redacted values.
 func yamlFlow(v any, digits int) string {
 	if s, ok := v.(string); ok {
 		if tag, ok := Hidden(v); ok {
@@ -145,12 +144,12 @@ func literal(s string) (lines []string, mark string, ok bool) {
 }
 
 var (
-	// yamlPlain are strings that mean themselves without quotes: a conservative part of YAML's rule.
+	// yamlPlain matches strings that need no quotes: a conservative part of YAML's rule.
 	yamlPlain = regexp.MustCompile(`^[A-Za-z0-9_./$+-]([^:#]|:[^ ]|[^ ]#)*$`)
-	// yamlOther are those that YAML 1.1 or 1.2 may read as another type: numbers in their several
-	// notations, dates, booleans, null.
+	// yamlOther matches strings that YAML 1.1 or 1.2 may read as another type: numbers in several notations, dates, booleans,
+	// null.
 	yamlOther = regexp.MustCompile(`(?i)^([-+.]*[0-9][-+.,:_0-9a-fxot ze]*|y|n|yes|no|on|off|true|false|null|[-+]?\.(inf|nan))$`)
-	// version is not a number in spite of its digits.
+	// version matches versions, which are not numbers despite their digits.
 	version = regexp.MustCompile(`^[0-9]+(\.[0-9]+){2,}$`)
 )
 

@@ -42,7 +42,7 @@ func TestDedup(t *testing.T) {
 	}
 }
 
-// A consumer handles each event once, whatever comes twice.
+// A consumer handles each event once, whatever is repeated.
 func ExampleDedup() {
 	seen := event.NewDedup(10_000)
 	consume := func(body []byte) error {

@@ -1,9 +1,8 @@
-// Package event holds the public form of a change: what `-o json`, files and webhooks carry.
+// Package event defines the public form of a change, which `-o json`, files and webhooks carry.
 //
-// An event is a CloudEvents 1.0 JSON object; schema.json describes it. Its id is a hash of what
-// happened, so that a consumer that remembers ids sees each change once, however often it is
-// delivered. Times are written in UTC, as RFC 3339 with milliseconds; finer parts are cut off. Fields
-// may be added: a consumer ignores what it does not know.
+// An event is a CloudEvents 1.0 JSON object; schema.json describes it. Its id is a hash of what happened, so that a consumer
+// that remembers ids sees each change once, however often it is delivered. Times are in UTC, as RFC 3339 with milliseconds;
+// smaller units are truncated. Fields may be added: a consumer ignores fields that it does not know.
 package event
 
 import "time"
@@ -11,10 +10,9 @@ import "time"
 // Op is the kind of a change.
 type Op string
 
-// The operations. Snapshot is an object seen by the first list. Entered and Left: an existing object began
-// or ceased to match a selector. Gap: versions were missed. Converted: the API server now serves the same
-// version of the object in another form, such as with a new default; nobody wrote it. Absent: Tattler did not
-// watch for a while, and has caught up.
+// The operations. Snapshot: the first list contained the object. Entered and Left: an existing object began or ceased to match
+// a selector. Gap: versions were missed. Converted: the API server now serves the same version of the object in another form,
+// such as with a new default; there was no write. Absent: Tattler did not watch for a while, and has caught up.
 const (
 	Snapshot  Op = "snapshot"
 	Created   Op = "created"
@@ -27,18 +25,17 @@ const (
 	Absent    Op = "absent"
 )
 
-// HasObject reports whether the operation is a change of an object, rather than a remark on the record: a gap
-// or an absence.
+// HasObject reports whether the operation is a change of an object, as opposed to a gap or an absence.
 func (o Op) HasObject() bool { return o != Gap && o != Absent }
 
 // Severity is how bad a change is.
 type Severity string
 
-// The severities. Failure: something ceased to work, or cannot begin to: CrashLoopBackOff, an image that cannot be
-// pulled, OOMKilled, a pod that cannot be scheduled, was evicted or failed, a rollout beyond its deadline, a failed
-// Job, a node that is not ready. Warning: something is worse than before and may pass, such as a pod that ceased to be
-// ready or a container that ended with an error, a node under pressure, or a gap. Recovery: what was wrong is over.
-// Normal, written as change: all else, deletions included.
+// The severities. Failure: something ceased to work or cannot start: CrashLoopBackOff, an image that cannot be pulled,
+// OOMKilled, a pod that cannot be scheduled, was evicted or failed, a rollout beyond its deadline, a failed Job, a node that is
+// not ready. Warning: something is worse than before and may recover, such as a pod that is no longer ready, a container that
+// ended with an error, a node under pressure, or a gap. Recovery: what was wrong is over. Normal, written as change: everything
+// else, deletions included.
 const (
 	Failure  Severity = "failure"
 	Warning  Severity = "warning"
@@ -46,8 +43,7 @@ const (
 	Normal   Severity = "change"
 )
 
-// Differs reports whether the operation has a difference between two forms of one object: an update or a
-// conversion.
+// Differs reports whether the operation has differences between two forms of one object: an update or a conversion.
 func (o Op) Differs() bool { return o == Updated || o == Converted }
 
 // Event is a CloudEvents 1.0 envelope around Data; New fills it. The attributes are those of the
@@ -61,57 +57,56 @@ type Event struct {
 	Source string `json:"source"`
 	// ID is 26 characters of a to z and 2 to 7: equal for the same change, however often delivered.
 	ID string `json:"id"`
-	// Subject is the object's path on the API server; for a gap, that of the collection.
+	// Subject is the object's path on the API server; for a gap, the path of the collection.
 	Subject string `json:"subject"`
-	// Time is when it happened, where the object says so; else when it was seen.
+	// Time is when the change happened, if the object says so; else when it was seen.
 	Time time.Time `json:"time"`
 	// PartitionKey is the object's UID: events with the same key are in order. Absent for a gap.
 	PartitionKey string `json:"partitionkey,omitempty"`
 	// DataContentType is the media type of data.
 	DataContentType string `json:"datacontenttype" enum:"application/json"`
-	// Data is what changed.
+	// Data describes the change.
 	Data Data `json:"data"`
 }
 
-// Data is what changed.
+// Data describes a change.
 type Data struct {
-	// Op tells what happened.
+	// Op is the operation.
 	Op Op `json:"op"`
 	// Resource names the object.
 	Resource Resource `json:"resource"`
 	// Changes are the differences of an update or a conversion, in path order.
 	Changes []Change `json:"changes,omitempty"`
-	// Patch is the same difference as an RFC 6902 JSON Patch of the object before, for who asked for it.
+	// Patch is the same difference as an RFC 6902 JSON Patch of the object before, if requested.
 	Patch []Operation `json:"patch,omitempty"`
 	// Managers are the field managers that own something after the write; empty for deletions.
 	Managers []Manager `json:"managers,omitempty"`
-	// Before is the last known object of one that was deleted or left; of an update, where asked for.
+	// Before is the last known object that was deleted or left; for an update, if requested.
 	Before map[string]any `json:"before,omitempty"`
-	// After is the object of a snapshot and of one that was created or entered; of an update, where
-	// asked for.
+	// After is the object of a snapshot, or that was created or entered; for an update, if requested.
 	After map[string]any `json:"after,omitempty"`
-	// Severity says how bad the change is: failure, warning, recovery or change. It judges what is new in the change,
-	// by the object before and after it.
+	// Severity is failure, warning, recovery or change. It judges what is new in the change, by the object before and after
+	// it.
 	Severity Severity `json:"severity"`
 	// Observed is when Tattler saw it.
 	Observed Observed `json:"observed"`
-	// Gap says what was missed where Op is Gap.
+	// Gap describes what was missed where Op is Gap.
 	Gap *GapInfo `json:"gap,omitempty"`
-	// Absence says what became of an absence where Op is Absent; it lasted from observed.after to observed.at.
+	// Absence describes an absence where Op is Absent; it lasted from observed.after to observed.at.
 	Absence *Absence `json:"absence,omitempty"`
-	// Epoch counts the histories of the server: it grows where the one before was replaced, as by a
-	// restored backup, after which the same versions come again. Absent in the first.
+	// Epoch numbers the server's histories: it grows when one was replaced, for example by a restored backup, after which
+	// the same versions come again. Absent in the first.
 	Epoch int64 `json:"epoch,omitempty"`
-	// Quiet is true where every changed field is quiet, and for every conversion.
+	// Quiet is true if every changed field is quiet, and for every conversion.
 	Quiet bool `json:"quiet,omitempty"`
-	// Form distinguishes the conversions of one version: a number made of a keyed sum of the object's content
-	// and the time. It is part of the id alone, and never written.
+	// Form distinguishes conversions of one version: a number derived from a keyed sum of the object's content and the
+	// time. It is only part of the id, and never written.
 	Form uint64 `json:"-"`
-	// Truncated is true where parts were left out (objects, the patch, managers, or changes), as the whole
-	// event would be longer than the receiver's limit, or as what was before was purged from the journal.
+	// Truncated is true if parts were left out (objects, the patch, managers, or changes), because the whole event would
+	// exceed the receiver's limit, or because the state before was purged from the journal.
 	Truncated bool `json:"truncated,omitempty"`
-	// FilterError says why the sink's filter (where) failed on this change: it is delivered although it may
-	// not match. Absent where the filter worked.
+	// FilterError is why the sink's filter (where) failed on this change: it is delivered although it may not match. Absent
+	// if the filter worked.
 	FilterError string `json:"filterError,omitempty"`
 }
 
@@ -126,14 +121,13 @@ type Resource struct {
 	Resource string `json:"resource"`
 	// Kind is the kind, such as Deployment.
 	Kind string `json:"kind"`
-	// Namespace is the object's namespace; absent for one of the whole cluster.
+	// Namespace is the object's namespace; absent for a cluster-scoped object.
 	Namespace string `json:"namespace,omitempty"`
 	// Name is the object's name.
 	Name string `json:"name,omitempty"`
 	// UID is the object's UID; another object under the same name has another.
 	UID string `json:"uid,omitempty"`
-	// ResourceVersion is the object's version after the change; the last known one of a deletion
-	// that was missed.
+	// ResourceVersion is the object's version after the change; for a deletion that was missed, the last known one.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Owner is the object's controller, if it has one.
 	Owner *Owner `json:"owner,omitempty"`
@@ -149,10 +143,10 @@ type Owner struct {
 	UID string `json:"uid"`
 }
 
-// Change is one changed field. In JSON a replace always has both from and to, even where one is null;
-// an add has no from, a remove no to.
+// Change is one changed field. In JSON a replace always has both from and to, even if one is null; an add has no from, a remove
+// no to.
 type Change struct {
-	// Path is in the grammar of docs/paths.md. Empty, it is the object itself: see Whole.
+	// Path is in the grammar of docs/paths.md; empty for the object itself: see Whole.
 	Path string `json:"path"`
 	// Op is add, remove or replace.
 	Op string `json:"op" enum:"add,remove,replace"`
@@ -160,20 +154,18 @@ type Change struct {
 	From any `json:"from,omitempty"`
 	// To is the value after; absent for a remove.
 	To any `json:"to,omitempty"`
-	// Manager owns the field after the write; "?" where the server does not say, and for every field of a
-	// conversion.
+	// Manager owns the field after the write; "?" if the server does not say, and for every field of a conversion.
 	Manager string `json:"manager"`
-	// Subresource is the one through which the manager wrote, such as status or scale.
+	// Subresource is the subresource that the manager wrote through, such as status or scale.
 	Subresource string `json:"subresource,omitempty"`
-	// Quiet is true for a field that a quiet rule names.
+	// Quiet is true for a field that a quiet rule matches.
 	Quiet bool `json:"quiet,omitempty"`
-	// Whole is true for a value that has more changes within than are listed, or deeper ones: From and To
-	// hold all of them.
+	// Whole is true for a value with more, or deeper, changes inside than are listed: From and To hold all of them.
 	Whole bool `json:"whole,omitempty"`
 }
 
-// Operation is one operation of a JSON Patch (RFC 6902). In JSON an add and a replace always have a value,
-// even where it is null; a remove has none.
+// Operation is one operation of a JSON Patch (RFC 6902). In JSON an add and a replace always have a value, even null; a remove
+// has none.
 type Operation struct {
 	// Op is add, remove or replace.
 	Op string `json:"op" enum:"add,remove,replace"`
@@ -185,53 +177,48 @@ type Operation struct {
 
 // Manager is one entry of the object's managedFields, without its fields.
 type Manager struct {
-	// Manager is the name that the writer gave itself; it is not a person.
+	// Manager is the name that the writer chose; it is not a person.
 	Manager string `json:"manager"`
 	// Operation is Apply or Update.
 	Operation string `json:"operation"`
-	// Subresource is the one written through; empty for the object itself.
+	// Subresource is the subresource written through; empty for the object itself.
 	Subresource string `json:"subresource"`
-	// Time is when the entry last changed, in RFC 3339; empty where the server keeps none.
+	// Time is when the entry last changed, in RFC 3339; empty if the server has none.
 	Time string `json:"time,omitempty"`
 }
 
-// Observed is the moment at which a change was seen, or the interval in which it happened: where a list
-// derived it, and where the server sent it late, such as after a restart of Tattler or an outage.
+// Observed is the moment at which a change was seen, or the interval in which it happened if a list derived it or the server
+// sent it late, for example after a restart of Tattler or an outage.
 type Observed struct {
-	// After is the last moment at which the old state was known to be current; nil for a change
-	// that the server sent as it happened.
+	// After is the last moment at which the old state was known to be current; nil for a change that the server sent as it
+	// happened.
 	After *time.Time `json:"after,omitempty"`
 	// At is when Tattler saw it.
 	At time.Time `json:"at"`
-	// Net is true where a list derived the change: more may have happened in the interval, which came to this.
+	// Net is true if a list derived the change: it is the sum of everything that happened in the interval.
 	Net bool `json:"net,omitempty"`
 }
 
 // GapInfo says which versions of a stream were not seen, and why.
 type GapInfo struct {
-	// From is the last resource version before the gap; empty where none was known.
+	// From is the last resource version before the gap; empty if unknown.
 	From string `json:"from"`
-	// To is the first resource version after the gap; empty where the server did not say. Between
-	// the two only net changes are known.
+	// To is the first resource version after the gap; empty if unknown. Between the two only net changes are known.
 	To string `json:"to"`
-	// Reason says why, for people: expired (the server no longer had the versions), history-changed (the
-	// server's history was replaced), missed (an audit found changes that the watch had not shown), or others;
-	// several are separated by commas.
+	// Reason is text: expired (the server no longer had the versions), history-changed (the server's history was
+	// replaced), missed (an audit found changes that the watch had not shown), or others; several are separated by commas.
 	Reason string `json:"reason"`
 }
 
-// Absence says why Tattler did not watch for a while, and what it caught up with afterwards.
+// Absence describes why Tattler did not watch for a while, and what it caught up with afterwards.
 type Absence struct {
-	// Reason says why: stopped (Tattler did not run), unwritten (it could not write its journal, such as on a
-	// full disk), or unreachable (the API server did not answer for 5 seconds or more, from the last sign of life to
-	// its return).
+	// Reason is stopped (Tattler did not run), unwritten (it could not write its journal, for example on a full disk), or
+	// unreachable (the API server did not answer for 5 seconds or more, from the last sign of life to its return).
 	Reason string `json:"reason"`
-	// Changes is the number of changes that Tattler has caught up with: they happened, or may have happened,
-	// meanwhile.
+	// Changes counts the changes that Tattler has caught up with, which happened, or may have happened, in the absence.
 	Changes int64 `json:"changes"`
-	// Incomplete is the number of collections, such as the pods of a namespace or of the cluster, of which not every
-	// change was caught up with: a gap event says what is missing, or they could not be watched yet. With 0,
-	// nothing was lost.
+	// Incomplete counts the collections, such as the pods of a namespace or of the cluster, that were not fully caught up
+	// with: a gap event says what is missing, or they could not be watched yet. With 0, nothing was lost.
 	Incomplete int64 `json:"incomplete"`
 }
 
@@ -242,6 +229,6 @@ const (
 	AbsenceUnreachable = "unreachable"
 )
 
-// AbsenceResource stands where other events name their object, so that what is made of an event's resource, such as
-// the subject of a message, has its parts. No API server serves it.
+// AbsenceResource is the resource of absences, so that what is derived from an event's resource, such as a message's subject,
+// works for them. No API server serves it.
 var AbsenceResource = Resource{Group: "tattler.dev", Version: "v1", Resource: "absences", Kind: "Absence"}

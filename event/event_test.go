@@ -127,7 +127,7 @@ func check(t reporter, at, def string, schema map[string]any, v any, defs map[st
 		schema = defs[def].(map[string]any)
 	}
 	if enum, ok := schema["enum"].([]any); ok && !slices.Contains(enum, v) {
-		t.Errorf("%s: %v is none of %v", at, v, enum)
+		t.Errorf("%s: %v is not in %v", at, v, enum)
 	}
 	switch schema["type"] {
 	case "string":

@@ -12,8 +12,8 @@ import (
 // From the server's second history on, an id includes the history: after a restored backup, the same version of the
 // same object is another change.
 
-// New makes the event of a change in the named cluster that happened at the given time. Everything
-// but the time follows from its arguments, the id too. The event shares d's slices and maps.
+// New returns the event of a change in the named cluster at the given time. It is determined by its arguments, the id by all
+// but the time. The event shares d's slices and maps.
 func New(cluster string, at time.Time, d Data) Event {
 	if d.Epoch == 1 {
 		d.Epoch = 0
@@ -57,7 +57,7 @@ func id(cluster string, d Data) string {
 	if d.Gap != nil {
 		gap = *d.Gap
 	}
-	if gap.To == "" && d.Observed.After != nil { // else all that begin with one version were the same
+	if gap.To == "" && d.Observed.After != nil { // otherwise all gaps that begin with one version would have one id
 		gap.To = d.Observed.After.UTC().Format(stampFormat)
 	}
 	return GapID(cluster, groupResource(r)+"/"+r.Namespace, gap.From, gap.To, d.Epoch)
@@ -66,8 +66,8 @@ func id(cluster string, d Data) string {
 // Type returns the CloudEvents type of an operation: dev.tattler.change.updated.v1.
 func Type(op Op) string { return "dev.tattler.change." + string(op) + ".v1" }
 
-// Subject returns the path under which the API server serves the object; without a name, that of its
-// collection. Names need no escaping: the server admits none that is not a path segment.
+// Subject returns the path of the object on the API server; without a name, the path of its collection. Names need no
+// escaping: the server only admits path segments.
 func Subject(r Resource) string {
 	path := "/apis/" + r.Group
 	if r.Group == "" {
@@ -84,35 +84,33 @@ func Subject(r Resource) string {
 	return path
 }
 
-// ID returns the id of a change: 26 characters, the same for the same arguments for ever. The
-// groupResource is deployments.apps, or pods for the core group; version is the object's resource
-// version after the change, or the last known one of a deletion that was missed. The epoch is that of
-// Data, 0 or 1 for the first.
+// ID returns the id of a change: 26 characters, always the same for the same arguments. The
+// groupResource is deployments.apps, or pods for the core group; version is the object's resource version after the change,
+// or the last known one for a deletion that was missed. The epoch is Data.Epoch; 0 and 1 mean the first.
 func ID(cluster, groupResource, uid, version string, op Op, epoch int64) string {
 	return hash(append([]string{"change", cluster, groupResource, uid, version, string(op)}, later(epoch)...)...)
 }
 
-// ConvertedID returns the id of a conversion, of which one version can have several: form is that of Data,
-// the rest is as for ID.
+// ConvertedID returns the id of a conversion. One version can be converted several times: form is Data.Form, the rest is as
+// for ID.
 func ConvertedID(cluster, groupResource, uid, version string, epoch int64, form uint64) string {
 	parts := []string{"converted", cluster, groupResource, uid, version, strconv.FormatUint(form, 16)}
 	return hash(append(parts, later(epoch)...)...)
 }
 
 // GapID returns the id of a gap between two resource versions of a stream. The stream is the
-// groupResource, a slash and the stream's namespace, which is empty for the whole cluster; the epoch is as
-// for ID. Where the version at its end is not known, to is the moment after which versions were missed, as
-// events have it in observed.after.
+// groupResource, a slash and the stream's namespace, which is empty for the whole cluster; the epoch is as for
+// ID. If the version at its end is unknown, to is the moment after which versions were missed, as in observed.after.
 func GapID(cluster, stream, from, to string, epoch int64) string {
 	return hash(append([]string{"gap", cluster, stream, from, to}, later(epoch)...)...)
 }
 
-// AbsenceID returns the id of an absence that began at a moment, which counts in milliseconds.
+// AbsenceID returns the id of an absence that began at a moment, in milliseconds.
 func AbsenceID(cluster string, since time.Time) string {
 	return hash("absence", cluster, since.UTC().Format(stampFormat))
 }
 
-// later is what an epoch adds to an id: nothing in the first.
+// later is the part of an id for epochs after the first.
 func later(epoch int64) []string {
 	if epoch <= 1 {
 		return nil
@@ -129,8 +127,8 @@ func groupResource(r Resource) string {
 
 var lower = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
-// hash joins parts with their lengths, so that no two lists of parts are the same bytes. 128 bits
-// leave a collision among 2^40 events at a chance of 2^-49.
+// hash joins parts with their lengths, so that different lists of parts give different bytes. With 128 bits, the chance of a
+// collision among 2^40 events is 2^-49.
 func hash(parts ...string) string {
 	var b []byte
 	for _, p := range parts {

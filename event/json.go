@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// stampFormat is of fixed width, so that times sort as text.
+// stampFormat has a fixed width, so that times sort as text.
 const stampFormat = "2006-01-02T15:04:05.000Z"
 
 func stamp(t time.Time) string { return t.UTC().Format(stampFormat) }
 
-// The JSON forms of the types. They are written in one pass: a MarshalJSON within another has its text read and copied
-// at every level.
+// The JSON forms of the types. They are encoded in one pass: the output of a nested MarshalJSON would be parsed and copied at
+// every level.
 type (
 	eventJSON struct {
 		SpecVersion     string   `json:"specversion"`
@@ -51,7 +51,7 @@ type (
 	changeJSON struct {
 		Path        string `json:"path"`
 		Op          string `json:"op"`
-		From        *any   `json:"from,omitempty"` // a pointer tells null from absent
+		From        *any   `json:"from,omitempty"` // a pointer distinguishes null from absence
 		To          *any   `json:"to,omitempty"`
 		Manager     string `json:"manager"`
 		Subresource string `json:"subresource,omitempty"`
@@ -61,12 +61,12 @@ type (
 	operationJSON struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
-		Value *any   `json:"value,omitempty"` // a pointer tells null from absent
+		Value *any   `json:"value,omitempty"` // a pointer distinguishes null from absence
 	}
 )
 
-// MarshalJSON writes the event on one line. Nothing is escaped for HTML unless the caller's encoder
-// does so, as json.Marshal does.
+// MarshalJSON encodes the event on one line. It escapes nothing for HTML, but the caller's encoder may, as json.Marshal
+// does.
 func (e Event) MarshalJSON() ([]byte, error) {
 	return marshal(eventJSON{
 		e.SpecVersion, e.Type, e.Source, e.ID, e.Subject, stamp(e.Time), e.PartitionKey, e.DataContentType, e.Data.json(),
@@ -93,7 +93,7 @@ func (d *Data) json() dataJSON {
 	return w
 }
 
-// MarshalJSON writes the interval; see Event.MarshalJSON.
+// MarshalJSON encodes the interval; see Event.MarshalJSON.
 func (o Observed) MarshalJSON() ([]byte, error) { return marshal(o.json()) }
 
 func (o *Observed) json() observedJSON {
@@ -104,7 +104,7 @@ func (o *Observed) json() observedJSON {
 	return w
 }
 
-// MarshalJSON writes the change with those of from and to that its operation has.
+// MarshalJSON encodes the change with from and to as its operation has them.
 func (c Change) MarshalJSON() ([]byte, error) { return marshal(c.json()) }
 
 func (c *Change) json() changeJSON {
@@ -118,7 +118,7 @@ func (c *Change) json() changeJSON {
 	return w
 }
 
-// MarshalJSON writes the operation, with the value that it has.
+// MarshalJSON encodes the operation, with its value if it has one.
 func (o Operation) MarshalJSON() ([]byte, error) { return marshal(o.json()) }
 
 func (o *Operation) json() operationJSON {

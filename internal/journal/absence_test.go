@@ -8,8 +8,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestAbsentSince: an absence begins where the one before ended, or later, whatever was recorded last; one that is not
-// over keeps its beginning.
+// TestAbsentSince: an absence begins no earlier than the end of the last one, whatever was recorded last; an open one keeps
+// its beginning.
 func TestAbsentSince(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
 	at := func(s int) time.Time { return time.Unix(1_700_000_000+int64(s), 0).UTC() }
@@ -41,15 +41,15 @@ func TestAbsentSince(t *testing.T) {
 	if err := j.NoteAbsent(ctx, at(20)); err != nil {
 		t.Fatal(err)
 	}
-	want(at(10)) // it was killed before it had caught up
+	want(at(10)) // killed before it had caught up
 	record(absence(10, 30))
-	record(Batch{Stream: pods, Head: Head{Version: "2", Epoch: 1, At: at(29)}}) // was on its way
+	record(Batch{Stream: pods, Head: Head{Version: "2", Epoch: 1, At: at(29)}}) // still in flight
 	want(at(30))
 	record(absence(30, 31))
 	if err := j.NoteAbsent(ctx, at(40)); err != nil {
 		t.Fatal(err)
 	}
-	want(at(40)) // it was stopped
+	want(at(40)) // stopped
 	if err := j.Close(); err != nil {
 		t.Fatal(err)
 	}

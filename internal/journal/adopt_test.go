@@ -11,8 +11,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestResume: a stream gets what others hold of it, once, and only where that can be known; else it hears
-// whether, and until when, it was watched.
+// TestResume: a stream takes over the objects that others hold of it, once, and only if they can be identified; otherwise it
+// learns whether, and until when, it was watched.
 func TestResume(t *testing.T) {
 	all, shop, pay := Stream{GroupResource: "pods"}, Stream{GroupResource: "pods", Namespace: "shop"}, Stream{GroupResource: "pods", Namespace: "pay"}
 	some, few := Stream{GroupResource: "pods", Selection: "labels"}, Stream{GroupResource: "pods", Selection: "other labels"}
@@ -25,7 +25,7 @@ func TestResume(t *testing.T) {
 	older := head(true, true)
 	older.At = at.Add(-time.Hour)
 	gone := older
-	gone.Pipeline = forgotten // by Forget, below
+	gone.Pipeline = forgotten // set by Forget, below
 	since := func(at time.Time, epoch int64) Head { return Head{Epoch: epoch, At: at} }
 	lost, lostSince := head(false, true), head(false, false)
 	lost.At, lostSince.At = older.At, older.At
@@ -100,7 +100,7 @@ func TestResume(t *testing.T) {
 			t.Errorf("%s: objects %v, want %v", tc.why, names, tc.names)
 		}
 		again, same, err := j.Resume(t.Context(), tc.to)
-		if from == OriginOthers && (h.Live || again == OriginOwn) { // else what others hold is had again
+		if from == OriginOthers && (h.Live || again == OriginOwn) { // otherwise the same objects were taken over twice
 			from = OriginOwn
 		}
 		if err != nil || again != from || same.Live != h.Live || !same.At.Equal(h.At) {
@@ -109,7 +109,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestNamesakes: of two objects of one name, as two configurations saw them, the newer one is live.
+// TestNamesakes: of two objects with one name, which two configurations saw, the newer one is live.
 func TestNamesakes(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -126,7 +126,7 @@ func TestNamesakes(t *testing.T) {
 	see(all, "a", "first", 1)
 	see(all, "b", "other", 2)
 	see(some, "a", "second", 3)
-	see(some, "b", "other", 2) // which all does not have any more, so that it is listed
+	see(some, "b", "other", 2) // all has lost it, and so must be listed
 	if from, _, err := j.Resume(t.Context(), all); from != OriginOthers || err != nil {
 		t.Fatalf("%d, %v", from, err)
 	}
@@ -144,7 +144,7 @@ func TestNamesakes(t *testing.T) {
 	}
 }
 
-// TestResumeForgotten: a part of a stream that was forgotten is nothing that one goes on with.
+// TestResumeForgotten: a stream does not resume a part that was forgotten.
 func TestResumeForgotten(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	shop := Stream{GroupResource: "pods", Namespace: "shop"}

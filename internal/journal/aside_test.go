@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// crashed makes a journal as a kill leaves it: its newest change is only in its log.
+// crashed returns a journal as a kill leaves it: its newest change is only in its log.
 func crashed(t *testing.T, from string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "journal.db")
@@ -28,8 +28,8 @@ func crashed(t *testing.T, from string) string {
 	return path
 }
 
-// TestRestoreStoppedAtEachStep stops restores at each of their steps, twice in a row, and resumes them later. The old
-// journal is kept whole, with its log, under one name.
+// TestRestoreStoppedAtEachStep stops restores at each step, twice in a row, and resumes them later. The old journal stays
+// complete, with its log, under one name.
 func TestRestoreStoppedAtEachStep(t *testing.T) {
 	from, saved := filepath.Join(t.TempDir(), "journal.db"), filepath.Join(t.TempDir(), "saved.db")
 	j := open(t, from)
@@ -66,7 +66,7 @@ func TestRestoreStoppedAtEachStep(t *testing.T) {
 	}
 }
 
-// stopped runs a restore that stops at a step, and returns how many steps it has taken or begun.
+// stopped runs a restore that stops at a step, and returns how many steps it has begun.
 func stopped(t *testing.T, saved, path string, now time.Time, at int) (r Restored, steps int) {
 	t.Helper()
 	stop := errors.New("stopped")
@@ -84,7 +84,7 @@ func stopped(t *testing.T, saved, path string, now time.Time, at int) (r Restore
 	return r, steps
 }
 
-// checkAside checks that everything that was moved aside is whole: the old journal, or one that was restored meanwhile.
+// checkAside checks that everything that was moved aside is complete: the old journal, or one restored in between.
 func checkAside(t *testing.T, path string, old, restored []string) {
 	t.Helper()
 	kept := 0
@@ -112,13 +112,13 @@ func checkAside(t *testing.T, path string, old, restored []string) {
 	}
 }
 
-// TestAnotherJournalSinceARestore: a journal that was made since a restore was interrupted gets a name of its own.
+// TestAnotherJournalSinceARestore: a journal made after an interrupted restore is moved aside under another name.
 func TestAnotherJournalSinceARestore(t *testing.T) {
 	_, from := large(t, t.TempDir())
 	saved := filepath.Join(t.TempDir(), "saved.db")
 	backup(t, from, saved)
 	path := crashed(t, from)
-	stopped(t, saved, path, epoch, 3) // the journal and its log are aside
+	stopped(t, saved, path, epoch, 3) // the journal and its log were moved aside
 	must(t, os.Remove(restoring(path)))
 	j, err := Open(t.Context(), path, Options{Cluster: "other"})
 	must(t, err)

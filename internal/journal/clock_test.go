@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestClock: what was kept survives a restart; before that, the newest change says what time it was.
+// TestClock: the clock survives a restart; without one, the newest change dates it.
 func TestClock(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)

@@ -56,7 +56,7 @@ func TestContents(t *testing.T) {
 	}
 }
 
-// FuzzContent checks that no content panics, takes too much, or is served with a wrong checksum.
+// FuzzContent checks that no content causes a panic, takes too much memory, or is served with a wrong checksum.
 func FuzzContent(f *testing.F) {
 	c, err := newCodec()
 	if err != nil {

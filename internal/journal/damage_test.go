@@ -16,8 +16,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// served reads all that a journal gives out and compares it with the model: it may say that it is
-// damaged, but not serve anything else. It returns whether it said so, and how many changes it served.
+// served reads everything from a journal and compares it with the model: it may report damage, but must not return anything
+// else. It returns whether damage was reported, and how many changes were read.
 func (m *model) served(t *testing.T, path, why string) (said bool, changes int) {
 	t.Helper()
 	ctx := t.Context()
@@ -76,11 +76,11 @@ func written(t *testing.T, path string, steps int) (*history, *Journal) {
 	return h, j
 }
 
-// TestDamage changes bytes in every page of a file: that is said, and nothing is served that was not written.
+// TestDamage changes bytes in every page of a file: damage is reported, and only what was written is served.
 func TestDamage(t *testing.T) {
 	dir := t.TempDir()
 	h, j := written(t, filepath.Join(dir, "journal.db"), 25)
-	// In free pages damage makes no difference.
+	// Damage in free pages has no effect.
 	if err := errors.Join(j.db.exec("PRAGMA incremental_vacuum"), j.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// TestDamagedPageSaysSo: an error names the checksum, and blames no disk.
+// TestDamagedPageSaysSo: an error names the checksum, and does not blame the disk.
 func TestDamagedPageSaysSo(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal.db")
@@ -133,12 +133,12 @@ func TestDamagedPageSaysSo(t *testing.T) {
 	}
 }
 
-// servedStates opens a damaged journal to write.
+// servedStates opens a damaged journal for writing.
 func (h *history) servedStates(t *testing.T, path, why string) {
 	t.Helper()
 	j, err := Open(t.Context(), path, Options{})
 	if err != nil {
-		return // TestDamage has looked at what a reader says
+		return // TestDamage has checked what a reader reports
 	}
 	defer j.Close()
 	for st, want := range h.objects {
@@ -158,8 +158,7 @@ func hex(n int) string {
 	return hex(n/16) + digits[n%16:n%16+1]
 }
 
-// TestDamagedLog changes bytes of the write-ahead log that a crash left: the journal is then as it was
-// after some earlier transaction, whole.
+// TestDamagedLog changes bytes of the write-ahead log of a crash: the journal is then as after some earlier transaction.
 func TestDamagedLog(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "journal.db")
@@ -208,7 +207,7 @@ func TestDamagedLog(t *testing.T) {
 	}
 }
 
-// TestDamagedContent changes contents behind the pages' checksums: their own tell.
+// TestDamagedContent changes contents but not the pages' checksums: the contents' checksums detect it.
 func TestDamagedContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	h, j := written(t, path, 25)
@@ -244,8 +243,8 @@ func TestDamagedContent(t *testing.T) {
 	}
 }
 
-// TestMissingBlock: changes that no block knows are not found by what blocks say. Verify says which, once, and
-// says nothing where retention has left a hole.
+// TestMissingBlock: changes without a block are not found through blocks. Verify reports them, once, and does not report gaps
+// that retention left.
 func TestMissingBlock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)

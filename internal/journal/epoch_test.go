@@ -9,8 +9,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestEpochs: where a server's history was replaced, the same version of the same object is another change,
-// and so is the gap between the same versions.
+// TestEpochs: after a server's history was replaced, the same version of the same object is another change, and so is the gap
+// between the same versions.
 func TestEpochs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)

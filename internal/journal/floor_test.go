@@ -9,8 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// heavy is a journal with states of about so many bytes, and changes beside them that take 80 to 90 KB per
-// hundred.
+// heavy returns a journal with states of about so many bytes, and changes that take 80 to 90 KB per hundred besides.
 func heavy(t *testing.T, path string, states, changes int) *Journal {
 	t.Helper()
 	j := open(t, path)
@@ -41,8 +40,8 @@ func (h *history) grow(t *testing.T, j *Journal, changes int) {
 	}
 }
 
-// TestRetainFloor: states that are larger than the limit do not cost the history. What goes is the oldest, which
-// every sink has before what one lacks, and a quarter of the limit stays.
+// TestRetainFloor: states larger than the limit do not cost the history. The oldest changes go, those that every sink has got
+// first, and a quarter of the limit stays.
 func TestRetainFloor(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
 	j := heavy(t, path, 4<<20, 1000)
@@ -69,7 +68,7 @@ func TestRetainFloor(t *testing.T) {
 	verify(t, path)
 }
 
-// TestFloorMoves: the floor follows the newest changes, with what was measured before.
+// TestFloorMoves: the floor follows the newest changes, and uses earlier measurements.
 func TestFloorMoves(t *testing.T) {
 	ctx := t.Context()
 	j := heavy(t, filepath.Join(t.TempDir(), "journal.db"), 0, 1200)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestReadForwards reads the chains of some objects from their oldest changes: what was kept of a walk is what the file
-// has, one walk serves all changes up to the next whole version, memory is bounded, and is let go of at the end.
+// TestReadForwards reads the chains of some objects from their oldest changes: kept changes equal the file's, one walk serves
+// all changes up to the next whole version, and memory is bounded and released at the end.
 func TestReadForwards(t *testing.T) {
 	j, err := Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), Options{Cluster: "prod"})
 	if err != nil {
@@ -73,7 +73,7 @@ func TestReadForwards(t *testing.T) {
 	}
 }
 
-// TestReadForwardsAfterClose: what was kept goes with the reader.
+// TestReadForwardsAfterClose: kept changes go with the reader.
 func TestReadForwardsAfterClose(t *testing.T) {
 	j, err := Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), Options{Cluster: "prod"})
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// fillDisk appends a history while no file may grow by more than a little; what failed is tried again,
-// once in vain and once while files may grow.
+// fillDisk appends a history while files may hardly grow; failed appends are repeated, once in vain and once while files may
+// grow.
 func fillDisk(path string) error {
 	ctx := context.Background()
 	signal.Ignore(syscall.SIGXFSZ)
@@ -34,7 +34,7 @@ func fillDisk(path string) error {
 		var full *WriteError
 		for tries := 0; errors.As(err, &full) && tries < 2; tries++ {
 			failures++
-			// Nothing of it is there, and everything else is.
+			// Nothing of it was written, and everything else is there.
 			last, lastErr := j.Last(ctx)
 			if lastErr != nil || last != want.Last-int64(want.Rows) {
 				return fmt.Errorf("after a failure the last change is %d, %w, want %d", last, lastErr, want.Last-int64(want.Rows))
@@ -57,7 +57,7 @@ func fillDisk(path string) error {
 	return j.Close()
 }
 
-// limitFiles lets the journal's files grow by so many bytes.
+// limitFiles bounds by how many bytes the journal's files may grow.
 func limitFiles(path string, more int64) error {
 	var size int64
 	for _, name := range []string{path, path + "-wal"} {
@@ -75,7 +75,7 @@ func limitFiles(path string, more int64) error {
 	return syscall.Setrlimit(syscall.RLIMIT_FSIZE, &l)
 }
 
-// TestDiskFull runs fillDisk in a process of its own, for the limit is the process's.
+// TestDiskFull runs fillDisk in a child, because the limit applies to a process.
 func TestDiskFull(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	out, err := command(t, "full", path).CombinedOutput()

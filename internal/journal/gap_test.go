@@ -8,8 +8,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestGaps: a gap that was told is told once. Where the version at its end is not known, as in the midst of a
-// list, gaps behind the same version are told apart by when they began.
+// TestGaps: a repeated gap is a duplicate. If the version at its end is unknown, as during a list, gaps after the same version
+// are distinguished by when they began.
 func TestGaps(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)

@@ -8,8 +8,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestRestoreEndedBetweenItsRenames: the journal was moved aside, and the backup is not in its place yet. Open does not
-// begin a new journal there, also after another restore that failed; a restore that is repeated ends it.
+// TestRestoreEndedBetweenItsRenames: the journal was moved aside, and the backup is not in its place yet. Open does not begin a
+// new journal there, even after another failed restore; repeating the restore finishes it.
 func TestRestoreEndedBetweenItsRenames(t *testing.T) {
 	dir, saved := t.TempDir(), filepath.Join(t.TempDir(), "saved.db")
 	j, path := large(t, dir)
@@ -41,7 +41,7 @@ func TestRestoreEndedBetweenItsRenames(t *testing.T) {
 	}
 }
 
-// TestRestoreTwiceAtOneTime: what was moved aside first stays.
+// TestRestoreTwiceAtOneTime: the journal that was moved aside first stays.
 func TestRestoreTwiceAtOneTime(t *testing.T) {
 	saved := filepath.Join(t.TempDir(), "saved.db")
 	j, path := large(t, t.TempDir())
@@ -64,7 +64,7 @@ func TestRestoreTwiceAtOneTime(t *testing.T) {
 	}
 }
 
-// TestBackupsAtOnce: of two backups to one file, the first fails instead of renaming what the second has not finished.
+// TestBackupsAtOnce: of two backups to one file, the first fails instead of renaming the second one's partial file.
 func TestBackupsAtOnce(t *testing.T) {
 	to := filepath.Join(t.TempDir(), "saved.db")
 	j, path := large(t, t.TempDir())

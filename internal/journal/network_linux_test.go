@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestFUSE: the type of a mount decides, where it is known, and the place of a device is found among the mounts.
+// TestFUSE: the type of a mount decides, if known, and the mount of a device is found.
 func TestFUSE(t *testing.T) {
 	const mounts = `22 28 0:21 / /proc rw,nosuid shared:12 - proc proc rw
 31 28 0:44 / /mnt/far rw,nosuid,nodev,relatime shared:20 - fuse.sshfs me@far:/srv rw,user_id=0

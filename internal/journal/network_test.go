@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// placed has directories lie on file systems, until the test ends.
+// placed makes directories lie on file systems until the test ends.
 func placed(t *testing.T, on map[string]fileSystem) {
 	t.Helper()
 	was := fileSystemOf
@@ -16,7 +16,7 @@ func placed(t *testing.T, on map[string]fileSystem) {
 	fileSystemOf = func(dir string) fileSystem { return on[dir] }
 }
 
-// TestNetworkFileSystem: a journal between machines is refused, and nothing is made there, unless that is allowed.
+// TestNetworkFileSystem: a journal on a network file system is refused, and no file is made, unless it is allowed.
 func TestNetworkFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	if fs := fileSystemOf(dir); fs.name != "" && !fs.perhaps {
@@ -36,8 +36,7 @@ func TestNetworkFileSystem(t *testing.T) {
 	must(t, j.Close())
 }
 
-// TestPerhapsNetworkFileSystem: a file system of which nobody knows whether it is between machines is reported, and
-// used.
+// TestPerhapsNetworkFileSystem: a file system that may be a network's is reported and used.
 func TestPerhapsNetworkFileSystem(t *testing.T) {
 	dir := t.TempDir()
 	placed(t, map[string]fileSystem{dir: {name: "FUSE", perhaps: true}})

@@ -8,8 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestOwnedObjects: a circle of owners ends, what is owned by way of an object is found, and a journal without the
-// index answers the same.
+// TestOwnedObjects: a cycle of owners ends, and indirectly owned objects are found.
 func TestOwnedObjects(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -23,8 +22,8 @@ func TestOwnedObjects(t *testing.T) {
 	}
 	add(t, j,
 		owned("shop", "web", ""), owned("shop", "web-1", "web"), owned("shop", "web-1-a", "web-1"), // 1, 2, 3
-		owned("pay", "web-1-b", "web-1"),                     // 4: of another namespace's web-1
-		owned("shop", "x", "we"), owned("shop", "y", "web-"), // 5, 6: neither's
+		owned("pay", "web-1-b", "web-1"),                     // 4: of web-1 in another namespace
+		owned("shop", "x", "we"), owned("shop", "y", "web-"), // 5, 6: of neither
 		owned("shop", "a", "b"), owned("shop", "b", "a"), owned("pay", "web-2", "web"), // 7, 8, 9
 	)
 	must(t, j.Close())

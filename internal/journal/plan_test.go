@@ -13,8 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestPlans: what is done for each change, each minute or each word of a user reads no table from its
-// beginning to its end.
+// TestPlans: no query that runs per change, per minute or per command scans a whole table.
 func TestPlans(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -78,12 +77,12 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestManyOfOneName: thousands of objects share a name. A page reads those whose turn it is, and all come in
-// their order, also while more is written.
+// TestManyOfOneName: thousands of objects share a name. A page reads only the next ones, and all come in order, even while more
+// are written.
 func TestManyOfOneName(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
-	const n = 700 // more than one page looks at
+	const n = 700 // more than one page reads
 	var rows []Row
 	for v := range 2 {
 		for i := range n {
@@ -160,7 +159,7 @@ func TestManyOfOneName(t *testing.T) {
 	}
 }
 
-// TestNamesAreBounded: who reads and who writes forget names, and know them again when they come.
+// TestNamesAreBounded: readers and writers evict names, and look them up again.
 func TestNamesAreBounded(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	ids := make([]int64, maxNames+100)

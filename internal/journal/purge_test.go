@@ -21,7 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// vault is a journal of pods that hold values which later rules hide.
+// vault is a journal of pods with values that later rules hide.
 type vault struct {
 	*testing.T
 	*rand.Rand
@@ -31,24 +31,24 @@ type vault struct {
 	now     map[int][]byte // the pods' JSON
 	fillers map[int][]byte
 	planted []string // the values
-	who     []int    // whose each change is
+	who     []int    // the pod of each change
 }
 
 func newVault(t *testing.T) *vault {
 	v := &vault{T: t, Rand: rand.New(rand.NewPCG(1, 2)), pods: 40, now: map[int][]byte{}, fillers: map[int][]byte{}}
 	v.j = open(t, filepath.Join(t.TempDir(), "journal.db"))
 	for i := range v.pods {
-		v.fillers[i] = noise(v.Rand, []int{50, 900, 9000}[i%3]) // within a page, and beyond
+		v.fillers[i] = noise(v.Rand, []int{50, 900, 9000}[i%3]) // within a page, and larger
 	}
 	return v
 }
 
-// json is a pod's, with a value.
+// json returns a pod with a value.
 func (v *vault) json(i int, value string) []byte {
 	return fmt.Appendf(nil, `{"kind":"Pod","metadata":{"resourceVersion":"%d"},"spec":{"filler":"%s","password":"%s"}}`, v.version, v.fillers[i], value)
 }
 
-// change has something happen to a pod.
+// change makes a change of a pod.
 func (v *vault) change(i int, op event.Op, value string) Row {
 	v.version++
 	v.who = append(v.who, i)
@@ -64,7 +64,7 @@ func (v *vault) change(i int, op event.Op, value string) Row {
 	return r
 }
 
-// record lets a lot happen, with a new value each time.
+// record records many changes, with a new value each time.
 func (v *vault) record(rules string) {
 	v.Helper()
 	_, err := v.j.Rules(v.Context(), rules, epoch.Add(time.Duration(v.version)*time.Second))
@@ -102,7 +102,7 @@ func (v *vault) append(rules string, live bool, rows ...Row) {
 	must(v.T, err)
 }
 
-// rewrite is the list that hides what the pods show, or shows it.
+// rewrite rewrites the pods' states, as a list under other rules does.
 func (v *vault) rewrite(rules string) {
 	v.Helper()
 	_, err := v.j.Rules(v.Context(), rules, epoch.Add(time.Duration(v.version)*time.Second))
@@ -125,7 +125,7 @@ func (v *vault) rewrite(rules string) {
 	v.append(rules, true, rows...)
 }
 
-// raw is all that the disk has of the journal.
+// raw returns everything that the disk holds of the journal.
 func (v *vault) raw() []byte {
 	v.Helper()
 	var all []byte
@@ -139,7 +139,7 @@ func (v *vault) raw() []byte {
 	return all
 }
 
-// blobs returns the contents that the tables have.
+// blobs returns the contents in the tables.
 func (v *vault) blobs() (all [][]byte) {
 	v.Helper()
 	for _, sql := range []string{"SELECT before FROM changes", "SELECT after FROM changes", "SELECT content FROM objects"} {
@@ -153,8 +153,8 @@ func (v *vault) blobs() (all [][]byte) {
 	return all
 }
 
-// tailsOf are the ends of contents, where the values are: what compressed text is found by. Those that
-// are in the contents beside, too, prove nothing.
+// tailsOf returns the ends of contents, which hold the values: compressed text is found by them. Ends that also occur in
+// neighbouring contents prove nothing.
 func tailsOf(contents, beside [][]byte) (all [][]byte) {
 	rest := bytes.Join(beside, nil)
 	for _, b := range contents {
@@ -174,8 +174,8 @@ func count[T string | []byte](in []byte, needles []T) (n int) {
 	return n
 }
 
-// TestPurgeErases plants values, compressed and not, in changes, states, free pages and the log, and
-// looks for them in the raw files after a purge.
+// TestPurgeErases plants values, compressed and not, in changes, states, free pages and the log, and searches the raw files
+// after a purge.
 func TestPurgeErases(t *testing.T) {
 	v := newVault(t)
 	v.record("open")
@@ -218,13 +218,13 @@ func TestPurgeErases(t *testing.T) {
 	if plan, err := v.j.PlanPurge(t.Context(), purge); err != nil || !plan.None() {
 		t.Errorf("again: %+v, %v", plan, err)
 	}
-	v.record("closed") // it goes on
+	v.record("closed") // recording continues
 	must(t, v.j.Close())
 	v.j = open(t, v.j.Path())
 	v.whole()
 }
 
-// whole verifies the journal, and that states are the pods'.
+// whole verifies the journal, and that the states are the pods'.
 func (v *vault) whole() {
 	v.Helper()
 	r, err := OpenReader(v.Context(), v.j.Path())
@@ -245,7 +245,7 @@ func (v *vault) whole() {
 	}
 }
 
-// TestPurgeBetween removes what rules made that came and went: what is before and after reads as it did.
+// TestPurgeBetween removes changes under rules that came and went: earlier and later ones read as before.
 func TestPurgeBetween(t *testing.T) {
 	v := newVault(t)
 	v.record("closed")
@@ -285,7 +285,7 @@ func TestPurgeForgets(t *testing.T) {
 	}
 }
 
-// TestPurgeUntil removes what was seen before a time. Sinks that are behind are named before.
+// TestPurgeUntil removes changes seen before a time. The plan names sinks that are behind.
 func TestPurgeUntil(t *testing.T) {
 	v := newVault(t)
 	v.record("open")
@@ -299,7 +299,7 @@ func TestPurgeUntil(t *testing.T) {
 		}
 		seen[pod] = true
 	}
-	for i := 99; i >= 0; i-- { // what a pod is that did not change since, stays
+	for i := 99; i >= 0; i-- { // a pod that did not change since stays
 		gone[i] = seen[v.who[i]]
 		seen[v.who[i]] = true
 	}
@@ -328,8 +328,8 @@ func TestPurgeUntil(t *testing.T) {
 	}
 }
 
-// TestPurgeBesideReader: while somebody reads, the log cannot be emptied. That is said, also at the next
-// start, and the next purge makes it good.
+// TestPurgeBesideReader: while a reader is open, the log cannot be emptied. That is reported, also at the next start, and the
+// next purge finishes.
 func TestPurgeBesideReader(t *testing.T) {
 	v := newVault(t)
 	v.record("open")
@@ -361,7 +361,7 @@ func TestPurgeBesideReader(t *testing.T) {
 	}
 }
 
-// TestPurgeUnfinished: no other purge ends one that has begun, but one that removes as much.
+// TestPurgeUnfinished: an interrupted purge can only be finished by one that removes as much.
 func TestPurgeUnfinished(t *testing.T) {
 	at := time.UnixMilli(1_700_000_000_123)
 	for _, tc := range []struct {
@@ -398,9 +398,8 @@ func TestPurgeUnfinished(t *testing.T) {
 	}
 }
 
-// TestPurgeStatesOfOtherRules: rules that came and went have rewritten states, whose histories other rules
-// made and keep. Whoever forgot the states, and when, nothing of them is left, and the histories read as they
-// did.
+// TestPurgeStatesOfOtherRules: rules that came and went have rewritten states, which the histories of other rules end with.
+// Whatever forgot the states, nothing of them is left, and the histories read as before.
 func TestPurgeStatesOfOtherRules(t *testing.T) {
 	for _, tc := range []struct {
 		why    string
@@ -442,13 +441,13 @@ func TestPurgeStatesOfOtherRules(t *testing.T) {
 	}
 }
 
-// TestPurgeCuts: where retention has removed the change before, what it led to is seen before
-// the time as well. Changes that clocks put on either side of it stay or go by themselves.
+// TestPurgeCuts: if retention removed the change before, its result counts as seen before the time as well. Changes that clocks
+// put on either side of the time stay or go individually.
 func TestPurgeCuts(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
 	rows := []Row{pod(event.Created, 1), pod(event.Updated, 2), pod(event.Updated, 3), pod(event.Updated, 4), pod(event.Deleted, 5)}
-	rows[1].At = epoch.Add(time.Hour) // a clock that lay ahead
+	rows[1].At = epoch.Add(time.Hour) // a clock that was ahead
 	add(t, j, rows...)
 	left := pod(event.Updated, 9)
 	left.Name, left.UID = "left", "u2"
@@ -494,7 +493,7 @@ func TestPurgeCuts(t *testing.T) {
 	}
 }
 
-// TestPurgeDeadLetters: letters of changes that retention has removed are all that is to go, and go.
+// TestPurgeDeadLetters: dead letters whose changes retention removed are the only thing to purge, and are purged.
 func TestPurgeDeadLetters(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	_, err := j.Rules(t.Context(), "a", epoch)

@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// wanted is what a query means, one change at a time.
+// wanted evaluates a query, one change at a time.
 func wanted(q Query, r *modelRow) bool {
 	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
 	matches := func(glob string) bool {
@@ -36,7 +36,7 @@ func wanted(q Query, r *modelRow) bool {
 	return true
 }
 
-// TestQueries compares random queries with what they mean.
+// TestQueries compares random queries with wanted.
 func TestQueries(t *testing.T) {
 	for _, seed := range seeds(t, 1) {
 		path := filepath.Join(t.TempDir(), "journal.db")
@@ -143,8 +143,7 @@ func TestByID(t *testing.T) {
 	}
 }
 
-// TestSlowReader reads while others write: it sees what comes after what it has seen, and keeps nobody
-// back.
+// TestSlowReader reads during writes: it sees everything after what it has read, and delays no writer.
 func TestSlowReader(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	h, j := written(t, path, 200)
@@ -163,7 +162,7 @@ func TestSlowReader(t *testing.T) {
 			if _, err := j.Append(t.Context(), batches); err != nil {
 				t.Fatal(err)
 			}
-			// The whole log goes into the file: no read transaction holds it.
+			// The whole log is copied into the file: no read transaction holds it.
 			if n, err := j.db.integer("PRAGMA wal_checkpoint(TRUNCATE)"); err != nil || n != 0 {
 				t.Fatalf("the reader keeps the log back: %d, %v", n, err)
 			}
@@ -203,7 +202,7 @@ func TestRemovedMeanwhile(t *testing.T) {
 	}
 }
 
-// TestReaderClosesLast: the last connection copies the log into the file, also what it has not seen of it.
+// TestReaderClosesLast: the last connection copies the log into the file, including pages that it has not read.
 func TestReaderClosesLast(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)

@@ -20,7 +20,7 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// TestRewind: how far a sink was is known after a restart, and the furthest of several rewinds counts.
+// TestRewind: the end of a replay survives a restart, and the furthest of several rewinds counts.
 func TestRewind(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -119,7 +119,7 @@ func TestSinks(t *testing.T) {
 	}
 }
 
-// TestDeadLettersAreBounded fills the box and lets one more in.
+// TestDeadLettersAreBounded fills a sink's dead letters and adds one more.
 func TestDeadLettersAreBounded(t *testing.T) {
 	ctx := t.Context()
 	j := open(t, filepath.Join(t.TempDir(), "journal.db"))

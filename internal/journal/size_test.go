@@ -22,7 +22,7 @@ func TestSize(t *testing.T) {
 	check := func(why string, want Size) {
 		t.Helper()
 		got, err := r.Size(ctx)
-		if got.Used < 4096 || got.Log < 0 || got.Log == 0 && got.Last > 0 { // a new one is whole without its log
+		if got.Used < 4096 || got.Log < 0 || got.Log == 0 && got.Last > 0 { // a new one has no log
 			t.Errorf("%s: %d bytes, and %d of log", why, got.Used, got.Log)
 		}
 		got.Used, got.Free, got.Log = 0, 0, 0
@@ -57,7 +57,7 @@ func TestSize(t *testing.T) {
 	}
 }
 
-// TestReadSinks: a reader sees of sinks what the writer does, but for what was to be sent.
+// TestReadSinks: a reader sees the same sinks as the writer, without bodies of dead letters.
 func TestReadSinks(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// converted is a conversion of pod web at that version.
+// converted returns a conversion of pod web at a version.
 func converted(version int, form uint64) Row {
 	r := pod(event.Converted, version)
 	r.Quiet, r.Manager = true, "?"
@@ -19,8 +19,8 @@ func converted(version int, form uint64) Row {
 	return r
 }
 
-// TestConversions: one version of an object can be served in several forms. Each is a change of its own, with
-// an id of its own, beside the write that made the version; one that comes again is a duplicate.
+// TestConversions: one version of an object can be served in several forms. Each is a change with its own id, as is the write
+// that made the version; a repeated one is a duplicate.
 func TestConversions(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -80,7 +80,7 @@ func TestConversions(t *testing.T) {
 	verify(t, path)
 }
 
-// TestSums: sums that another key made are dropped, and only those.
+// TestSums: only sums of another key are dropped.
 func TestSums(t *testing.T) {
 	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 	row := pod(event.Created, 1)
@@ -97,7 +97,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// sums are those of the states of pods.
+// sums returns the sums of the pods' states.
 func sums(t *testing.T, j *Journal) (all []uint64) {
 	t.Helper()
 	for o, err := range j.Objects(t.Context(), pods) {

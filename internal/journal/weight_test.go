@@ -7,7 +7,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// TestStates compares what the states are said to take with how much the file grew for them.
+// TestStates compares the estimated size of the states with the growth of the file.
 func TestStates(t *testing.T) {
 	ctx := t.Context()
 	for name, fill := range map[string]func(*Journal){

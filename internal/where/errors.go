@@ -15,11 +15,11 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// Error says what is wrong with an expression, and where.
+// Error is a mistake in an expression, with its position.
 type Error struct {
 	Expr string
-	// Line counts from 1, Column characters of the line from 1. An end that came too early is in the
-	// column behind the last character.
+	// Line and Column, in characters, count from 1. If the expression ends too early, Column is one past its last
+	// character.
 	Line, Column int
 	Reason       string
 }
@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("invalid expression: %d:%d: %s\n%s", e.Line, e.Column, e.Reason, e.Excerpt())
 }
 
-// Excerpt is the line with the mistake and, below it, a caret that points at it.
+// Excerpt returns the line with the mistake and, below it, a caret.
 func (e *Error) Excerpt() string {
 	lines := strings.Split(e.Expr, "\n")
 	line := strings.TrimSuffix(lines[min(e.Line, len(lines))-1], "\r")
@@ -38,7 +38,7 @@ func (e *Error) Excerpt() string {
 		switch {
 		case i >= e.Column-1:
 		case r == '\t':
-			b.WriteByte('\t') // as wide as the one above
+			b.WriteByte('\t') // as wide as above
 		default:
 			b.WriteByte(' ')
 		}
@@ -47,7 +47,7 @@ func (e *Error) Excerpt() string {
 	return b.String() + "^"
 }
 
-// visible has a terminal not act on what is in an expression.
+// visible replaces characters that a terminal would act on.
 func visible(r rune) rune {
 	if r != '\t' && !unicode.IsPrint(r) {
 		return unicode.ReplacementChar
@@ -66,7 +66,7 @@ func (c *compiler) failAt(tree *ast.AST, id int64, reason string) error {
 	return c.fail(at.Line(), c.begin(at.Line(), at.Column()+1), reason)
 }
 
-// patternError points into the pattern, where its characters stand in the expression as they are.
+// patternError points into the pattern if the expression contains it without escapes.
 func (c *compiler) patternError(tree *ast.AST, id int64, text string, err error) error {
 	at := tree.SourceInfo().GetStartLocation(id)
 	line, column, reason := at.Line(), at.Column()+1, err.Error()
@@ -80,11 +80,11 @@ func (c *compiler) patternError(tree *ast.AST, id int64, text string, err error)
 	return c.fail(line, column, reason)
 }
 
-// noCondition refuses an expression that is not known to be true or false.
+// noCondition rejects an expression that is not known to be a boolean.
 func (c *compiler) noCondition(tree *ast.AST, got *cel.Type) error {
 	reason := fmt.Sprintf("this gives %s, want a condition that is true or false", typeName(got.String()))
 	if got.Kind() == cel.DynType.Kind() {
-		reason = "what this gives is known only when it is computed: compare it, as in … == true"
+		reason = "the type of this is known only at evaluation: compare it, as in … == true"
 	}
 	return c.failAt(tree, tree.Expr().ID(), reason)
 }
@@ -102,13 +102,12 @@ var (
 	noViable   = regexp.MustCompile(`^Syntax error: no viable alternative at input '(.*)'`)
 )
 
-// syntaxError says the first thing that the parser did not understand: what it says after that follows
-// from it.
+// syntaxError reports the parser's first error; later ones follow from it.
 func (c *compiler) syntaxError(found []*common.Error) error {
 	first := slices.MinFunc(found, func(a, b *common.Error) int { return position(a) - position(b) })
 	line, column := first.Location.Line(), first.Location.Column()+1
 	if word, begin := c.wordBefore(line, column); operators[strings.ToLower(word)] != "" && !endOfInput.MatchString(first.Message) {
-		return c.fail(line, begin, notAnOperator(word)) // not x: the parser stumbles over x
+		return c.fail(line, begin, notAnOperator(word)) // not x: the parser complains about x
 	}
 	return c.fail(line, column, c.syntaxReason(first.Message))
 }
@@ -122,7 +121,7 @@ func (c *compiler) line(n int) []rune {
 	return []rune(lines[min(max(n, 1), len(lines))-1])
 }
 
-// wordBefore returns the word that ends before a column, and the column in which it begins.
+// wordBefore returns the word that ends before a column, and the column where it begins.
 func (c *compiler) wordBefore(line, column int) (string, int) {
 	text := c.line(line)
 	end := max(0, min(column-1, len(text)))
@@ -148,10 +147,10 @@ func (c *compiler) syntaxReason(message string) string {
 		case "&", "|":
 			return fmt.Sprintf("a single %s: write %s", m[1][:1], strings.Repeat(m[1][:1], 2))
 		case `"`, "'":
-			return "this text has no closing quote"
+			return "this string has no closing quote"
 		}
 		if strings.ContainsAny(m[1], "“”„‘’") {
-			return "a text is in straight quotes: \"…\""
+			return "strings need straight quotes: \"…\""
 		}
 		return fmt.Sprintf("%q is not part of CEL", m[1])
 	}
@@ -172,20 +171,20 @@ func (c *compiler) syntaxReason(message string) string {
 	return strings.TrimPrefix(message, "Syntax error: ")
 }
 
-// operators are what other languages have, and what CEL has.
+// operators maps operators of other languages to CEL's.
 var operators = map[string]string{
-	"and": "&&", "or": "||", "not": "!", "is": "==", "eq": "==", "contains": "TEXT.contains(…)",
-	"matches": "TEXT.matches(…)", "like": "TEXT.matches(…)", "startswith": "TEXT.startsWith(…)",
+	"and": "&&", "or": "||", "not": "!", "is": "==", "eq": "==", "contains": "STRING.contains(…)",
+	"matches": "STRING.matches(…)", "like": "STRING.matches(…)", "startswith": "STRING.startsWith(…)",
 }
 
-// typeError says the first mistake of types.
+// typeError reports the first type error.
 func (c *compiler) typeError(found []*common.Error, tree *ast.AST) error {
 	first := slices.MinFunc(found, func(a, b *common.Error) int { return position(a) - position(b) })
 	line, column := first.Location.Line(), first.Location.Column()+1
 	return c.fail(line, c.begin(line, column), c.typeReason(first, tree))
 }
 
-// begin moves from the parenthesis of a call, and from the dot before a field, to the name.
+// begin moves from a call's parenthesis, or the dot before a field, to the name.
 func (c *compiler) begin(line, column int) int {
 	text := c.line(line)
 	switch {

@@ -9,14 +9,14 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// facts is what one evaluation sees of a change.
+// facts is the activation of one evaluation.
 type facts struct {
 	data    *event.Data
 	expr    *Expr
-	list    ref.Val       // the variable changes, made when it is first read: a loop may read it in each round
-	changes []diff.Change // for touches, likewise
+	list    ref.Val       // the variable changes, made on first use: a loop may read it in each round
+	changes []diff.Change // for touches, made on first use
 	made    bool
-	touched []answer // of each call of touches, so that one within a loop is computed once
+	touched []answer // results of the calls of touches, so that a call in a loop is computed once
 }
 
 type answer uint8
@@ -27,7 +27,7 @@ const (
 	yes
 )
 
-// self is a name that no expression can write.
+// self is a name that expressions cannot use.
 const self = "@facts"
 
 // ResolveName returns a variable.
@@ -54,10 +54,10 @@ func (f *facts) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent returns nil: there is no scope around a change.
+// Parent returns nil: there is no outer scope.
 func (f *facts) Parent() interpreter.Activation { return nil }
 
-// object has an absent object be an empty one, so that has() and size() tell.
+// object replaces an absent object by an empty one, for has() and size().
 func object(m map[string]any) map[string]any {
 	if m == nil {
 		return map[string]any{}
@@ -86,7 +86,7 @@ func (f *facts) touches(number int) bool {
 	return f.touched[number] == yes
 }
 
-// fields are what changed, without what is quiet: the fields of an update or a conversion, or the whole object.
+// fields returns the changes that are not quiet: of the fields of an update or a conversion, or of the whole object.
 func (f *facts) fields() []diff.Change {
 	if f.made {
 		return f.changes
@@ -104,7 +104,7 @@ func (f *facts) fields() []diff.Change {
 	for _, c := range f.data.Changes {
 		path, err := diff.ParsePath(c.Path)
 		if err != nil || c.Quiet {
-			continue // Builder writes no path that cannot be read; one from elsewhere touches nothing
+			continue // Builder writes valid paths; an invalid one from elsewhere touches nothing
 		}
 		f.changes = append(f.changes, diff.Change{Path: path, Op: diff.Op(c.Op), From: c.From, To: c.To})
 	}
@@ -117,10 +117,10 @@ type touching struct {
 	number int
 }
 
-// ID is the expression's.
+// ID returns the expression's id.
 func (t *touching) ID() int64 { return t.id }
 
-// Eval asks the change, from whatever loop it is called in.
+// Eval evaluates touches, in any scope.
 func (t *touching) Eval(scope interpreter.Activation) ref.Val {
 	f, ok := scope.ResolveName(self)
 	if !ok {

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
-// elsewhere are names that mean something in Kubernetes' admission policies, in an event or in an object.
+// elsewhere maps names from Kubernetes' admission policies, events and objects to variables.
 var elsewhere = map[string]string{
 	"object": "after", "oldObject": "before", "old": "before", "new": "after", "self": "after",
 	"kind": "resource.kind", "name": "resource.name", "namespace": "resource.namespace", "group": "resource.group",
@@ -18,27 +18,27 @@ var elsewhere = map[string]string{
 	"metadata": "after.metadata", "spec": "after.spec", "status": "after.status", "data": "after.data",
 }
 
-// functions are those of CEL that conditions on changes use, and ours; loops take a name and a condition.
+// functions are the CEL functions useful in conditions on changes, and touches; loops take a name and a condition.
 var (
 	functions = []string{touches, "startsWith", "endsWith", "contains", "matches", "size", "has", "exists", "all", "filter"}
 	loops     = []string{"exists", "all", "exists_one", "filter", "map"}
 )
 
-// unknownName tells what somebody may have meant.
+// unknownName suggests what an unknown name may have meant.
 func unknownName(name string) string {
 	known := slices.Concat(variables, functions)
 	reason := fmt.Sprintf("there is no %s", name)
 	switch instead, ok := elsewhere[name]; {
 	case slices.Contains(loops, name):
-		return fmt.Sprintf("%s wants a name and a condition, such as changes.%s(c, c.manager == \"helm\")", name, name)
+		return fmt.Sprintf("%s needs a name and a condition, such as changes.%s(c, c.manager == \"helm\")", name, name)
 	case ok:
 		return fmt.Sprintf("%s; did you mean %s?", reason, instead)
 	case slices.Contains(ops, name):
-		return fmt.Sprintf("%s; a text is in quotes: %q", reason, name)
+		return fmt.Sprintf("%s; strings need quotes: %q", reason, name)
 	case spell.Nearest(name, known) != "":
 		return reason + suggest(name, known)
 	}
-	return fmt.Sprintf(`%s; there are %s and touches("PATTERN"), and a text is in quotes: %q`, reason, strings.Join(variables, ", "), name)
+	return fmt.Sprintf(`%s; there are %s and touches("PATTERN"), and strings need quotes: %q`, reason, strings.Join(variables, ", "), name)
 }
 
 func unknownField(name string, tree *ast.AST, id int64) string {
@@ -61,11 +61,11 @@ func unknownField(name string, tree *ast.AST, id int64) string {
 	return fmt.Sprintf("%s has no %s; it has %s", typeName(owner), name, strings.Join(names, ", "))
 }
 
-// misapplied says in words that an operator or a function does not take what it is given. CEL writes
-// operators as _==_, and the types of what they were given as (string, int), a method's first before it.
+// misapplied explains that an operator or a function does not accept its operands. CEL writes operators as _==_, and the
+// operands' types as (string, int), with a method's receiver before it.
 func misapplied(function, given string) string {
 	if function == touches {
-		return `touches wants one text in quotes, such as touches("spec.replicas")`
+		return `touches needs one quoted string, such as touches("spec.replicas")`
 	}
 	receiver, args, _ := strings.Cut(strings.TrimSuffix(given, ")"), "(")
 	operands := splitTypes(args)
@@ -76,13 +76,13 @@ func misapplied(function, given string) string {
 	case slices.Contains([]string{"==", "!=", "<", "<=", ">", ">="}, op) && len(operands) == 2:
 		return fmt.Sprintf("%s cannot compare %s with %s", op, operands[0], operands[1])
 	case op == "&&" || op == "||" || op == "!" || op == "!_":
-		return fmt.Sprintf("%s wants conditions that are true or false, not %s", strings.TrimRight(op, "_"), strings.Join(operands, " and "))
+		return fmt.Sprintf("%s needs conditions that are true or false, not %s", strings.TrimRight(op, "_"), strings.Join(operands, " and "))
 	case op == "[_]" && operands[0] == "resource":
-		return "resource is no map: write resource.FIELD"
+		return "resource is not a map: write resource.FIELD"
 	case op == "in" && len(operands) == 2:
 		return fmt.Sprintf("in cannot look for %s in %s", operands[0], operands[1])
 	case receiver != "":
-		return fmt.Sprintf("%s cannot be asked of %s with %s", function, typeName(strings.TrimSuffix(receiver, ".")), orNothing(operands))
+		return fmt.Sprintf("%s cannot be called on %s with %s", function, typeName(strings.TrimSuffix(receiver, ".")), orNothing(operands))
 	default:
 		return fmt.Sprintf("%s cannot take %s", op, orNothing(operands))
 	}
@@ -95,7 +95,7 @@ func orNothing(list []string) string {
 	return strings.Join(list, " and ")
 }
 
-// splitTypes splits at the commas that are not within a type's parameters.
+// splitTypes splits at commas outside type parameters.
 func splitTypes(s string) []string {
 	var out []string
 	depth, begin := 0, 0
@@ -118,11 +118,11 @@ func splitTypes(s string) []string {
 	return out
 }
 
-// typeName says CEL's name of a type in words.
+// typeName describes a CEL type.
 func typeName(t string) string {
 	switch {
 	case t == "string":
-		return "a text"
+		return "a string"
 	case t == "bool":
 		return "a condition"
 	case t == "int" || t == "uint" || t == "double":
@@ -141,7 +141,7 @@ func typeName(t string) string {
 	return "a " + t
 }
 
-// suggest is an addition to an error that ends a name which looks like one of the known, or nothing.
+// suggest returns a suffix that suggests a known name similar to name, or "".
 func suggest(name string, known []string) string {
 	if near := spell.Nearest(name, known); near != "" {
 		return fmt.Sprintf("; did you mean %s?", near)

@@ -13,10 +13,10 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// touches is the function's name.
+// touches is the name of the function.
 const touches = "touches"
 
-// What CEL calls the types of an event; the dot keeps them apart from what people write.
+// CEL names of the event's types. The dot avoids conflicts with names in expressions.
 const (
 	resourceType = "event.Resource"
 	ownerType    = "event.Owner"
@@ -31,7 +31,7 @@ var (
 	variables = []string{"op", "severity", "resource", "changes", "before", "after"}
 )
 
-// newEnv is made once: it holds CEL's library, and does not change.
+// newEnv makes the environment, once: it holds CEL's library and is immutable.
 var newEnv = sync.OnceValues(func() (*cel.Env, error) {
 	registry, err := types.NewRegistry()
 	if err != nil {
@@ -53,8 +53,7 @@ var newEnv = sync.OnceValues(func() (*cel.Env, error) {
 	)
 })
 
-// structs are the types of an event that an expression sees, by the names that CEL calls them; what a
-// field is called is what the event's JSON calls it.
+// structs maps CEL names to the event's types that expressions see. Fields have their JSON names.
 var structs = map[string]reflect.Type{
 	resourceType: reflect.TypeFor[event.Resource](),
 	ownerType:    reflect.TypeFor[event.Owner](),
@@ -78,8 +77,7 @@ func jsonName(f reflect.StructField) string {
 	return name
 }
 
-// provider tells the checker of structs; the registry knows CEL's own types. An expression cannot make
-// a struct.
+// provider adds structs to CEL's own types. Expressions cannot create structs.
 type provider struct{ *types.Registry }
 
 func (p provider) FindStructType(name string) (*types.Type, bool) {
@@ -121,17 +119,17 @@ func fieldType(typ reflect.Type, i int) *types.FieldType {
 func celType(typ reflect.Type) *types.Type {
 	switch typ.Kind() {
 	case reflect.Pointer:
-		return types.NewObjectType(ownerType) // the only pointer
+		return types.NewObjectType(ownerType) // the only pointer type
 	case reflect.Bool:
 		return types.BoolType
 	case reflect.String:
 		return types.StringType
 	}
-	return types.DynType // a value of a field
+	return types.DynType // the value of a field
 }
 
-// get reads a field. An owner that is absent reads as one without names, so that resource.owner.kind
-// can be asked of every object; has(resource.owner) tells.
+// get reads a field. An absent owner reads as an empty one, so that resource.owner.kind works for every object;
+// has(resource.owner) distinguishes them.
 func get(v reflect.Value) any {
 	if v.Kind() == reflect.Pointer && v.IsNil() {
 		return reflect.New(v.Type().Elem()).Interface()
@@ -139,7 +137,7 @@ func get(v reflect.Value) any {
 	return v.Interface()
 }
 
-// adapter shows pointers to the structs to CEL as records, and all else as CEL does.
+// adapter converts pointers to the structs to records, and everything else like CEL.
 type adapter struct{}
 
 func (a adapter) NativeToValue(v any) ref.Val {
@@ -150,7 +148,7 @@ func (a adapter) NativeToValue(v any) ref.Val {
 		return record{ownerType, v}
 	case *event.Change:
 		return record{changeType, v}
-	case map[string]any: // with this adapter, for what is within
+	case map[string]any: // pass this adapter on to nested values
 		return types.NewStringInterfaceMap(a, v)
 	case []any:
 		return types.NewDynamicList(a, v)
@@ -178,7 +176,7 @@ func (r record) field(name ref.Val) (*types.FieldType, ref.Val) {
 	return t, nil
 }
 
-// Get returns a field where the checker did not know the type, as in a list of mixed types.
+// Get returns a field when the checker did not know the type, as in a list of mixed types.
 func (r record) Get(name ref.Val) ref.Val {
 	t, wrong := r.field(name)
 	if wrong != nil {
@@ -191,7 +189,7 @@ func (r record) Get(name ref.Val) ref.Val {
 	return adapter{}.NativeToValue(v)
 }
 
-// IsSet is has().
+// IsSet implements has().
 func (r record) IsSet(name ref.Val) ref.Val {
 	t, wrong := r.field(name)
 	if wrong != nil {
@@ -200,7 +198,7 @@ func (r record) IsSet(name ref.Val) ref.Val {
 	return types.Bool(t.IsSet(r.ptr))
 }
 
-// ConvertToNative gives the pointer, and nothing else.
+// ConvertToNative returns the pointer; other types are errors.
 func (r record) ConvertToNative(typ reflect.Type) (any, error) {
 	if reflect.TypeOf(r.ptr) == typ {
 		return r.ptr, nil
@@ -208,7 +206,7 @@ func (r record) ConvertToNative(typ reflect.Type) (any, error) {
 	return nil, types.NewErr("%s cannot become %v", r.name, typ).(*types.Err)
 }
 
-// ConvertToType serves type(x).
+// ConvertToType implements type(x).
 func (r record) ConvertToType(t ref.Type) ref.Val {
 	if t == types.TypeType {
 		return types.NewObjectType(r.name)
@@ -222,10 +220,10 @@ func (r record) Equal(other ref.Val) ref.Val {
 	return types.Bool(ok && reflect.DeepEqual(r.ptr, o.ptr))
 }
 
-// Type is the type's name and that it has fields.
+// Type returns the type's name and traits.
 func (r record) Type() ref.Type {
 	return types.NewObjectType(r.name, traits.FieldTesterType|traits.IndexerType)
 }
 
-// Value is the pointer.
+// Value returns the pointer.
 func (r record) Value() any { return r.ptr }

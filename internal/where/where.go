@@ -1,23 +1,22 @@
-// Package where compiles the expressions that choose changes: a sink's where, and --where of log.
+// Package where compiles the expressions that select changes: a sink's where, and --where of log.
 //
-// They are written in CEL, the Common Expression Language, as in Kubernetes' own admission policies.
-// An expression sees
+// They are written in CEL, the Common Expression Language, like Kubernetes' admission policies. An expression sees
 //
-//	op        the kind of change: "snapshot", "created", "updated", "deleted", "entered", "left",
-//	          "gap" or "converted"
-//	severity  how bad it is: "failure", "warning", "recovery" or "change"
+//	op        the operation: "snapshot", "created", "updated", "deleted", "entered", "left", "gap" or
+//	          "converted"
+//	severity  "failure", "warning", "recovery" or "change"
 //	resource  the object's names: group, version, resource, kind, namespace, name, uid, resourceVersion, owner
 //	changes   the changed fields of an update or a conversion: path, op, from, to, manager, subresource, quiet
-//	before    the object before, where there was one; else an empty map
-//	after     the object after, likewise
+//	before    the object before the change; an empty map if there was none
+//	after     the object after the change; an empty map if there is none
 //
-// and touches("PATTERN"), with a pattern of docs/paths.md: true where a field that changed and is not
-// quiet is what the pattern selects, is above it or below it; for an object that appears or goes as a
-// whole, true where the object has something that the pattern selects.
+// and touches("PATTERN"), with a pattern of docs/paths.md: true if a changed field that is not quiet is selected by the
+// pattern, or lies above or below a selected one; for an object that appears or goes, true if the pattern selects anything
+// in it.
 //
-// An expression can fail on a change, such as one whose object lacks a key. Whoever may write objects can
-// make it fail, so a caller that alerts takes such a change. Evaluation is bounded: the only loops are over
-// lists and maps of the change, and an expression that costs too much, or takes too long, fails.
+// An expression can fail on a change, for example if the object lacks a key. Anyone who may write objects can cause that,
+// so a caller that alerts must treat such a change as a match. Evaluation is bounded: loops run over lists and maps of the
+// change only, and an expression that costs too much or takes too long fails.
 package where
 
 import (
@@ -41,16 +40,16 @@ import (
 )
 
 const (
-	// maxLength bounds an expression, in characters: longer ones are programs.
+	// maxLength bounds an expression in characters.
 	maxLength = 8192
-	// maxCost bounds an evaluation, in CEL's units: about one for each step, more for long texts. Most
-	// expressions take some ten milliseconds to reach it. It is a fifth of what Kubernetes' API server allows
-	// an expression (PerCallLimit in k8s.io/apiserver/pkg/apis/cel).
+	// maxCost bounds an evaluation in CEL's units: about one per step, more for long strings. Most expressions take some
+	// ten milliseconds to reach it. It is a fifth of what Kubernetes' API server allows (PerCallLimit in
+	// k8s.io/apiserver/pkg/apis/cel).
 	maxCost = 200_000
-	// maxTime bounds an evaluation that has a loop: some steps take longer than their cost says, such as a
-	// comparison of deep objects. Without a loop, the length of the expression bounds the number of steps.
+	// maxTime bounds an evaluation with a loop, because some steps take longer than their cost suggests, such as
+	// comparing deep objects. Without a loop, the length of the expression bounds the steps.
 	maxTime = 500 * time.Millisecond
-	// interruptEvery is how many rounds of a loop pass between two looks at the time.
+	// interruptEvery is the number of loop rounds between checks of the time.
 	interruptEvery = 16
 )
 
@@ -58,14 +57,13 @@ const (
 type Expr struct {
 	text     string
 	program  cel.Program
-	patterns []diff.Pattern // of the calls of touches, by their number
+	patterns []diff.Pattern // of the calls of touches, by number
 	reads    map[string]bool
 	loops    bool          // it has a loop
-	limit    time.Duration // maxTime, but in tests
+	limit    time.Duration // maxTime, except in tests
 }
 
-// Compile checks an expression, its types included. The error is an *Error, which points into the
-// expression.
+// Compile compiles an expression and checks its types. The error is an *Error that points into the expression.
 func Compile(text string) (*Expr, error) {
 	c := &compiler{text: text, Expr: &Expr{text: text, reads: map[string]bool{}, limit: maxTime}, calls: map[int64]int{}}
 	if err := c.compile(); err != nil {
@@ -74,15 +72,15 @@ func Compile(text string) (*Expr, error) {
 	return c.Expr, nil
 }
 
-// String returns the text that was compiled.
+// String returns the source text.
 func (e *Expr) String() string { return e.text }
 
-// Reads tells whether the expression uses a variable. An update's before and after are large, and are
-// not part of a lean event: who asks Match need not make them for an expression that does not read them.
+// Reads reports whether the expression uses a variable. An update's before and after are large and not part of a lean
+// event: a caller of Match may omit those that the expression does not read.
 func (e *Expr) Reads(variable string) bool { return e.reads[variable] }
 
-// Match reports whether the expression is true of a change. It reads d and keeps nothing of it. An error
-// says why the expression failed: whether the change matches is not known.
+// Match reports whether the expression is true for a change. It does not retain d. After an error it is unknown whether the
+// change matches.
 func (e *Expr) Match(d *event.Data) (bool, error) {
 	f := &facts{data: d, touched: make([]answer, len(e.patterns)), expr: e}
 	if !e.loops {
@@ -114,7 +112,7 @@ type compiler struct {
 
 func (c *compiler) compile() (err error) {
 	if blank(c.text) {
-		return c.fail(1, 1, "an empty expression; leave it out to choose every change")
+		return c.fail(1, 1, "an empty expression; omit it to select every change")
 	}
 	if n := utf8.RuneCountInString(c.text); n > maxLength {
 		return c.fail(1, 1, fmt.Sprintf("%d characters; an expression has at most %d", n, maxLength))
@@ -144,7 +142,8 @@ func (c *compiler) compile() (err error) {
 	return nil
 }
 
-// look finds in a checked expression what it reads, and what can never be true although its types fit.
+// look finds the variables and loops of a checked expression, and conditions that can never be true although their types
+// match.
 func (c *compiler) look(tree *ast.AST) (err error) {
 	visit := func(e ast.Expr) {
 		switch {
@@ -166,13 +165,13 @@ func (c *compiler) look(tree *ast.AST) (err error) {
 	return err
 }
 
-// addPattern compiles the pattern of a call of touches. Only texts are taken: a pattern that is made
-// while evaluating could be wrong then, when nobody looks.
+// addPattern compiles the pattern of a call of touches. It must be a literal, so that an invalid pattern is found now and
+// not during an evaluation.
 func (c *compiler) addPattern(tree *ast.AST, call ast.Expr) error {
 	arg := call.AsCall().Args()[0]
 	text, ok := literal(arg)
 	if !ok {
-		return c.failAt(tree, arg.ID(), `touches wants a text in quotes, such as touches("spec.replicas")`)
+		return c.failAt(tree, arg.ID(), `touches needs a quoted string, such as touches("spec.replicas")`)
 	}
 	pattern, err := diff.ParsePattern(text)
 	if err != nil {
@@ -183,7 +182,7 @@ func (c *compiler) addPattern(tree *ast.AST, call ast.Expr) error {
 	return nil
 }
 
-// checkOps refuses a comparison of an operation or a severity with a text that it never is.
+// checkOps rejects comparing an operation or a severity with a string that it never is.
 func (c *compiler) checkOps(tree *ast.AST, call ast.CallExpr) error {
 	var texts []ast.Expr
 	switch name := call.FunctionName(); {
@@ -215,8 +214,8 @@ func never(name, text string, words []string) string {
 	return fmt.Sprintf("%s is never %q; it is one of %s", name, text, strings.Join(words, ", "))
 }
 
-// wordsOf returns the name of an operand and what it can be, where it is the severity or the op of the change, or the
-// op of one of its fields.
+// wordsOf returns the name and the possible values of an operand that is the severity or the op of the change, or the op of
+// a field.
 func wordsOf(tree *ast.AST, e ast.Expr) (name string, words []string, ok bool) {
 	switch {
 	case e.Kind() == ast.IdentKind && e.AsIdent() == "op":
@@ -238,7 +237,7 @@ func literal(e ast.Expr) (string, bool) {
 	return string(s), ok
 }
 
-// bind puts the compiled patterns in the place of the calls of touches.
+// bind replaces calls of touches by their compiled patterns.
 func (c *compiler) bind(i interpreter.Interpretable) (interpreter.Interpretable, error) {
 	if call, ok := i.(interpreter.InterpretableCall); ok && call.Function() == touches {
 		return &touching{id: i.ID(), number: c.calls[i.ID()]}, nil

@@ -33,7 +33,7 @@ func update() *event.Data {
 	}
 }
 
-// TestSeverity: the severity is the event's.
+// TestSeverity: severity is the event's.
 func TestSeverity(t *testing.T) {
 	for text, want := range map[string]bool{
 		`severity == "failure"`: true, `severity in ["failure", "warning"]`: true, `severity != "failure"`: false, `severity == "change"`: false,
@@ -64,33 +64,33 @@ func TestMatch(t *testing.T) {
 		{"neither", `op == "deleted" || touches("status")`, update(), false},
 
 		{"names", `resource.kind == "Deployment" && resource.namespace.startsWith("sh") && resource.group in ["apps", ""]`, update(), true},
-		{"a name that is absent is empty", `resource.namespace == "" && !has(resource.namespace)`, created, true},
+		{"an absent name is empty", `resource.namespace == "" && !has(resource.namespace)`, created, true},
 		{"the owner", `resource.owner.kind == "Shop" && has(resource.owner)`, update(), true},
-		{"an owner that is absent has no names", `resource.owner.kind == "" && !has(resource.owner)`, created, true},
+		{"an absent owner has no names", `resource.owner.kind == "" && !has(resource.owner)`, created, true},
 
 		{"a change by its path", `changes.exists(c, c.path == "spec.replicas" && c.to > c.from)`, update(), true},
-		{"by who made it", `changes.exists(c, c.manager.matches("^kubectl") && c.subresource == "scale")`, update(), true},
-		{"of a value within", `changes.exists(c, c.op == "add" && has(c.to.image) && c.to.image == "x:1")`, update(), true},
+		{"by its manager", `changes.exists(c, c.manager.matches("^kubectl") && c.subresource == "scale")`, update(), true},
+		{"by a nested value", `changes.exists(c, c.op == "add" && has(c.to.image) && c.to.image == "x:1")`, update(), true},
 		{"an add has no from", `changes.exists(c, c.op == "add" && c.from == null && !has(c.from))`, update(), true},
-		{"what is quiet is among them", `changes.all(c, !c.quiet)`, update(), false},
+		{"quiet changes are included", `changes.all(c, !c.quiet)`, update(), false},
 		{"counted", `size(changes) == 3 && changes[1].path == "spec.replicas"`, update(), true},
-		{"nothing changed field by field", `size(changes) == 0`, created, true},
+		{"a creation has no field changes", `size(changes) == 0`, created, true},
 		{"filtered and mapped", `changes.filter(c, c.op == "add").map(c, c.manager) == ["helm"]`, update(), true},
 
 		{"before and after", `after.spec.replicas > before.spec.replicas`, update(), true},
-		{"whatever the type of a number", `after.spec.replicas == 5 && before.spec.replicas == 3`, update(), true},
-		{"a truth", `after.spec.paused == true`, update(), true},
+		{"numbers of different types", `after.spec.replicas == 5 && before.spec.replicas == 3`, update(), true},
+		{"a boolean", `after.spec.paused == true`, update(), true},
 		{"a label", `after.metadata.labels["a.b/tier"] == "web"`, update(), true},
 		{"an element", `after.spec.list.exists(e, type(e) == map && e.name == "x")`, update(), true},
-		{"an object that is absent is empty", `size(before) == 0 && !has(before.spec)`, created, true},
+		{"an absent object is empty", `size(before) == 0 && !has(before.spec)`, created, true},
 		{"the other", `size(after) == 0 && has(before.spec)`, deleted, true},
 
 		{"a field", `touches("spec.replicas")`, update(), true},
 		{"another", `touches("spec.strategy")`, update(), false},
-		{"what is within what was added", `touches("spec.template.spec.containers[*].image")`, update(), true},
-		{"what is quiet does not count", `touches("metadata")`, update(), false},
+		{"inside an added value", `touches("spec.template.spec.containers[*].image")`, update(), true},
+		{"quiet changes do not count", `touches("metadata")`, update(), false},
 		{"a new object has it", `touches("spec.replicas")`, created, true},
-		{"a new object has it not", `touches("spec.nothing") || touches("data")`, created, false},
+		{"a new object lacks it", `touches("spec.nothing") || touches("data")`, created, false},
 		{"a deleted object had it", `touches("spec.replicas")`, deleted, true},
 		{"a gap touches nothing", `touches("**")`, gap, false},
 		{"within a loop", `changes.exists(c, touches("spec.replicas") && c.op == "add")`, update(), true},
@@ -112,16 +112,16 @@ func TestMatch(t *testing.T) {
 	}
 }
 
-// TestNotComputed has what only the change tells to be impossible: it does not match, and says why.
+// TestNotComputed lists expressions that fail on a change: they do not match, and the error says why.
 func TestNotComputed(t *testing.T) {
 	for _, tc := range []struct{ why, expr, want string }{
-		{"a key that is absent", `after.spec.strategy == "x"`, "no such key: strategy"},
+		{"an absent key", `after.spec.strategy == "x"`, "no such key: strategy"},
 		{"in an absent object", `before.metadata.name == "x"`, "no such key: metadata"},
 		{"another type", `after.spec > 3`, "no such overload"},
 		{"a division by zero", `1 / 0 == 1`, "division by zero"},
 		{"an index", `changes[9].path == ""`, "index out of bounds"},
 		{"a field of a dyn", `dyn(resource).nam == ""`, "no such field"},
-		{"a field that is no text", `dyn(resource)[3] == ""`, "no such overload"},
+		{"a field that is not a string", `dyn(resource)[3] == ""`, "no such overload"},
 		{"a regular expression from the change", `"x".matches(resource.name + "[")`, "regexp"},
 	} {
 		e, err := Compile(tc.expr)
@@ -162,7 +162,7 @@ func TestCostIsBounded(t *testing.T) {
 	}
 }
 
-// wide is an update of so many fields.
+// wide returns an update of many fields.
 func wide(fields int) *event.Data {
 	d := &event.Data{Op: event.Updated}
 	for i := range fields {
@@ -171,7 +171,7 @@ func wide(fields int) *event.Data {
 	return d
 }
 
-// TestVariablesAreMadeOnce: a loop that reads a variable costs as much as the variable is long, not its square.
+// TestVariablesAreMadeOnce: a loop that reads a variable takes time linear in the variable's length.
 func TestVariablesAreMadeOnce(t *testing.T) {
 	e, err := Compile(`changes.all(c, c.manager == changes[0].manager)`)
 	if err != nil {
@@ -191,7 +191,7 @@ func TestVariablesAreMadeOnce(t *testing.T) {
 	}
 }
 
-// TestTimeIsBounded: CEL's cost of a comparison is about the number of the keys, not what is below them.
+// TestTimeIsBounded: CEL's cost of a comparison counts the keys, not the values below them.
 func TestTimeIsBounded(t *testing.T) {
 	e, err := Compile(`changes.all(c, before == after)`)
 	if err != nil {
@@ -251,8 +251,7 @@ func TestReads(t *testing.T) {
 	}
 }
 
-// TestConcurrently is for the race detector: pumps share nothing but the environment, log -f may share
-// an expression.
+// TestConcurrently is for the race detector: pumps share the environment only, and log -f may share an expression.
 func TestConcurrently(t *testing.T) {
 	e, err := Compile(`touches("spec.replicas") && changes.exists(c, c.quiet)`)
 	if err != nil {

@@ -9,13 +9,12 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// orders are those in which objects come: in a list, sorted by key, and in random churn.
+// orders returns the items in the order of a list, sorted by key, and of random churn.
 func orders(items []samples.Item) map[string][]samples.Item {
 	return map[string][]samples.Item{"list": items, "churn": samples.Shuffled(items)}
 }
 
-// BenchmarkPack packs pods of 200 applications, which have their samples; S2 without a dictionary is
-// the peer.
+// BenchmarkPack packs pods of 200 applications, which have samples; S2 without a dictionary is the peer.
 func BenchmarkPack(b *testing.B) {
 	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
 		pods := samples.New(1).Pods(f, 200, 20)
@@ -57,8 +56,8 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
-// BenchmarkSource packs whole sources, and reports what an object takes at rest: with its part of the
-// samples, the shared dictionary and the router, in bytes.
+// BenchmarkSource packs whole sources, and reports the bytes per object with its share of the samples, the shared dictionary
+// and the router.
 func BenchmarkSource(b *testing.B) {
 	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
 		for _, c := range []struct {

@@ -13,32 +13,30 @@ import (
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
-// maxSource is the largest object that is stored as a difference, and the largest dictionary, in
-// bytes.
+// maxSource is the size in bytes of the largest object stored as a delta, and of the largest dictionary.
 const maxSource = 64 << 10
 
-// Dict is what objects are stored as the difference from: either a sample, which is one object and
-// itself packed, or the shared dictionary of a source, which is a few objects as they are. It is
-// immutable and lives as long as a Version, another Dict or its Router needs it.
+// Dict is the base of deltas: either a sample, which is one packed object, or the shared dictionary of a source, which is a
+// few unpacked objects. It is immutable and lives as long as a Version, another Dict or its Router needs it.
 type Dict struct {
-	// payload is the shared dictionary, or the packed sample: a difference from parent, or S2.
+	// payload is the shared dictionary, or the packed sample: a delta from parent, or S2.
 	payload []byte
 	size    int // unpacked
 	parent  *Dict
 	index   *delta.Index                       // of the shared dictionary; nil for a sample
-	of      weak.Pointer[Version]              // whose bytes payload are; nil for one that was loaded
-	last    atomic.Pointer[weak.Pointer[base]] // of a sample, until it is collected; nil before the first use
+	of      weak.Pointer[Version]              // the version that payload belongs to; nil if it was loaded
+	last    atomic.Pointer[weak.Pointer[base]] // the unpacked sample, until it is collected; nil before the first use
 }
 
-// base is a sample, unpacked. It is immutable.
+// base is an unpacked sample. It is immutable.
 type base struct {
 	raw   []byte
 	once  sync.Once
 	index delta.Index // built once
 }
 
-// base returns the sample, unpacked. Only a weak pointer keeps it, so a sample in use is unpacked about once per garbage
-// collection, and none takes memory at rest.
+// base returns the unpacked sample. It is held weakly, so a sample in use is unpacked about once per garbage collection, and
+// an unused one takes no memory.
 func (d *Dict) base() *base {
 	if w := d.last.Load(); w != nil {
 		if b := w.Value(); b != nil {
@@ -51,27 +49,27 @@ func (d *Dict) base() *base {
 	return b
 }
 
-// delta appends the difference of an object from the sample, unless it would be longer than limit.
+// delta appends the delta of an object from the sample, or nothing if it would be longer than limit.
 func (b *base) delta(dst, raw []byte, limit int) []byte {
 	b.once.Do(func() { b.index.Build(b.raw) })
 	return delta.Append(dst, raw, b.raw, &b.index, limit)
 }
 
-// newSample makes a sample of a version that is stored for itself, and shares its bytes.
+// newSample makes a sample of a version that needs no other sample, and shares its bytes.
 func newSample(v *Version) *Dict {
 	p := v.payload()
 	return &Dict{payload: p, size: delta.Len(p), parent: v.dict, of: weak.Make(v)}
 }
 
-// newShared makes a shared dictionary. It keeps b.
+// newShared makes a shared dictionary. It retains b.
 func newShared(b []byte) *Dict {
 	d := &Dict{payload: b, size: len(b), index: &delta.Index{}}
 	d.index.Build(b)
 	return d
 }
 
-// cost is what the dictionary takes on the heap beside the version that it was made of, in bytes,
-// and what a Router needs to remember it.
+// cost returns the size in bytes of the dictionary on the heap, without the version that it was made of, and of a Router's
+// record of it.
 func (d *Dict) cost() int {
 	const remembered = 64 // a weak pointer, and the runtime's record of it
 	n := int(unsafe.Sizeof(Dict{})) + remembered
@@ -79,7 +77,7 @@ func (d *Dict) cost() int {
 		n += allocated(cap(d.payload))
 	}
 	if d.last.Load() != nil {
-		n += 2 * int(unsafe.Sizeof(weak.Pointer[base]{})) // and what it points to
+		n += 2 * int(unsafe.Sizeof(weak.Pointer[base]{})) // and the pointed-to weak pointer
 	}
 	if d.index != nil {
 		n += int(unsafe.Sizeof(*d.index)) + allocated(d.index.Size())
@@ -87,7 +85,7 @@ func (d *Dict) cost() int {
 	return n
 }
 
-// unpack appends what the dictionary is.
+// unpack appends the unpacked dictionary.
 func (d *Dict) unpack(dst []byte) (out []byte) {
 	var err error
 	switch {
@@ -99,7 +97,7 @@ func (d *Dict) unpack(dst []byte) (out []byte) {
 		out, err = unpack(dst, d.payload, nil)
 	}
 	if err != nil {
-		panic(err) // made by a Packer, or checked by LoadDict
+		panic(err) // it was made by a Packer, or checked by LoadDict
 	}
 	return out
 }
@@ -109,8 +107,8 @@ const (
 	storedSample
 )
 
-// Bytes returns the dictionary as LoadDict reads it, without what it is itself a difference from:
-// one byte, 0 for a shared dictionary, 1 for a sample, and its bytes in S2.
+// Bytes encodes the dictionary, without its parent, for LoadDict: one byte, 0 for a shared dictionary or 1 for a sample, and
+// its bytes in S2.
 func (d *Dict) Bytes() []byte {
 	s := getScratch()
 	defer s.put()
@@ -123,8 +121,8 @@ func (d *Dict) Bytes() []byte {
 	return append([]byte{kind}, s.out...)
 }
 
-// LoadDict reads what Bytes returned. It does not keep b. The dictionary serves to unpack; for a
-// Router to use it, see Router.Adopt.
+// LoadDict decodes what Bytes returned. It does not retain b. Versions can use the dictionary at once; for a Router to use it,
+// see Router.Adopt.
 func LoadDict(b []byte) (*Dict, error) {
 	if len(b) == 0 || b[0] > storedSample {
 		return nil, fmt.Errorf("load dictionary: %w", errCorrupt)

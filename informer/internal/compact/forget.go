@@ -1,6 +1,6 @@
 package compact
 
-// Keeps reports whether obj is what v is kept decoded to.
+// Keeps reports whether obj is the kept decoded form of v.
 func (h *Hot) Keeps(v *Version, decoder, obj any) bool {
 	for d := v.hot.Load(); d != nil; d = d.next.Load() {
 		if d.decoder == decoder {
@@ -10,8 +10,7 @@ func (h *Hot) Keeps(v *Version, decoder, obj any) bool {
 	return false
 }
 
-// Forget lets go of what v was decoded to, pinned or not. Unlike Drop it leaves the version as it was: who decodes it
-// anew may keep or pin that.
+// Forget removes v's decoded objects, pinned or not. Unlike Drop, it allows them to be kept or pinned again.
 func (h *Hot) Forget(v *Version) {
 	if v == nil || v.hot.Load() == nil {
 		return
@@ -30,7 +29,7 @@ func (h *Hot) Forget(v *Version) {
 	v.hot.Store(rest)
 }
 
-// ForgetUnpinned is Forget for every object that is not pinned, whatever its version.
+// ForgetUnpinned forgets every object that is not pinned, of all versions.
 func (h *Hot) ForgetUnpinned() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -27,7 +27,7 @@ func TestForget(t *testing.T) {
 	if h.Pin(v[0], "d", "anew", 1000) != "anew" || !h.Keeps(v[0], "d", "anew") {
 		t.Error("what was forgotten is not pinned again")
 	}
-	h.Pin(v[2], "d", "anew", 1000) // a retired version's is not pinned
+	h.Pin(v[2], "d", "anew", 1000) // a retired version's object is not pinned
 	h.ForgetUnpinned()
 	if got := h.Bytes(); got != each || !h.Keeps(v[0], "d", "anew") || h.Keeps(v[1], "d", "1") || h.Keeps(v[2], "d", "anew") {
 		t.Errorf("%d bytes, want those of what is pinned", got)
@@ -41,7 +41,7 @@ func TestForget(t *testing.T) {
 	}
 }
 
-// TestLeft: Left is called with what is evicted or dropped, once, and with nothing else.
+// TestLeft: Left is called with evicted and dropped objects only, once each.
 func TestLeft(t *testing.T) {
 	h := NewHot(2 * each)
 	var left []string

@@ -12,8 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
-// FuzzPack packs pieces of the input in the ways that the input says, and looks whether they come
-// back.
+// FuzzPack packs pieces of the input, as the input directs, and checks that they are unpacked unchanged.
 func FuzzPack(f *testing.F) {
 	pods := samples.New(1).Pods(wire.JSON, 2, 3)
 	f.Add(bytes.Join([][]byte{pods[0].Raw[:300], pods[1].Raw[:300], pods[2].Raw[:300], pods[4].Raw[:300]}, nil), uint16(299), "uid", "1")
@@ -50,8 +49,7 @@ func FuzzPack(f *testing.F) {
 	})
 }
 
-// FuzzRestore checks that neither a payload nor a dictionary from a checkpoint can do harm, and that
-// memory stays bounded.
+// FuzzRestore checks that payloads and dictionaries from a checkpoint cannot cause a panic, and that memory is bounded.
 func FuzzRestore(f *testing.F) {
 	pods := samples.New(1).Pods(wire.Protobuf, 1, 3)
 	p := Packer{Router: NewRouter(Options{})}
@@ -78,7 +76,7 @@ func FuzzRestore(f *testing.F) {
 			}
 		}
 		if delta.Len(payload) > 1<<20 {
-			return // is allowed, and only slow
+			return // allowed, but slow
 		}
 		v, err := Restore(wire.JSON, uid, rv, 0, payload, d)
 		if err != nil {

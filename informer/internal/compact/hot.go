@@ -6,43 +6,42 @@ import (
 	"unsafe"
 )
 
-// Hot keeps decoded objects beside their versions, within a budget of bytes: those that are read
-// again stay longest (CLOCK). A version may be kept decoded in several ways, one for each decoder,
-// which is any comparable value. An object that is kept belongs to all who read it. A Hot is safe for
-// concurrent use; a hit takes no lock. Each version is kept by one Hot only.
+// Hot keeps decoded objects with their versions, within a budget of bytes: those that are read again stay longest (CLOCK). A
+// version may be kept decoded once per decoder, which is any comparable value. Readers share a kept object. A Hot is safe for
+// concurrent use; a hit takes no lock. Each version belongs to one Hot only.
 type Hot struct {
-	// Left, if set before anything is kept, is called with each object that is evicted or dropped, but not with those
-	// that are forgotten. The Hot is locked: Left must not call it.
+	// Left, if set before anything is kept, is called with each object that is evicted or dropped, but not with forgotten
+	// ones. The Hot is locked: Left must not call it.
 	Left func(v *Version, decoder, obj any)
 
-	bytes atomic.Int64 // of all that is kept
+	bytes atomic.Int64 // size of everything kept
 
 	mu       sync.Mutex
 	budget   int64
-	hand     *decoded // in the ring of what may be evicted
-	evicting int64    // bytes of the ring
+	hand     *decoded // in the ring of evictable objects
+	evicting int64    // bytes in the ring
 }
 
-// decoded is an object that is kept.
+// decoded is a kept object.
 type decoded struct {
 	of      *Version
 	decoder any
 	obj     any
 	size    int64
-	used    atomic.Bool             // since the hand, or Age, came by last
+	used    atomic.Bool             // read since the hand, or Age, last passed
 	idle    bool                    // Age found it unused
-	next    atomic.Pointer[decoded] // of the same version
+	next    atomic.Pointer[decoded] // the next one of the same version
 
-	before, after *decoded // in the ring; nil where it is pinned
+	before, after *decoded // in the ring; nil if pinned
 }
 
-// perDecoded is what keeping an object costs beside the object, in bytes.
+// perDecoded is the overhead in bytes of a kept object.
 const perDecoded = int64(unsafe.Sizeof(decoded{}))
 
-// NewHot returns a Hot that keeps so many bytes, and what is pinned.
+// NewHot returns a Hot with a budget of bytes for objects that are not pinned.
 func NewHot(budget int64) *Hot { return &Hot{budget: budget} }
 
-// Grow adds to the budget; less than nothing takes from it.
+// Grow adds to the budget; a negative number reduces it.
 func (h *Hot) Grow(bytes int64) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -52,16 +51,16 @@ func (h *Hot) Grow(bytes int64) {
 	}
 }
 
-// Bytes is what all that is kept costs, as Put and Pin were told.
+// Bytes returns the size of everything kept, by the sizes passed to Put and Pin.
 func (h *Hot) Bytes() int64 { return h.bytes.Load() }
 
-// Get returns what v was decoded to.
+// Get returns the kept object of v for a decoder.
 func (h *Hot) Get(v *Version, decoder any) (obj any, ok bool) {
 	for d := v.hot.Load(); d != nil; d = d.next.Load() {
 		if d.decoder != decoder {
 			continue
 		}
-		if !d.used.Load() { // writing what is there already would move the cache line about
+		if !d.used.Load() { // storing the same value would still move the cache line
 			d.used.Store(true)
 		}
 		return d.obj, true
@@ -69,15 +68,13 @@ func (h *Hot) Get(v *Version, decoder any) (obj any, ok bool) {
 	return nil, false
 }
 
-// Put keeps what v was decoded to, for as long as the budget allows; size is what that costs, in
-// bytes. It returns what is kept for this decoder, which may be what another goroutine put before, or
-// obj where it is not kept at all.
+// Put keeps an object decoded from v while the budget allows; size is its size in bytes. It returns the object kept for this
+// decoder, which may be another goroutine's, or obj if none is kept.
 func (h *Hot) Put(v *Version, decoder, obj any, size int64) any {
 	return h.put(v, decoder, obj, size, true)
 }
 
-// Fill is Put for who reads everything: it keeps what there is room for and drives nothing out, since
-// by the time that it comes round again it would have driven out all.
+// Fill is Put for a reader of everything: it evicts nothing, because by its next round it would have evicted all.
 func (h *Hot) Fill(v *Version, decoder, obj any, size int64) any {
 	return h.put(v, decoder, obj, size, false)
 }
@@ -104,13 +101,13 @@ func (h *Hot) admit(d *decoded, evict bool) {
 	h.add(d)
 }
 
-// Pin keeps what v was decoded to until Drop or Retire, beside the budget; after those it is Put. It returns what
-// Put returns.
+// Pin keeps an object decoded from v until Drop or Retire, outside the budget; after those it is Put. It returns what Put
+// returns.
 func (h *Hot) Pin(v *Version, decoder, obj any, size int64) any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	d := &decoded{of: v, decoder: decoder, obj: obj, size: size + perDecoded}
-	for { // Drop may come between
+	for { // Drop may happen in between
 		first := v.hot.Load()
 		kept, dropped := v.decoded(decoder), v.decoded(goneDecoder) != nil
 		if kept != nil {
@@ -129,9 +126,9 @@ func (h *Hot) Pin(v *Version, decoder, obj any, size int64) any {
 	}
 }
 
-// Drop forgets what v was decoded to, pinned or not: few are going to read it, and nothing is pinned to
-// it again. For a version that is not kept it takes no lock. A version that is never dropped is
-// collected with what is pinned to it, but Bytes goes on to count that.
+// Drop removes v's decoded objects, pinned or not, because few will read it; nothing can be pinned to it again. It takes no
+// lock if nothing is kept. A version that is never dropped is collected with its pinned objects, but Bytes keeps counting
+// them.
 func (h *Hot) Drop(v *Version) {
 	if v == nil || v.hot.CompareAndSwap(nil, gone) {
 		return
@@ -146,8 +143,8 @@ func (h *Hot) Drop(v *Version) {
 	v.hot.Store(gone)
 }
 
-// Retire is Drop for a version that subscribers are about to read: what it was decoded to is no longer pinned, and stays
-// for as long as the budget allows.
+// Retire is Drop for a version that subscribers are about to read: its objects are no longer pinned, and stay while the
+// budget allows.
 func (h *Hot) Retire(v *Version) {
 	if v == nil || v.hot.CompareAndSwap(nil, gone) {
 		return
@@ -177,7 +174,7 @@ func (h *Hot) Retire(v *Version) {
 	}
 }
 
-// Age evicts what nobody has read between the last two calls of it.
+// Age evicts objects that were not read between its last two calls.
 func (h *Hot) Age() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -202,15 +199,14 @@ func (h *Hot) Age() {
 	}
 }
 
-// gone is the last of what is kept of a version that was dropped or retired. It costs nothing, and no reader asks
-// for its decoder.
+// gone ends the list of a version that was dropped or retired. It costs nothing, and no reader has its decoder.
 var gone = &decoded{decoder: goneDecoder}
 
 type goneMark struct{}
 
 var goneDecoder any = goneMark{}
 
-// decoded returns what is kept for a decoder. The caller holds the Hot's lock.
+// decoded returns the object kept for a decoder. The caller holds the Hot's lock.
 func (v *Version) decoded(decoder any) *decoded {
 	for d := v.hot.Load(); d != nil; d = d.next.Load() {
 		if d.decoder == decoder {
@@ -220,13 +216,13 @@ func (v *Version) decoded(decoder any) *decoded {
 	return nil
 }
 
-// add puts an object before the others of its version.
+// add adds an object to the front of its version's list.
 func (h *Hot) add(d *decoded) {
-	for !h.addBefore(d, d.of.hot.Load()) { // Drop was quicker
+	for !h.addBefore(d, d.of.hot.Load()) { // Drop was faster
 	}
 }
 
-// addBefore is add, unless first is no longer the first of the version's.
+// addBefore is add, unless first is no longer at the front.
 func (h *Hot) addBefore(d, first *decoded) bool {
 	d.next.Store(first)
 	if !d.of.hot.CompareAndSwap(first, d) {
@@ -236,8 +232,8 @@ func (h *Hot) addBefore(d, first *decoded) bool {
 	return true
 }
 
-// evict moves the hand on to an object that was not used since it came by last, and forgets it; it
-// goes round more than once only if readers are quicker. The ring is not empty.
+// evict moves the hand to an object that was not used since it last passed, and removes it. It goes round more than once
+// only if readers are faster. The ring is not empty.
 func (h *Hot) evict() {
 	for h.hand.used.Swap(false) {
 		h.hand = h.hand.after
@@ -254,7 +250,7 @@ func (h *Hot) left(d *decoded) {
 	}
 }
 
-// enring puts an object where the hand comes by last.
+// enring adds an object to the ring, where the hand comes last.
 func (h *Hot) enring(d *decoded) {
 	if h.hand == nil {
 		d.before, d.after, h.hand = d, d, d
@@ -265,7 +261,7 @@ func (h *Hot) enring(d *decoded) {
 	h.evicting += d.size
 }
 
-// unring takes an object out of the ring, if it is there.
+// unring removes an object from the ring, if it is in it.
 func (h *Hot) unring(d *decoded) {
 	if d.before == nil {
 		return
@@ -281,7 +277,7 @@ func (h *Hot) unring(d *decoded) {
 	h.evicting -= d.size
 }
 
-// remove takes an object off its version. Who walks the list meanwhile still comes to its end.
+// remove removes an object from its version's list. A concurrent walk of the list still reaches the end.
 func (h *Hot) remove(d *decoded) {
 	at := &d.of.hot
 	for at.Load() != d {

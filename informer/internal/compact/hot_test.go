@@ -18,7 +18,7 @@ func someVersions(n int) []*Version {
 	return out
 }
 
-const each = 1000 + perDecoded // what an object of 1,000 bytes counts
+const each = 1000 + perDecoded // size counted for an object of 1,000 bytes
 
 func TestHotEviction(t *testing.T) {
 	put := func(h *Hot, v *Version) { h.Put(v, "d", v.UID(), 1000) }
@@ -149,7 +149,7 @@ func TestHotDecoders(t *testing.T) {
 	}
 }
 
-// TestHotRandomly compares the accounts with what is there, after each of many random steps.
+// TestHotRandomly compares the accounting with what is kept, after each of many random steps.
 func TestHotRandomly(t *testing.T) {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
@@ -227,8 +227,8 @@ func TestHotConcurrently(t *testing.T) {
 	}
 }
 
-// TestHotRetire: what a replaced version was decoded to can be read until the budget is spent, pinned or not, and is then
-// evicted like anything else.
+// TestHotRetire: the object of a replaced version, pinned or not, can be read until the budget is spent, and is then evicted
+// like any other.
 func TestHotRetire(t *testing.T) {
 	h := NewHot(2 * each)
 	v := someVersions(5)
@@ -257,7 +257,7 @@ func TestHotRetire(t *testing.T) {
 	}
 	for _, v := range v[:3] {
 		if _, ok := h.Get(v, "d"); ok {
-			t.Errorf("%s was retired and is kept, though newer ones need the room", v.UID())
+			t.Errorf("%s was retired and is kept, though newer ones need the budget", v.UID())
 		}
 	}
 	small := NewHot(each)
@@ -270,7 +270,7 @@ func TestHotRetire(t *testing.T) {
 	}
 }
 
-// TestHotAge: what nobody reads any more is forgotten after two rounds, and nothing else is.
+// TestHotAge: an object that is no longer read is evicted after two rounds, and no other is.
 func TestHotAge(t *testing.T) {
 	h := NewHot(1 << 20)
 	h.Age()
@@ -314,8 +314,8 @@ func BenchmarkHotGet(b *testing.B) {
 	})
 }
 
-// TestHotPinOfADroppedVersion: a reader that still decodes what was dropped spends the budget, as any
-// other reader does, and nothing is counted for ever.
+// TestHotPinOfADroppedVersion: a reader that decodes a dropped version uses the budget like any other, and nothing is counted
+// forever.
 func TestHotPinOfADroppedVersion(t *testing.T) {
 	h := NewHot(2 * each)
 	for _, v := range someVersions(100) {

@@ -9,19 +9,19 @@ import (
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
-// Packer packs versions. The zero value is ready: it stores each object for itself. It has no state of
-// its own, so it is safe for concurrent use.
+// Packer packs versions. The zero value is ready: it packs each object by itself. It has no state and is safe for concurrent
+// use.
 type Packer struct {
-	// Router chooses what to store the objects as the difference from.
+	// Router chooses the objects' dictionaries.
 	Router *Router
 }
 
-// Pack makes a version of an object's bytes, which it does not keep.
+// Pack packs an object's bytes, which it does not retain.
 func (p *Packer) Pack(f wire.Format, uid, rv string, raw []byte) *Version {
 	return p.PackSummed(f, uid, rv, 0, raw)
 }
 
-// PackSummed is Pack, of an object whose content had this sum when the server sent it: see Version.Sum.
+// PackSummed is Pack with the sum of the content that the server sent: see Version.Sum.
 func (p *Packer) PackSummed(f wire.Format, uid, rv string, sum uint64, raw []byte) *Version {
 	s := getScratch()
 	defer s.put()
@@ -33,7 +33,7 @@ func (p *Packer) PackSummed(f wire.Format, uid, rv string, sum uint64, raw []byt
 	return p.Router.pack(s, id, raw)
 }
 
-// scratch is space to pack or unpack one object.
+// scratch is reusable memory to pack or unpack one object.
 type scratch struct {
 	out    []byte // a payload
 	record []byte
@@ -51,15 +51,14 @@ func getScratch() *scratch {
 }
 
 func (s *scratch) put() {
-	const keep = 1 << 20 // one huge object must not cost its size for ever
+	const keep = 1 << 20 // one huge object must not cost its size forever
 	if cap(s.out)+cap(s.record)+cap(s.raw) > keep {
 		s.out, s.record, s.raw = nil, nil, nil
 	}
 	scratches.Put(s)
 }
 
-// difference packs an object into out as the difference from a dictionary, unless it would be longer
-// than limit.
+// difference packs an object into out as a delta from a dictionary, unless it would be longer than limit.
 func (s *scratch) difference(d *Dict, raw []byte, limit int) bool {
 	if d.index != nil {
 		s.out = delta.Append(s.out[:0], raw, d.payload, d.index, limit)
@@ -69,7 +68,7 @@ func (s *scratch) difference(d *Dict, raw []byte, limit int) bool {
 	return len(s.out) > 0
 }
 
-// challenge returns the length of the difference of an object from a version, up to limit.
+// challenge returns the length of an object's delta from a version, up to limit.
 func (s *scratch) challenge(v *Version, raw []byte, limit int) int {
 	sample, err := v.Append(nil)
 	if err != nil {
@@ -82,8 +81,8 @@ func (s *scratch) challenge(v *Version, raw []byte, limit int) int {
 	return limit
 }
 
-// plain packs an object into out as the difference from the shared dictionary, which it returns, or
-// where there is none or it does not help, in S2.
+// plain packs an object into out as a delta from the shared dictionary, which it returns, or in S2 if there is none or it
+// does not help.
 func (s *scratch) plain(shared *Dict, raw []byte) *Dict {
 	if shared != nil && s.difference(shared, raw, len(raw)) {
 		return shared

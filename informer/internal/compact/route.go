@@ -5,44 +5,44 @@ import (
 	"weak"
 )
 
-// route is what is known of one fingerprint. Nothing here keeps an object or a sample alive.
+// route is the state of one fingerprint. It keeps no object or sample alive.
 type route struct {
-	samples [perRoute]weak.Pointer[Dict] // the one that suited last comes first
-	nominee weak.Pointer[Version]        // which may become a sample
+	samples [perRoute]weak.Pointer[Dict] // the one that suited last is first
+	nominee weak.Pointer[Version]        // a candidate for a new sample
 
-	misses uint8  // in a row, up to where they are many
-	rest   uint16 // so many objects more are not compared
-	rested uint16 // so many were not the last time
+	misses uint8  // consecutive, up to manyMisses
+	rest   uint16 // objects still to skip
+	rested uint16 // objects skipped in the last rest
 
-	usual  int32 // the length of a difference from the first sample; until it is known, the sum
-	known  uint8 // so many lengths made it, up to enough
-	debt   int32 // what objects took beyond the usual
-	losses uint8 // challenges that the first sample has stood
-	now    int32 // what the objects of a challenge took, with the first sample
+	usual  int32 // usual length of a delta from the first sample; a sum until it is known
+	known  uint8 // lengths in usual, up to enough
+	debt   int32 // bytes beyond the usual length
+	losses uint8 // challenges that the first sample won
+	now    int32 // bytes of a challenge's objects with the first sample
 	with   int32 // and with the nominee
-	tried  uint8 // so many they are
+	tried  uint8 // objects of the challenge
 }
 
 const (
 	perRoute    = 3
 	manyMisses  = 8
 	longestRest = 4096
-	enough      = 4 // objects, to judge a sample
+	enough      = 4 // objects needed to judge a sample
 	maxLosses   = 10
 )
 
-// choice is what an object may be stored as the difference from, the likeliest first.
+// choice is what an object may be packed with, likeliest first.
 type choice struct {
 	samples    [perRoute]*Dict
-	nominee    *Version // another object's
-	challenged bool     // the first sample is, by the nominee
-	usual      int32    // the length that a difference may have; zero where it is to be told
+	nominee    *Version // never of the same object
+	challenged bool     // the nominee challenges the first sample
+	usual      int32    // accepted length of a delta; 0: report it
 	missed     bool     // no sample suited the last object
-	resting    bool     // nothing is to be tried, nor to be learnt
-	tried      bool     // there was something to try
+	resting    bool     // try nothing and learn nothing
+	tried      bool     // something was tried
 }
 
-// try packs an object as the difference from a sample that suits, which it returns if there is one.
+// try packs an object with a sample that suits, which it returns, if there is one.
 func (c *choice) try(s *scratch, raw []byte) *Dict {
 	for _, d := range c.samples {
 		if d != nil && c.suits(s, raw, d) {
@@ -62,15 +62,14 @@ func (c *choice) suits(s *scratch, raw []byte, d *Dict) bool {
 	return s.difference(d, raw, d.fit(len(raw)))
 }
 
-// fit is the length up to which the difference of an object of size bytes is one that pays. What is
-// random in every object, as its UID, is allowed for. More than a third means another template: then
-// to begin a new sample costs less than to go on, even for the pods of a small application.
+// fit returns the length up to which a delta of an object of size bytes pays. It allows for random parts such as the UID.
+// More than a third means another template: a new sample is then cheaper, even for the pods of a small application.
 func (d *Dict) fit(size int) int { return len(d.payload)*size/d.size/3 + 64 }
 
-// alone tells whether a version is stored without a sample.
+// alone reports whether a version is stored without a sample.
 func (v *Version) alone() bool { return v.dict == nil || v.dict.index != nil }
 
-// read fills in what is known, for an object with this UID.
+// read fills in a choice for an object with this UID.
 func (rt *route) read(c *choice, uid string) {
 	for i, w := range rt.samples {
 		c.samples[i] = w.Value()
@@ -81,13 +80,13 @@ func (rt *route) read(c *choice, uid string) {
 	}
 	if v := rt.nominee.Value(); v != nil {
 		c.challenged = !v.alone()
-		if uid == "" || uid != v.UID() { // an object suits its own past too well to tell
+		if uid == "" || uid != v.UID() { // an object suits its own past too well to judge by
 			c.nominee = v
 		}
 	}
 }
 
-// hit notes that a sample suited, and tells whether it is new.
+// hit records that a sample suited, and reports whether it is new to the route.
 func (rt *route) hit(w weak.Pointer[Dict]) bool {
 	rt.misses, rt.rested = 0, 0
 	i := slices.Index(rt.samples[:], w)
@@ -105,7 +104,7 @@ func (rt *route) hit(w weak.Pointer[Dict]) bool {
 	return added
 }
 
-// miss notes that no sample suited an object.
+// miss records that no sample suited an object.
 func (rt *route) miss() {
 	if rt.misses++; rt.misses == manyMisses {
 		rt.misses -= 2 // so that two are compared before the next rest
@@ -114,14 +113,14 @@ func (rt *route) miss() {
 	}
 }
 
-// nominate makes v what may become a sample.
+// nominate makes v the candidate for a new sample.
 func (rt *route) nominate(v *Version) {
 	rt.nominee = weak.Make(v)
 	rt.now, rt.with, rt.tried = 0, 0, 0
 }
 
-// took takes note of the length of a difference from the first sample, and tells whether that is to
-// be challenged: once what it took beyond the usual would have paid for a new one.
+// took records the length of a delta from the first sample, and reports whether to challenge the sample: once the bytes
+// beyond the usual length would have paid for a new one.
 func (rt *route) took(n, sample int) bool {
 	if rt.known < enough {
 		rt.usual += int32(n)
@@ -134,8 +133,8 @@ func (rt *route) took(n, sample int) bool {
 	return int(rt.debt>>rt.losses) >= sample
 }
 
-// judge takes note of how long a difference is from the first sample, and from the nominee, and tells
-// whether the nominee has won: by a fifth, as it costs a sample's bytes.
+// judge records the lengths of deltas from the first sample and from the nominee, and reports whether the nominee has won: by
+// a fifth, because a sample costs its bytes.
 func (rt *route) judge(now, with int) bool {
 	rt.now += int32(now)
 	rt.with += int32(with)
@@ -149,7 +148,7 @@ func (rt *route) judge(now, with int) bool {
 	return won
 }
 
-// living tells whether a version needs a sample of the route.
+// living reports whether a version needs a sample of the route.
 func (rt *route) living() bool {
 	return slices.ContainsFunc(rt.samples[:], func(w weak.Pointer[Dict]) bool { return w.Value() != nil })
 }

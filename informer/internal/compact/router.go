@@ -11,31 +11,28 @@ import (
 )
 
 const (
-	// minSource is the smallest object that is stored as a difference, in bytes.
+	// minSource is the size in bytes of the smallest object stored as a delta.
 	minSource = 64
-	// minSweep is how many routes and samples a Router remembers before it looks which are alive.
+	// minSweep is the number of routes and samples from which a Router sweeps dead ones.
 	minSweep = 4096
 )
 
 // Options are the options of a Router. The zero value is usable.
 type Options struct {
-	// Fingerprint tells objects that may look alike from others, within one resource; false where it
-	// cannot. The default is wire.Fingerprint.
+	// Fingerprint groups objects of one resource that may look alike; false if it cannot. The default is
+	// wire.Fingerprint.
 	Fingerprint func(f wire.Format, raw []byte) (sum uint64, ok bool)
 }
 
-// Router chooses what objects are stored as the difference from. One serves the streams of a source:
-// it is safe for concurrent use.
+// Router chooses the dictionaries of objects. One Router serves the streams of a source. It is safe for concurrent use.
 //
-//   - An object that no sample of its fingerprint makes a third as large as it would be for itself
-//     is stored for itself, and nominated: if it suits the next one, it is made a sample. So a new
-//     template, or an application of the same name elsewhere, costs one miss, and a sample costs
-//     nothing that was not there.
+//   - If no sample of an object's fingerprint makes it a third as large as it would be by itself, it is stored by itself
+//     and nominated: if it suits the next one, it becomes a sample. So a new template, or an application of the same name
+//     elsewhere, costs one miss, and a sample costs no extra copy.
 //   - The last few samples stay, so that a rollout can go back and forth.
-//   - Now and then an object that is no smaller than the sample challenges it, and takes its place if
-//     it does clearly better by the next few: a sample may be a pod that did not run yet, or one of
-//     some revisions ago.
-//   - A fingerprint that goes on to miss is left alone for a while, twice as long each time.
+//   - Sometimes an object that is no smaller than the sample challenges it, and replaces it if it does clearly better with
+//     the next few objects: the sample may be a pod that did not run yet, or one of an old revision.
+//   - A fingerprint that keeps missing is skipped for a while, twice as long each time.
 type Router struct {
 	fingerprint func(wire.Format, []byte) (uint64, bool)
 	routed      atomic.Uint64
@@ -43,12 +40,12 @@ type Router struct {
 
 	mu      sync.Mutex
 	routes  map[uint64]*route
-	made    []weak.Pointer[Dict] // samples, some of which may be gone
-	sweepAt int                  // of routes and made together
+	made    []weak.Pointer[Dict] // samples, some of them dead
+	sweepAt int                  // number of routes and samples at which to sweep
 	shared  sharing
 }
 
-// NewRouter returns a Router that knows nothing yet.
+// NewRouter returns an empty Router.
 func NewRouter(o Options) *Router {
 	if o.Fingerprint == nil {
 		o.Fingerprint = wire.Fingerprint
@@ -56,7 +53,7 @@ func NewRouter(o Options) *Router {
 	return &Router{fingerprint: o.Fingerprint, routes: map[uint64]*route{}, sweepAt: minSweep, shared: sharing{due: firstDue}}
 }
 
-// pack makes a version of an object.
+// pack packs an object.
 func (r *Router) pack(s *scratch, id *ident, raw []byte) *Version {
 	sum, ok := r.fingerprint(id.format, raw)
 	c := choice{resting: true}
@@ -83,7 +80,7 @@ func (r *Router) pack(s *scratch, id *ident, raw []byte) *Version {
 	return v
 }
 
-// lookup returns what is known of a fingerprint, for an object with this UID.
+// lookup returns the choice for an object with this fingerprint and UID.
 func (r *Router) lookup(sum uint64, uid string) (c choice) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -100,7 +97,7 @@ func (r *Router) lookup(sum uint64, uid string) (c choice) {
 	return c
 }
 
-// suited does what is to be done once d suited the object of which v was made.
+// suited updates the route after d suited the object that became v.
 func (r *Router) suited(s *scratch, sum uint64, c *choice, d *Dict, v *Version, raw []byte) {
 	n := len(s.out)
 	switch {
@@ -121,11 +118,11 @@ func (r *Router) suited(s *scratch, sum uint64, c *choice, d *Dict, v *Version, 
 	}
 }
 
-// promote makes a sample of a version that is stored as the difference from another one.
+// promote makes a sample of a version that is stored as a delta from another one.
 func (r *Router) promote(s *scratch, v *Version) *Dict {
 	raw, err := v.Append(nil)
 	if err != nil {
-		panic(err) // made by a Packer
+		panic(err) // it was made by a Packer
 	}
 	r.mu.Lock()
 	shared := r.shared.dict
@@ -134,7 +131,7 @@ func (r *Router) promote(s *scratch, v *Version) *Dict {
 	return &Dict{payload: bytes.Clone(s.out), size: len(raw), parent: shared}
 }
 
-// hit notes that a sample suited, which may be new.
+// hit records that a sample suited, perhaps for the first time.
 func (r *Router) hit(sum uint64, d *Dict) {
 	w := weak.Make(d)
 	r.update(sum, func(rt *route) {
@@ -144,11 +141,11 @@ func (r *Router) hit(sum uint64, d *Dict) {
 	})
 }
 
-// update changes a route, which may be new.
+// update changes a route, and creates it if needed.
 func (r *Router) update(sum uint64, change func(*route)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if len(r.routes)+len(r.made) >= r.sweepAt { // old routes, too, get new samples
+	if len(r.routes)+len(r.made) >= r.sweepAt { // existing routes get new samples too
 		r.sweep()
 	}
 	rt := r.routes[sum]
@@ -159,8 +156,8 @@ func (r *Router) update(sum uint64, change func(*route)) {
 	change(rt)
 }
 
-// sweep forgets the samples that are gone and the routes without one, so that what is remembered is
-// bounded by what lives. The caller holds the lock.
+// sweep removes dead samples and routes without a living one, so that memory is bounded by what lives. The caller holds the
+// lock.
 func (r *Router) sweep() {
 	live := r.made[:0]
 	for _, w := range r.made {
@@ -178,9 +175,8 @@ func (r *Router) sweep() {
 	r.sweepAt = max(minSweep, 2*(len(r.routes)+len(r.made)))
 }
 
-// Adopt makes a loaded dictionary one of the router's, so that objects to come are stored as the
-// difference from it. It matters most where all versions were restored from a checkpoint: without
-// it, each kind of object would get a second sample.
+// Adopt adds a loaded dictionary to the router, so that new objects are stored as deltas from it. It matters most if all
+// versions come from a checkpoint: otherwise each kind of object would get a second sample.
 func (r *Router) Adopt(f wire.Format, d *Dict) {
 	if d.index != nil {
 		r.mu.Lock()
@@ -195,18 +191,18 @@ func (r *Router) Adopt(f wire.Format, d *Dict) {
 	}
 }
 
-// RouterStats is what a Router has and did.
+// RouterStats describes a Router.
 type RouterStats struct {
-	// Dictionaries are the samples that live, and the shared dictionary.
+	// Dictionaries counts the living samples and the shared dictionary.
 	Dictionaries int
-	// Bytes is what they and the router itself cost, about.
+	// Bytes is about the memory of the dictionaries and the router.
 	Bytes int64
-	// Routed counts the objects that were stored as the difference from a sample, Unrouted the
-	// others: sooner or later a sample's first.
+	// Routed counts the objects stored as deltas from a sample, Unrouted the others, among them the objects that samples
+	// were made of.
 	Routed, Unrouted uint64
 }
 
-// Stats tells what the router has. It takes time in proportion to the dictionaries.
+// Stats describes the router. It takes time proportional to the dictionaries.
 func (r *Router) Stats() RouterStats {
 	const perEntry = int(unsafe.Sizeof(route{})) + 32 // its slot in the map
 	st := RouterStats{Routed: r.routed.Load(), Unrouted: r.unrouted.Load()}

@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// like makes objects of a shape, of which there is one for each number.
+// like returns an object of a shape, different for each call.
 func like(shape uint64, g *samples.Gen) []byte {
 	return fmt.Appendf(nil, `{"metadata":{"name":"%s"},"spec":"%s"}`, g.Suffix(12), samples.New(shape).Suffix(200))
 }
@@ -35,14 +35,14 @@ func TestRouting(t *testing.T) {
 		alone  int // stored for themselves
 		dicts  int
 	}{
-		{"one of a kind needs no sample", []uint64{a}, 1, 0},
+		{"a single object needs no sample", []uint64{a}, 1, 0},
 		{"the first is the sample of those that follow", repeat(10, a), 1, 1},
 		{"a rollout costs one miss", append(repeat(10, a), repeat(10, b)...), 2, 2},
-		{"objects old and new come in turn during a rollout", append(append(repeat(5, a), b, b), repeat(10, a, b)...), 2, 2},
-		{"two shapes share a fingerprint from the start: the candidate changes until one comes twice", append(repeat(3, a, b), a, a), 7, 1},
+		{"old and new objects alternate during a rollout", append(append(repeat(5, a), b, b), repeat(10, a, b)...), 2, 2},
+		{"two shapes share a fingerprint from the start: the nominee changes until one comes twice", append(repeat(3, a, b), a, a), 7, 1},
 		{"a stray object does not replace the sample", append(append(repeat(5, a), b), repeat(5, a)...), 2, 1},
-		{"stray objects now and then are no reason to give up", []uint64{a, a, 10, a, 11, a, 12, a, 13, a, 14, a, 15, a, 16, a, 17, a, 18, a, 19, a, 20, a}, 12, 1},
-		{"one namespace after the other, the same name but not the same object", append(append(append(append(repeat(3, a), repeat(3, b)...), repeat(3, c)...), repeat(3, d)...), repeat(3, e)...), 5, 5},
+		{"occasional stray objects do not end the use of a sample", []uint64{a, a, 10, a, 11, a, 12, a, 13, a, 14, a, 15, a, 16, a, 17, a, 18, a, 19, a, 20, a}, 12, 1},
+		{"one namespace after another, with the same names but other objects", append(append(append(append(repeat(3, a), repeat(3, b)...), repeat(3, c)...), repeat(3, d)...), repeat(3, e)...), 5, 5},
 	} {
 		g := samples.New(1)
 		r := NewRouter(Options{Fingerprint: oneRoute})
@@ -64,8 +64,7 @@ func TestRouting(t *testing.T) {
 	}
 }
 
-// TestOwnPast checks that an object that changes on its own, as the only one of its fingerprint, is not
-// stored beside a sample that is its own past.
+// TestOwnPast: an object that is the only one of its fingerprint is not stored as a delta from its own past.
 func TestOwnPast(t *testing.T) {
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
@@ -81,9 +80,8 @@ func TestOwnPast(t *testing.T) {
 	}
 }
 
-// TestChallenge checks that a sample of pods that are pending gives way to one of a pod that is
-// scheduled, and that to one of a pod that runs, though each suits what comes next, and though the
-// pod that could take its place changes all the time.
+// TestChallenge: a sample of pending pods gives way to one of a scheduled pod, and that to one of a running pod, although each
+// suits the next object, and although the pod that could replace it keeps changing.
 func TestChallenge(t *testing.T) {
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
@@ -97,7 +95,7 @@ func TestChallenge(t *testing.T) {
 	for i := range 10 {
 		pack(i, what)
 	}
-	pack(10, samples.New(3).Suffix(300)) // a stray
+	pack(10, samples.New(3).Suffix(300)) // a stray object
 	for i := range 10 {
 		pack(i, what)
 	}
@@ -126,7 +124,7 @@ func TestChallenge(t *testing.T) {
 	}
 }
 
-// TestLostChallenges checks that a sample that cannot be bettered is challenged ever more rarely.
+// TestLostChallenges: a sample that cannot be bettered is challenged ever more rarely.
 func TestLostChallenges(t *testing.T) {
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
@@ -135,7 +133,7 @@ func TestLostChallenges(t *testing.T) {
 	var versions []*Version
 	challenges, was := []int{}, uint8(0)
 	for i := range 3_000 {
-		raw := fmt.Appendf(nil, "%s %s", same, g.Suffix(10+g.IntN(150))) // what differs is in no sample
+		raw := fmt.Appendf(nil, "%s %s", same, g.Suffix(10+g.IntN(150))) // the random part is in no sample
 		versions = append(versions, p.Pack(wire.JSON, fmt.Sprint(i), "1", raw))
 		if n := r.routes[7].losses; n != was {
 			challenges, was = append(challenges, i), n
@@ -150,8 +148,7 @@ func TestLostChallenges(t *testing.T) {
 	runtime.KeepAlive(versions)
 }
 
-// TestMissesRest checks that a fingerprint under which no two objects are alike soon costs nothing
-// any more, and that it is tried again.
+// TestMissesRest: a fingerprint whose objects are all different soon costs nothing, and is tried again later.
 func TestMissesRest(t *testing.T) {
 	r := NewRouter(Options{Fingerprint: oneRoute})
 	p := Packer{Router: r}
@@ -179,7 +176,7 @@ func TestMissesRest(t *testing.T) {
 	runtime.KeepAlive(versions)
 }
 
-// TestEndlessFingerprints checks that names that come and go for ever leave nothing behind.
+// TestEndlessFingerprints: names that come and go forever leave nothing behind.
 func TestEndlessFingerprints(t *testing.T) {
 	next := uint64(0)
 	r := NewRouter(Options{Fingerprint: func(wire.Format, []byte) (uint64, bool) {
@@ -196,7 +193,7 @@ func TestEndlessFingerprints(t *testing.T) {
 	for i := range objects {
 		p.Pack(wire.JSON, "", "1", like(next/2, g))
 		if i%(minSweep/4) == 1 { // between two pairs
-			runtime.GC() // what it did not find dead counts as living: how often it runs is not tested here
+			runtime.GC() // a sweep counts what is not collected as living; how often the collector runs is not tested
 		}
 	}
 	if n := len(r.routes) + len(r.made); n > 2*minSweep {
@@ -211,8 +208,7 @@ func TestEndlessFingerprints(t *testing.T) {
 	runtime.KeepAlive(r)
 }
 
-// TestEndlessSamples checks the same of the samples of one fingerprint, as those of events: of a size,
-// and each time of another shape.
+// TestEndlessSamples is the same for the samples of one fingerprint, such as of events: of one size and always another shape.
 func TestEndlessSamples(t *testing.T) {
 	const objects = 30_000
 	r := NewRouter(Options{Fingerprint: oneRoute})
@@ -234,8 +230,7 @@ func TestEndlessSamples(t *testing.T) {
 	runtime.KeepAlive(last)
 }
 
-// TestSamplesGo checks that the samples of templates that were rolled over are freed with the last
-// version that needs them, and that those in use are not.
+// TestSamplesGo: samples of replaced templates are freed with the last version that needs them, and those in use are not.
 func TestSamplesGo(t *testing.T) {
 	const apps, each, rollouts = 5, 4, 6
 	var gone sync.WaitGroup
@@ -296,8 +291,8 @@ func TestSamplesGo(t *testing.T) {
 	}
 }
 
-// TestRolloutsAdapt plays rollouts as a watch shows them, each pod from pending to running, several at
-// a time, and compares what the last state takes with what it would take if it were listed.
+// TestRolloutsAdapt plays rollouts as a watch shows them, each pod from pending to running, several at a time, and compares the
+// size of the last state with its size when listed.
 func TestRolloutsAdapt(t *testing.T) {
 	const apps, each, atOnce = 4, 40, 3
 	for _, f := range []wire.Format{wire.Protobuf, wire.JSON} {
@@ -328,12 +323,12 @@ func TestRolloutsAdapt(t *testing.T) {
 		for _, c := range []struct {
 			what string
 			do   func(*samples.App)
-			max  float64 // of what a list would take
+			max  float64 // relative to a list
 		}{
-			{"the first rollout, which starts with a sample that is pending", func(*samples.App) {}, 1.4},
+			{"the first rollout, which starts with a pending sample", func(*samples.App) {}, 1.4},
 			{"a new image: the sample is nearly right", g.Revise, 1.6},
 			{"a new template", g.Rollout, 1.6},
-			{"restarts: all are told anew", func(*samples.App) {}, 1.3},
+			{"restarts: every pod changes", func(*samples.App) {}, 1.3},
 		} {
 			for i, a := range all {
 				c.do(a)
@@ -375,7 +370,7 @@ func TestSharedDictionary(t *testing.T) {
 		{"pods of many applications have much in common", samples.New(1).Pods(wire.JSON, 60, 1), true},
 		{"a small source does not pay for it", samples.New(1).Pods(wire.JSON, 8, 1), false},
 		{"objects of one shape have their sample", samples.New(1).Leases(wire.JSON, 500), false},
-		{"what has little in common does not become smaller", samples.New(1).ConfigMaps(wire.JSON, 300), false},
+		{"objects with little in common do not shrink", samples.New(1).ConfigMaps(wire.JSON, 300), false},
 	} {
 		r := NewRouter(Options{})
 		packAll(&Packer{Router: r}, c.items)
@@ -385,8 +380,7 @@ func TestSharedDictionary(t *testing.T) {
 	}
 }
 
-// TestSharedDictionaryIsRenewed checks that a dictionary made of objects that no longer come gives
-// way to one of those that do.
+// TestSharedDictionaryIsRenewed: a dictionary of objects that no longer come gives way to one of objects that do.
 func TestSharedDictionaryIsRenewed(t *testing.T) {
 	next := uint64(0)
 	r := NewRouter(Options{Fingerprint: func(wire.Format, []byte) (uint64, bool) {
@@ -448,8 +442,8 @@ func TestAdopt(t *testing.T) {
 	runtime.KeepAlive(loaded)
 }
 
-// TestConcurrentStreams packs from several goroutines through one router, as the streams of a source
-// do, while others read. It is for the race detector.
+// TestConcurrentStreams packs from several goroutines through one router, as the streams of a source do, while others read. It
+// is for the race detector.
 func TestConcurrentStreams(t *testing.T) {
 	const streams, rounds = 4, 3
 	r := NewRouter(Options{})

@@ -5,21 +5,20 @@ import (
 	"slices"
 )
 
-// sharing is a Router's shared dictionary, and how it comes to the next one: once objects that no
-// sample suits have taken so many bytes that it would have paid, it collects a few of them, tries
-// the dictionary that they make on the next few, and takes it if they become smaller by a quarter.
-// Else, and where a better one is wanted later, it tries again after eight times as many bytes.
+// sharing is a Router's shared dictionary, and the search for the next one. Once objects without a sample have taken enough
+// bytes, it collects a few of them, tries the dictionary that they make on the next few, and keeps it if it saves a quarter.
+// It tries again after eight times as many bytes.
 type sharing struct {
 	dict  *Dict
-	spent int // bytes of objects packed without a sample, since the last try
-	due   int // so many are spent before the next one
+	spent int // bytes of objects packed without a sample since the last try
+	due   int // bytes before the next try
 
-	next [][]byte // the objects collected
+	next [][]byte // collected objects
 	sums []uint64 // their fingerprints
 
 	trial     *Dict
 	tried     int
-	with, now int // what the objects tried took with it, and with what there is
+	with, now int // bytes of the tried objects with the trial dictionary, and with the current one
 }
 
 const (
@@ -30,8 +29,7 @@ const (
 	nextDue     = 8 // times as many
 )
 
-// alone packs an object into the scratch space without a sample, and returns the shared dictionary if
-// it needs that.
+// alone packs an object into the scratch memory without a sample, and returns the shared dictionary if the result needs it.
 func (r *Router) alone(s *scratch, sum uint64, raw []byte) *Dict {
 	r.mu.Lock()
 	d, trial := r.shared.dict, r.shared.trial
@@ -53,7 +51,7 @@ func (r *Router) alone(s *scratch, sum uint64, raw []byte) *Dict {
 	return d
 }
 
-// collect takes note of an object that took so many bytes.
+// collect records an object that took so many bytes.
 func (s *sharing) collect(sum uint64, raw []byte, took int) {
 	s.spent += took
 	if s.spent < s.due || slices.Contains(s.sums, sum) {
@@ -67,7 +65,7 @@ func (s *sharing) collect(sum uint64, raw []byte, took int) {
 	}
 }
 
-// collected is what the objects collected cost, in bytes.
+// collected returns the size in bytes of the collected objects.
 func (s *sharing) collected() int {
 	n := 0
 	for _, b := range s.next {
@@ -76,10 +74,10 @@ func (s *sharing) collected() int {
 	return n
 }
 
-// judge takes note of what the dictionary on trial makes of an object.
+// judge records an object's sizes with and without the trial dictionary.
 func (s *sharing) judge(with, now int) {
 	if with == 0 {
-		with = now // it was longer than the object
+		with = now // the delta was longer than the object
 	}
 	s.tried++
 	s.with += with

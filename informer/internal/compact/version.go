@@ -16,18 +16,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
-// Version is one version of an object at rest: immutable, and shared by pointer. Nil is an absent
-// version.
+// Version is a packed version of an object: immutable, and shared by pointer. Nil is an absent version.
 type Version struct {
-	// record is the format, the sum if there is one, the lengths of UID and resource version, the UID's
-	// place, the resource version, the UID unless the payload has it, and the payload. One string costs
-	// one allocation and no slack, and its parts can be handed out as they are.
+	// record is the format, the sum if there is one, the lengths of UID and resource version, the UID's position, the
+	// resource version, the UID unless the payload contains it, and the payload. One string costs one allocation without
+	// slack, and its parts can be returned without a copy.
 	record string
-	dict   *Dict // what the payload is a difference from; nil where it is S2
+	dict   *Dict // the payload's base; nil if it is S2
 	hot    atomic.Pointer[decoded]
 }
 
-// versionSize is what a Version costs without its record, in bytes.
+// versionSize is the size in bytes of a Version without its record.
 const versionSize = int(unsafe.Sizeof(Version{}))
 
 // ident identifies a version.
@@ -42,7 +41,7 @@ const summed = 0x80
 
 // newVersion makes a version of a payload, which it copies.
 func newVersion(s *scratch, id *ident, payload []byte, d *Dict) *Version {
-	// A UID is random, so the payload nearly always has it as it is: the search is short.
+	// A UID is random, so the payload nearly always contains it literally: the search is short.
 	place := 1 + bytes.Index(payload, unsafe.Slice(unsafe.StringData(id.uid), len(id.uid)))
 	b := append(s.record[:0], byte(id.format))
 	if id.sum != 0 {
@@ -60,7 +59,7 @@ func newVersion(s *scratch, id *ident, payload []byte, d *Dict) *Version {
 	return &Version{record: string(s.record), dict: d}
 }
 
-// parts cuts the record.
+// parts splits the record.
 func (v *Version) parts() (uid, rv, payload string) {
 	rest := v.record[1:]
 	if v.record[0]&summed != 0 {
@@ -76,7 +75,7 @@ func (v *Version) parts() (uid, rv, payload string) {
 	return rest[place-1 : place-1+uids], rv, rest
 }
 
-// cutUvarint cuts a number off a record, which holds valid ones only.
+// cutUvarint cuts a number off a record, which is always valid.
 func cutUvarint(s string) (int, string) {
 	n := 0
 	for i := 0; ; i++ {
@@ -87,7 +86,7 @@ func cutUvarint(s string) (int, string) {
 	}
 }
 
-// UID is the object's UID. Like RV, it is a part of the record: who keeps it keeps the whole of that.
+// UID returns the object's UID. Like RV, it is part of the record: keeping it keeps the whole record.
 func (v *Version) UID() string {
 	if v == nil {
 		return ""
@@ -96,7 +95,7 @@ func (v *Version) UID() string {
 	return uid
 }
 
-// RV is the version's resource version.
+// RV returns the resource version.
 func (v *Version) RV() string {
 	if v == nil {
 		return ""
@@ -105,7 +104,7 @@ func (v *Version) RV() string {
 	return rv
 }
 
-// Format is the format of the object's bytes; zero where the version is absent.
+// Format returns the format of the object's bytes; 0 for an absent version.
 func (v *Version) Format() wire.Format {
 	if v == nil {
 		return 0
@@ -113,8 +112,8 @@ func (v *Version) Format() wire.Format {
 	return wire.Format(v.record[0] &^ summed)
 }
 
-// Sum is the sum of the object's content as the server sent it (wire.Sum), which the packed bytes may
-// be a transformed copy of. 0: not known.
+// Sum returns the sum of the object's content as the server sent it (wire.Sum); the packed bytes may be transformed. 0:
+// unknown.
 func (v *Version) Sum() uint64 {
 	if v == nil || v.record[0]&summed == 0 {
 		return 0
@@ -123,7 +122,7 @@ func (v *Version) Sum() uint64 {
 	return binary.LittleEndian.Uint64(unsafe.Slice(unsafe.StringData(s), len(s)))
 }
 
-// Size is what the version costs at rest, in bytes, without its dictionary.
+// Size returns the version's size in bytes, without its dictionary.
 func (v *Version) Size() int {
 	if v == nil {
 		return 0
@@ -131,8 +130,7 @@ func (v *Version) Size() int {
 	return versionSize + allocated(len(v.record))
 }
 
-// allocated is about what Go's allocator takes for n bytes without pointers: its sizes are a 16th to
-// an eighth apart.
+// allocated returns about what Go allocates for n bytes without pointers: the size classes are a 16th to an eighth apart.
 //
 // Source: runtime/sizeclasses.go.
 func allocated(n int) int {
@@ -143,8 +141,8 @@ func allocated(n int) int {
 	return (n + step - 1) &^ (step - 1)
 }
 
-// Append appends the object's bytes to dst, of an absent version none. It is safe for concurrent
-// use. It fails only where Restore was given damaged bytes; dst is then returned as it was.
+// Append appends the object's bytes to dst; none for an absent version. It is safe for concurrent use. It fails only if
+// Restore was given damaged bytes, and then returns dst unchanged.
 func (v *Version) Append(dst []byte) ([]byte, error) {
 	if v == nil {
 		return dst, nil
@@ -156,13 +154,13 @@ func (v *Version) Append(dst []byte) ([]byte, error) {
 	return out, nil
 }
 
-// payload is the packed object, which must not be written to.
+// payload returns the packed object, which must not be modified.
 func (v *Version) payload() []byte {
 	_, _, p := v.parts()
 	return unsafe.Slice(unsafe.StringData(p), len(p))
 }
 
-// Identical tells whether two versions have the same bytes, however they were packed.
+// Identical reports whether two versions have the same bytes, however they were packed.
 func (v *Version) Identical(o *Version) bool {
 	if v == nil || o == nil || v.Format() != o.Format() {
 		return false
@@ -190,8 +188,7 @@ func (v *Version) Identical(o *Version) bool {
 	return bytes.Equal(s.raw[:n], s.raw[n:])
 }
 
-// Stored returns the packed object, which must not be written to, and the dictionary that it needs,
-// if any: what Restore takes.
+// Stored returns the packed object, which must not be modified, and its dictionary, if any, for Restore.
 func (v *Version) Stored() (payload []byte, d *Dict) {
 	if v == nil {
 		return nil, nil
@@ -199,8 +196,8 @@ func (v *Version) Stored() (payload []byte, d *Dict) {
 	return v.payload(), v.dict
 }
 
-// Restore returns the version whose parts Stored returned. It copies the payload, and checks no more of
-// it than its claimed length: Append returns an error where it is damaged.
+// Restore returns the version whose parts Stored returned. It copies the payload, and checks its claimed length only: Append
+// returns an error if it is damaged.
 func Restore(f wire.Format, uid, rv string, sum uint64, payload []byte, d *Dict) (*Version, error) {
 	n := delta.Len(payload)
 	switch {
@@ -214,13 +211,12 @@ func Restore(f wire.Format, uid, rv string, sum uint64, payload []byte, d *Dict)
 	return newVersion(s, &ident{f, uid, rv, sum}, payload, d), nil
 }
 
-// maxRaw bounds what a restored object may claim to be, in bytes. The wire adds an object's kind to
-// what it bounds.
+// maxRaw bounds the length in bytes that a restored object may claim. The wire adds the object's kind to what it bounds.
 const maxRaw = wire.MaxObject + 64<<10
 
 var errCorrupt = errors.New("damaged bytes")
 
-// unpack appends the object that a payload holds.
+// unpack appends the object in a payload.
 func unpack(dst, payload []byte, d *Dict) ([]byte, error) {
 	switch {
 	case d == nil:

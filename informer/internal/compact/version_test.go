@@ -32,17 +32,17 @@ func TestPack(t *testing.T) {
 		uid, rv string
 	}{
 		{"an object", pod, "0c5b2a5e-5f5c-4c8e-9d55-0d2f3c1b7a11", "12345"},
-		{"a lease's size, where a dictionary must not cost more than it saves", pod[:400], "u", "1"},
-		{"nothing, which is not absent", nil, "u", "1"},
+		{"the size of a lease: a dictionary must not cost more than it saves", pod[:400], "u", "1"},
+		{"empty, but not absent", nil, "u", "1"},
 		{"fakes have neither UID nor version", pod, "", ""},
-		{"a UID that the bytes hold is not stored twice", []byte(strings.Repeat("x", 80) + "the-uid"), "the-uid", "7"},
-		{"a UID need not be one", pod, strings.Repeat("u", 70_000), strings.Repeat("7", 300)},
-		{"too small for a difference", []byte("{}"), "u", "1"},
-		{"the smallest difference", pod[:minSource], "u", "1"},
-		{"what repeats itself", bytes.Repeat([]byte(`{"a":1}`), 9_000), "u", "1"},
-		{"what cannot be compressed", noise(10_000), "u", "1"},
-		{"the largest difference", bytes.Repeat(pod, 10)[:maxSource], "u", "1"},
-		{"one byte too large for one", bytes.Repeat(pod, 10)[:maxSource+1], "u", "1"},
+		{"a UID in the bytes is not stored twice", []byte(strings.Repeat("x", 80) + "the-uid"), "the-uid", "7"},
+		{"a UID of any length", pod, strings.Repeat("u", 70_000), strings.Repeat("7", 300)},
+		{"too small for a delta", []byte("{}"), "u", "1"},
+		{"the smallest delta", pod[:minSource], "u", "1"},
+		{"repetitive", bytes.Repeat([]byte(`{"a":1}`), 9_000), "u", "1"},
+		{"incompressible", noise(10_000), "u", "1"},
+		{"the largest delta", bytes.Repeat(pod, 10)[:maxSource], "u", "1"},
+		{"one byte too large for a delta", bytes.Repeat(pod, 10)[:maxSource+1], "u", "1"},
 		{"a large object", bytes.Repeat(noise(3<<10), 1<<10), "u", "1"},
 	} {
 		for _, router := range []*Router{nil, NewRouter(Options{}), NewRouter(Options{Fingerprint: oneRoute})} {
@@ -52,7 +52,7 @@ func TestPack(t *testing.T) {
 			for _, uid := range uids {
 				raw := bytes.Clone(c.raw)
 				versions = append(versions, p.Pack(wire.JSON, uid, c.rv, raw))
-				clear(raw) // Pack does not keep it
+				clear(raw) // Pack does not retain it
 			}
 			for i, v := range versions {
 				if v.UID() != uids[i] || v.RV() != c.rv || v.Format() != wire.JSON {
@@ -93,7 +93,7 @@ func TestAbsentVersion(t *testing.T) {
 	}
 }
 
-// kinds are what the tests of whole sources pack.
+// kinds returns the sources that tests pack.
 func kinds(f wire.Format) map[string][]samples.Item {
 	if f == wire.Protobuf {
 		return protobufKinds()
@@ -144,7 +144,7 @@ func packAll(p *Packer, items []samples.Item) []*Version {
 	return out
 }
 
-// cost is what versions and their router cost per version, in bytes.
+// cost returns the size in bytes per version, with its share of the router.
 func cost(versions []*Version, r *Router) float64 {
 	n := r.Stats().Bytes
 	for _, v := range versions {
@@ -153,16 +153,16 @@ func cost(versions []*Version, r *Router) float64 {
 	return float64(n) / float64(len(versions))
 }
 
-// TestCost holds the numbers that this package exists for; see also BenchmarkSource.
+// TestCost checks the sizes that this package is for; see also BenchmarkSource.
 func TestCost(t *testing.T) {
 	for _, c := range []struct {
 		kind string
-		max  float64 // all in, per object, as a part of its bytes
+		max  float64 // per object, everything included, relative to its bytes
 		why  string
 	}{
-		{"pods", 1.0 / 10, "25 of each application: nearly all is said by the sample"},
-		{"pods, all different", 0.45, "no sample: the shared dictionary does it"},
-		{"config maps", 0.8, "nothing in common: no worse than S2 by more than what a version costs"},
+		{"pods", 1.0 / 10, "25 of each application: the sample has nearly everything"},
+		{"pods, all different", 0.45, "no samples, but a shared dictionary"},
+		{"config maps", 0.8, "nothing in common: at most a version's overhead worse than S2"},
 		{"leases", 0.75, "most of a tiny object is random"},
 		{"replica sets", 1.0 / 6, "ten revisions of each application"},
 	} {
@@ -184,7 +184,7 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestSize compares what Size and Stats tell with the heap.
+// TestSize compares Size and Stats with the heap.
 func TestSize(t *testing.T) {
 	items := samples.New(1).Pods(wire.Protobuf, 500, 4)
 	for kind, c := range map[string]struct {
@@ -199,10 +199,10 @@ func TestSize(t *testing.T) {
 			versions = append(versions, packAll(&p, c.items)...)
 		}
 		used := float64(heap()-before) / float64(len(versions))
-		told := cost(versions, r) + 8 // its place in the slice
-		t.Logf("%s: %.0f bytes each, told %.0f", kind, used, told)
-		if used > 1.15*told || told > 1.15*used {
-			t.Errorf("%s: a version costs %.0f bytes, and tells %.0f", kind, used, told)
+		reported := cost(versions, r) + 8 // its place in the slice
+		t.Logf("%s: %.0f bytes each, reported %.0f", kind, used, reported)
+		if used > 1.15*reported || reported > 1.15*used {
+			t.Errorf("%s: a version costs %.0f bytes, but reports %.0f", kind, used, reported)
 		}
 		runtime.KeepAlive(versions)
 		runtime.KeepAlive(&p)
@@ -210,7 +210,7 @@ func TestSize(t *testing.T) {
 	runtime.KeepAlive(items)
 }
 
-// heap is what lives, in bytes. The second collection empties the pools.
+// heap returns the live bytes. The second collection empties the pools.
 func heap() int64 {
 	runtime.GC()
 	runtime.GC()
@@ -235,7 +235,7 @@ func TestAllocations(t *testing.T) {
 		if _, err := v.Append(dst); err != nil {
 			t.Fatal(err)
 		}
-	}); n > 0 && !raceEnabled { // under the race detector, sync.Pool drops at random
+	}); n > 0 && !raceEnabled { // the race detector makes sync.Pool drop items at random
 		t.Errorf("unpacking into space that suffices takes %v allocations", n)
 	}
 }
@@ -245,7 +245,7 @@ func TestIdentical(t *testing.T) {
 	apart, other, none := &Packer{Router: NewRouter(Options{})}, &Packer{Router: NewRouter(Options{})}, &Packer{}
 	for i := range items {
 		// Samples live as long as a version that was packed with them.
-		kept := [][]*Version{packAll(apart, items), packAll(other, samples.Shuffled(items))} // the order makes other samples
+		kept := [][]*Version{packAll(apart, items), packAll(other, samples.Shuffled(items))} // the other order makes other samples
 		a, b, c := packAll(apart, items[i:i+1])[0], packAll(other, items[i:i+1])[0], packAll(none, items[i:i+1])[0]
 		if a.dict == b.dict || b.dict == c.dict {
 			t.Fatal("the packs do not differ: the test tests nothing")
@@ -266,7 +266,7 @@ func TestIdentical(t *testing.T) {
 		one, err1 := Restore(wire.JSON, "u", "1", 0, []byte{70}, load(t, noise(100)))
 		two, err2 := Restore(wire.JSON, "u", "1", 0, []byte{70}, load(t, noise(101)))
 		if err1 != nil || err2 != nil || one.Identical(two) {
-			t.Errorf("the same difference from different samples is identical; %v, %v", err1, err2)
+			t.Errorf("equal deltas from different samples are identical; %v, %v", err1, err2)
 		}
 		if v := apart.Pack(wire.Protobuf, items[i].UID, items[i].RV, items[i].Raw); v.Identical(a) {
 			t.Error("the format does not count")
@@ -297,7 +297,7 @@ func TestRestore(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					clear(b) // LoadDict does not keep it
+					clear(b) // LoadDict does not retain it
 					loaded[d] = l
 				}
 				stored := bytes.Clone(payload)
