@@ -38,7 +38,7 @@ func TestOptions(t *testing.T) {
 		{"an IPv6 address", "{brokers: ['[::1]:9093', '::1'], topic: a}", ""},
 		{"a user among the brokers", "{brokers: ['u:p4ssword@b1:9092'], topic: a}", "brokers: number 1"},
 		{"no topic", "{brokers: [b1]}", "topic: missing"},
-		{"an invalid topic", "{brokers: [b1], topic: 'a b'}", `"a b" is not legal`},
+		{"an invalid topic", "{brokers: [b1], topic: 'a b'}", `"a b" is not a valid topic name`},
 		{"dots alone", "{brokers: [b1], topic: '..'}", `".." is not a valid topic name`},
 		{"too long a topic", "{brokers: [b1], topic: " + strings.Repeat("a", 250) + "}", "more than 249"},
 		{"a field that is not there", "{brokers: [b1], topic: '{{.Data.Nothing}}'}", "Nothing"},
