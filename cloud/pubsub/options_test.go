@@ -13,7 +13,7 @@ func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "topic: " + topic, ""},
 		{"a project of a domain", "topic: projects/example.com:shop/topics/changes", ""},
-		{"no topic", "{}", "topic: the sink needs one"},
+		{"no topic", "{}", "topic: missing"},
 		{"a name", "topic: changes", `topic: "changes" is not projects/PROJECT/topics/TOPIC`},
 		{"a subscription", "topic: projects/p/subscriptions/s", "topic: "},
 		{"too many at a time", "{topic: " + topic + ", parallel: 65}", "parallel: must be between 1 and 64"},
@@ -21,8 +21,8 @@ func TestOptions(t *testing.T) {
 		{"time goes forward", "{topic: " + topic + ", timeout: -1s}", "timeout: must not be negative"},
 		{"a URL for a host", "{topic: " + topic + ", endpoint: 'https://h'}", "endpoint: \"https://h\" is not HOST:PORT"},
 		{"no port", "{topic: " + topic + ", emulator: h}", "emulator: \"h\" is not HOST:PORT"},
-		{"an emulator with credentials", "{topic: " + topic + ", emulator: 'h:1', credentialsFile: f}", "emulator: has neither"},
-		{"an emulator somewhere else", "{topic: " + topic + ", emulator: 'h:1', endpoint: 'h:2'}", "emulator: has neither"},
+		{"an emulator with credentials", "{topic: " + topic + ", emulator: 'h:1', credentialsFile: f}", "emulator: excludes"},
+		{"an emulator somewhere else", "{topic: " + topic + ", emulator: 'h:1', endpoint: 'h:2'}", "emulator: excludes"},
 	} {
 		_, err := New("tattler/test", yamltest.Decode[Options](t, tc.text))
 		yamltest.Check(t, tc.why, err, tc.want)
@@ -60,7 +60,7 @@ func TestFromURL(t *testing.T) {
 		{"gcppubsub://projects/test/topics/changes?endpoint=h:1&credentialsFile=f", &Options{Topic: topic, Endpoint: "h:1", CredentialsFile: "f"}, ""},
 		{"gcppubsub:changes", nil, "want gcppubsub://"},
 		{"gcppubsub://user:hush@projects/test/topics/changes", nil, "want gcppubsub://"},
-		{"gcppubsub://projects/test/topics/changes?unordered=perhaps", nil, "unordered: true or false"},
+		{"gcppubsub://projects/test/topics/changes?unordered=perhaps", nil, "unordered must be true or false"},
 		{"gcppubsub://projects/test/topics/changes?endpoint=a:1&endpoint=b:1", nil, "twice"},
 		{"gcppubsub://projects/test/topics/changes?key=hush", nil, "credentialsFile, emulator, endpoint and unordered"},
 	} {

@@ -145,8 +145,8 @@ func TestTimeoutFake(t *testing.T) {
 func TestCredentialsFile(t *testing.T) {
 	dir := t.TempDir()
 	for _, tc := range []struct{ why, text, want string }{
-		{"no JSON", "hush", "holds no credentials of Google"},
-		{"another JSON", `{"key": "hush"}`, "holds no credentials of Google"},
+		{"no JSON", "hush", "does not contain Google credentials"},
+		{"another JSON", `{"key": "hush"}`, "does not contain Google credentials"},
 		{"a kind that there is not", `{"type": "nonsense"}`, "find credentials"},
 	} {
 		path := filepath.Join(dir, "key.json")

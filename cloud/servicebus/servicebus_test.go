@@ -67,7 +67,7 @@ func TestRefusalsFake(t *testing.T) {
 		{"too long", amqp.Error{Condition: amqp.ErrCondMessageSizeExceeded, Description: "longer"}, "long", "too large"},
 		{"no right", amqp.Error{Condition: amqp.ErrCondUnauthorizedAccess, Description: "Send"}, "passing", "Azure Service Bus Data Sender"},
 		{"no entity", amqp.Error{Condition: amqp.ErrCondNotFound, Description: "none"}, "passing", "create the queue or topic"},
-		{"full", amqp.Error{Condition: amqp.ErrCondResourceLimitExceeded, Description: "full"}, "passing", "have its messages consumed"},
+		{"full", amqp.Error{Condition: amqp.ErrCondResourceLimitExceeded, Description: "full"}, "passing", "consume its messages"},
 		{"it wants sessions", amqp.Error{Condition: amqp.ErrCondNotAllowed, Description: "The SessionId was not set"}, "passing", "set sessions: true"},
 		{"disabled", amqp.Error{Condition: "com.microsoft:entity-disabled", Description: "off"}, "passing", "enable the entity"},
 		{"a key in an answer", amqp.Error{Condition: amqp.ErrCondInternalError, Description: "saw " + sharedKey}, "passing", "saw ***"},

@@ -21,7 +21,7 @@ func TestOptions(t *testing.T) {
 	}
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "topic: " + topic, ""},
-		{"no topic", "{}", "topic: the sink needs a topic's ARN"},
+		{"no topic", "{}", "topic: missing"},
 		{"a name", "topic: changes", "topic: not the ARN of a topic"},
 		{"a queue's ARN", "topic: 'arn:aws:sqs:eu-west-1:1:changes'", "topic: not the ARN of a topic"},
 		{"a subscription's ARN", "topic: '" + topic + ":0a1b'", "topic: not the ARN of a topic"},
@@ -61,8 +61,8 @@ func TestFromURL(t *testing.T) {
 			&Options{Topic: topic + ".fifo", AWS: amazon.Access{Endpoint: "http://localhost:4566", Region: "eu-west-1", Profile: "p", RoleARN: "arn:aws:iam::1:role/r"}}, "",
 		},
 		{"sns:" + topic + "?secret=hush", nil, "endpoint, profile, region and roleARN"},
-		{"sns:" + topic + "?region=a&region=b", nil, "one each"},
-		{"sns:" + topic + "?%zz", nil, "the query is not"},
+		{"sns:" + topic + "?region=a&region=b", nil, "each at most once"},
+		{"sns:" + topic + "?%zz", nil, "invalid query"},
 	} {
 		got, err := FromURL(tc.address)
 		yamltest.Check(t, tc.address, err, tc.err)

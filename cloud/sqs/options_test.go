@@ -23,14 +23,14 @@ func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "queue: " + queue, ""},
 		{"an emulator", "queue: http://localhost:4566/000000000000/changes\naws: {region: eu-west-1}", ""},
-		{"no queue", "{}", "queue: the sink needs a queue's URL"},
+		{"no queue", "{}", "queue: missing"},
 		{"a name", "queue: changes", "queue: must begin with https://"},
 		{"an ARN", "queue: 'arn:aws:sqs:eu-west-1:1:changes'", "queue: must begin with https://"},
 		{"no name", "queue: https://sqs.eu-west-1.amazonaws.com/", "queue: must end with the queue's account and name"},
-		{"a user", "queue: https://hush:hush@sqs.eu-west-1.amazonaws.com/1/q", "queue: holds a user"},
-		{"a query", "queue: '" + queue + "?a=b'", "queue: has more than a host and a path"},
+		{"a user", "queue: https://hush:hush@sqs.eu-west-1.amazonaws.com/1/q", "queue: must not contain a user"},
+		{"a query", "queue: '" + queue + "?a=b'", "queue: must be a host and a path"},
 		{"no URL", "queue: 'https://%zz/hush'", "queue: not a URL"},
-		{"a region that nobody knows", "queue: http://localhost:4566/000000000000/changes", "aws: region: neither"},
+		{"a region that nobody knows", "queue: http://localhost:4566/000000000000/changes", "aws: region: missing"},
 	} {
 		yamltest.Check(t, tc.why, of(tc.text), tc.want)
 	}
@@ -67,7 +67,7 @@ func TestFromURL(t *testing.T) {
 		},
 		{"sqs:changes", nil, "want sqs://"},
 		{"sqs://h/1/q?secret=hush", nil, "endpoint, profile, region and roleARN"},
-		{"sqs://h/1/q?region=a&region=b", nil, "one each"},
+		{"sqs://h/1/q?region=a&region=b", nil, "each at most once"},
 	} {
 		got, err := FromURL(tc.address)
 		yamltest.Check(t, tc.address, err, tc.err)

@@ -184,7 +184,7 @@ func TestNoCredentialsFake(t *testing.T) {
 	}
 	s, _ := serve(t, nil)
 	_, err := s.Send(t.Context(), sinktest.Messages(0, 1))
-	if yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "no credentials that work") {
+	if yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "no working credentials") {
 		t.Error(err)
 	}
 }

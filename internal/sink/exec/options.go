@@ -4,9 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // Options are the options of an exec sink.
@@ -84,26 +85,11 @@ func FromURL(address string) (*Options, error) {
 	if err != nil {
 		return nil, errors.New("the program's path is not valid in a URL: % begins an escape, such as %20")
 	}
-	values, err := url.ParseQuery(query)
+	o := &Options{Command: []string{path}}
+	err = sink.Query{"arg": sink.List(&o.Command), "batch": sink.Bool(&o.Batch), "timeout": sink.Duration(&o.Timeout)}.
+		Decode(query, " (write an & in an argument as %26)")
 	if err != nil {
-		return nil, errors.New("invalid query (not shown: it may contain a credential)")
-	}
-	o := &Options{Command: append([]string{path}, values["arg"]...)}
-	for key, all := range values {
-		switch key {
-		case "arg":
-		case "batch":
-			if o.Batch, err = strconv.ParseBool(all[len(all)-1]); err != nil {
-				return nil, errors.New("batch must be true or false")
-			}
-		case "timeout":
-			if o.Timeout, err = time.ParseDuration(all[len(all)-1]); err != nil {
-				return nil, errors.New("timeout must be a duration, such as 10s")
-			}
-		default:
-			// The key is not shown: text behind an & in an argument looks like a key.
-			return nil, errors.New("unknown key in the query: known are arg, batch and timeout (write an & in an argument as %26)")
-		}
+		return nil, err
 	}
 	return o, nil
 }

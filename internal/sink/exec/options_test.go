@@ -105,7 +105,7 @@ func TestFromURL(t *testing.T) {
 		{"nothing", "exec:", "command: missing"},
 		{"a path that is invalid", "exec:/%zz?arg=" + canary, "the program's path"},
 		{"a query that is invalid", "exec:/bin/on?arg=%zz" + canary, "invalid query"},
-		{"an unknown key", "exec:/bin/on?args=" + canary, "unknown key in the query: known are arg, batch and timeout"},
+		{"an unknown key", "exec:/bin/on?args=" + canary, "unknown key in the query: known are arg, batch, timeout"},
 		{"an argument with an &", "exec:/bin/on?arg=a&" + canary, "an & in an argument as %26"},
 		{"no truth", "exec:/bin/on?batch=" + canary, "batch must be true or false"},
 		{"no duration", "exec:/bin/on?timeout=" + canary, "timeout must be a duration"},

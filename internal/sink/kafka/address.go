@@ -4,13 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"slices"
-	"strconv"
 	"strings"
-)
 
-// queryKeys are the query keys of an address.
-var queryKeys = []string{"allowAutoTopicCreation", "ca", "compression", "insecure", "sasl", "tls"}
+	"github.com/tattler-dev/tattler/internal/sink"
+)
 
 // FromURL returns the options of an address for --to:
 // kafka://USER:PASSWORD@HOST:PORT,HOST:PORT/TOPIC?sasl=…&tls=true.
@@ -40,9 +37,18 @@ func FromURL(address string) (*Options, error) {
 	if err := o.credentials(user); err != nil {
 		return nil, err
 	}
-	if err := o.query(query); err != nil {
+	mechanism := o.SASL.Mechanism
+	err = sink.Query{
+		"sasl": sink.Text(&mechanism), "compression": sink.Text(&o.Compression), "ca": sink.Text(&o.TLS.CA), "tls": sink.Bool(&o.Encrypted),
+		"insecure": sink.Bool(&o.Insecure), "allowAutoTopicCreation": sink.Bool(&o.AllowAutoTopicCreation),
+	}.Decode(query, sink.PasswordHint)
+	switch {
+	case err != nil:
 		return nil, err
+	case mechanism != "" && o.SASL.User == "":
+		return nil, errors.New("sasl: needs a user and a password before the brokers")
 	}
+	o.SASL.Mechanism = mechanism
 	if o.Insecure && (o.Encrypted || o.TLS.CA != "") {
 		o.TLS.Insecure, o.Insecure = true, false
 	}
@@ -61,43 +67,5 @@ func (o *Options) credentials(user string) error {
 		return errors.New("user and password: write a % that encodes nothing as %25")
 	}
 	o.SASL.Mechanism = plainText
-	return nil
-}
-
-func (o *Options) query(text string) error {
-	values, err := url.ParseQuery(text)
-	if err != nil {
-		return errors.New("invalid query: want KEY=VALUE&KEY=VALUE")
-	}
-	for key, all := range values {
-		if !slices.Contains(queryKeys, key) {
-			return fmt.Errorf("unknown key in the query: known are %s", strings.Join(queryKeys, ", "))
-		}
-		value := all[len(all)-1]
-		switch key {
-		case "sasl":
-			if o.SASL.User == "" {
-				return errors.New("sasl: needs a user and a password before the brokers")
-			}
-			o.SASL.Mechanism = value
-		case "compression":
-			o.Compression = value
-		case "ca":
-			o.TLS.CA = value
-		default:
-			yes, err := strconv.ParseBool(value)
-			if err != nil {
-				return fmt.Errorf("%s must be true or false", key)
-			}
-			switch key {
-			case "tls":
-				o.Encrypted = yes
-			case "insecure":
-				o.Insecure = yes
-			case "allowAutoTopicCreation":
-				o.AllowAutoTopicCreation = yes
-			}
-		}
-	}
 	return nil
 }

@@ -155,14 +155,5 @@ func (s *Sink) forget(l *link) {
 
 // failed adds the destination to an error and masks credentials. The typed errors of package sink stay outermost.
 func (s *Sink) failed(err error) error {
-	text := fmt.Errorf("publish to %s: %w", s.place, s.mask.Error(err))
-	var long *sink.TooLargeError
-	var permanent *sink.PermanentError
-	switch {
-	case errors.As(err, &long):
-		return &sink.TooLargeError{Limit: long.Limit, Err: text}
-	case errors.As(err, &permanent):
-		return &sink.PermanentError{Err: text}
-	}
-	return text
+	return s.mask.Wrap("publish to "+s.place, err)
 }

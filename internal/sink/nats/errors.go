@@ -86,16 +86,7 @@ func hint(err error) string {
 
 // shown adds the destination to an error and masks credentials.
 func (s *Sink) shown(err error) error {
-	var long *sink.TooLargeError
-	var permanent *sink.PermanentError
-	text := func(err error) error { return fmt.Errorf("nats %s: %w", s.place, s.mask.Error(err)) }
-	switch {
-	case errors.As(err, &long):
-		return &sink.TooLargeError{Limit: long.Limit, Err: text(long.Err)}
-	case errors.As(err, &permanent):
-		return &sink.PermanentError{Err: text(permanent.Err)}
-	}
-	return text(err)
+	return s.mask.Wrap("nats "+s.place, err)
 }
 
 // newMask masks the credentials of the options.

@@ -148,10 +148,8 @@ func (s *Sink) drop(l *link) {
 // still come, and what was published on it precedes what is sent again.
 func (s *Sink) broken(ctx context.Context, l *link, err error) bool {
 	var answer jetstream.JetStreamError // the server refused
-	var long *sink.TooLargeError
-	var permanent *sink.PermanentError
 	return l.failed.Err() != nil ||
-		ctx.Err() == nil && !errors.As(err, &answer) && !errors.As(err, &long) && !errors.As(err, &permanent)
+		ctx.Err() == nil && !errors.As(err, &answer) && !sink.BlamesMessage(err)
 }
 
 // publish publishes messages and returns how many of the first ones were acknowledged.
@@ -162,33 +160,11 @@ func (s *Sink) publish(ctx context.Context, l *link, ms []sink.Message) (int, er
 	if err := s.ensure(ctx, l); err != nil {
 		return 0, err
 	}
-	w := window{link: l}
-	last := map[string]int{} // by key: the index of the last published message
-	for i, m := range ms {
-		if before, ok := last[m.Key]; ok {
-			if err := s.awaitAcks(ctx, &w, before+1); err != nil {
-				return w.acked, err
-			}
-		}
-		future, err := s.begin(l, m)
-		if err != nil {
-			if earlier := s.awaitAcks(ctx, &w, i); earlier != nil {
-				err = earlier
-			}
-			return w.acked, err
-		}
-		w.futures = append(w.futures, future)
-		last[m.Key] = i
+	w := sink.Window[jetstream.PubAckFuture]{
+		Start: func(m sink.Message) (jetstream.PubAckFuture, error) { return s.begin(l, m) },
+		Wait:  func(_ sink.Message, f jetstream.PubAckFuture) error { return s.await(ctx, l, f) },
 	}
-	err := s.awaitAcks(ctx, &w, len(ms))
-	return w.acked, err
-}
-
-// window holds the messages published in one Send.
-type window struct {
-	link    *link
-	futures []jetstream.PubAckFuture
-	acked   int // how many of the first ones are acknowledged
+	return w.Send(ms)
 }
 
 // begin publishes one message without waiting.
@@ -232,28 +208,22 @@ func headerSize(h nats.Header) int64 {
 	return int64(n)
 }
 
-// awaitAcks waits until the first messages are acknowledged.
-func (s *Sink) awaitAcks(ctx context.Context, w *window, first int) error {
-	for w.acked < first {
-		f := w.futures[w.acked]
-		var err error
-		select {
-		case <-f.Ok():
-			w.acked++
-			continue
-		default:
-		}
-		select {
-		case <-f.Ok():
-			w.acked++
-			continue
-		case err = <-f.Err():
-		case <-ctx.Done():
-			err = ctx.Err()
-		case <-w.link.failed.Done():
-			err = context.Cause(w.link.failed)
-		}
-		return s.refused(w.link, f.Msg().Subject, err)
+// await waits for the acknowledgement of a message.
+func (s *Sink) await(ctx context.Context, l *link, f jetstream.PubAckFuture) error {
+	select {
+	case <-f.Ok(): // even if ctx has ended
+		return nil
+	default:
 	}
-	return nil
+	var err error
+	select {
+	case <-f.Ok():
+		return nil
+	case err = <-f.Err():
+	case <-ctx.Done():
+		err = ctx.Err()
+	case <-l.failed.Done():
+		err = context.Cause(l.failed)
+	}
+	return s.refused(l, f.Msg().Subject, err)
 }

@@ -161,7 +161,7 @@ func TestFromURL(t *testing.T) {
 		{"an unknown key", "nats://u:" + canary + "@h/c?strem=" + canary, "unknown key in the query: known are ca, create"},
 		{"no truth", "nats://u:" + canary + "@h/c?create=" + canary, "create must be true or false"},
 		{"no duration", "nats://u:" + canary + "@h/c?timeout=" + canary, "timeout must be a duration"},
-		{"a query that is invalid", "nats://u:" + canary + "@h/c?a=%zz", "not a URL"},
+		{"a query that is invalid", "nats://u:" + canary + "@h/c?a=%zz", "invalid query"},
 		{"a subject that is invalid", "nats://u:" + canary + "@h/%zz", "not a URL"},
 		{"a password with a slash behind digits", "nats://u:1/" + canary + "@h/c", "in the subject as %40"},
 		{"a password with a question mark", "nats://u:1?" + canary + "@h/c", "a ? in a password as %3F"},

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -151,11 +150,8 @@ func advice(service Service, code int, said string) string {
 // retryAfter returns the wait that a response asks for, by Retry-After or in the body, as Discord and Telegram do.
 func retryAfter(h http.Header, said []byte) (time.Duration, bool) {
 	const maxWait = 24 * time.Hour
-	if n, err := strconv.ParseFloat(h.Get("Retry-After"), 64); err == nil && n >= 0 {
-		return seconds(n, maxWait), true
-	}
-	if at, err := http.ParseTime(h.Get("Retry-After")); err == nil {
-		return min(max(0, time.Until(at)), maxWait), true
+	if wait, ok := sink.RetryAfter(h.Get("Retry-After"), maxWait); ok {
+		return wait, true
 	}
 	var body struct {
 		RetryAfter float64 `json:"retry_after"`
@@ -167,13 +163,9 @@ func retryAfter(h http.Header, said []byte) (time.Duration, bool) {
 		return 0, false
 	}
 	if n := max(body.RetryAfter, body.Parameters.RetryAfter); n > 0 {
-		return seconds(n, maxWait), true
+		return sink.Seconds(n, maxWait), true
 	}
 	return 0, false
-}
-
-func seconds(n float64, most time.Duration) time.Duration {
-	return time.Duration(math.Min(n, most.Seconds()) * float64(time.Second))
 }
 
 // newMask masks the credentials of the options: a receiver may echo them.

@@ -16,7 +16,6 @@ package notify
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -216,19 +215,7 @@ func (s *Sink) send(ctx context.Context, what *summary) error {
 
 // failed adds the destination to an error and masks credentials. The typed errors of package sink stay outermost.
 func (s *Sink) failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	text := fmt.Errorf("send to %s: %w", s.target.place, s.mask.Error(err))
-	var permanent *sink.PermanentError
-	var wish *sink.RetryAfterError
-	switch {
-	case errors.As(err, &permanent):
-		return &sink.PermanentError{Err: text}
-	case errors.As(err, &wish):
-		return &sink.RetryAfterError{After: wish.After, Err: text}
-	}
-	return text
+	return s.mask.Wrap("send to "+s.target.place, err)
 }
 
 var (

@@ -137,7 +137,7 @@ func (w *httpTransport) refused(resp *http.Response, media string, text []byte) 
 		return &sink.TooLargeError{Err: w.s.failed(err)}
 	}
 	err = w.s.classify(status.FromProto(st), err)
-	if after, ok := retryAfter(resp.Header.Get("Retry-After"), time.Now()); ok && !blamesMessage(err) {
+	if after, ok := sink.RetryAfter(resp.Header.Get("Retry-After"), sink.LongestWait); ok && !sink.BlamesMessage(err) {
 		return &sink.RetryAfterError{After: after, Err: err}
 	}
 	return err
@@ -207,16 +207,4 @@ func field(message []byte, number protowire.Number, typ protowire.Type) ([]byte,
 		return message[n:][:min(size, uint64(len(message)-n))], true
 	}
 	return nil, false
-}
-
-// retryAfter parses both forms of the header: seconds and a date.
-func retryAfter(text string, now time.Time) (time.Duration, bool) {
-	const maxWait = 365 * 24 * time.Hour
-	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-		return time.Duration(min(n, int(maxWait/time.Second))) * time.Second, true
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return min(max(0, at.Sub(now)), maxWait), true
-	}
-	return 0, false
 }

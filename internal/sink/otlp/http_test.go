@@ -169,23 +169,3 @@ func TestRequestOnFake(t *testing.T) {
 		}
 	}
 }
-
-func TestRetryAfter(t *testing.T) {
-	now := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	for _, tc := range []struct {
-		why, text string
-		want      time.Duration
-		ok        bool
-	}{
-		{"seconds", "120", 2 * time.Minute, true},
-		{"a date", "Sat, 21 Nov 2026 10:00:30 GMT", 30 * time.Second, true},
-		{"a date that was", "Sat, 21 Nov 2026 09:00:00 GMT", 0, true},
-		{"absurd, but no overflow", "99999999999999", 365 * 24 * time.Hour, true},
-		{"negative", "-1", 0, false},
-		{"none", "", 0, false},
-	} {
-		if got, ok := retryAfter(tc.text, now); got != tc.want || ok != tc.ok {
-			t.Errorf("%s: %s, %v; want %s, %v", tc.why, got, ok, tc.want, tc.ok)
-		}
-	}
-}

@@ -123,7 +123,7 @@ func TestFromURL(t *testing.T) {
 		"otlp:":                           "://HOST:PORT",
 		"otlp://u:hunter2%zz@h":           "not a URL",
 		"otlp://u:1?hunter2@h":            "unknown key in the query: known are body, ca, cert",
-		"otlp://u:hunter2@h?timeout=soon": "option timeout",
+		"otlp://u:hunter2@h?timeout=soon": "timeout must be",
 		"otlp://u:hunter2@h?a=%zz":        "invalid query",
 	} {
 		if _, err := FromURL(address); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {

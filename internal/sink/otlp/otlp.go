@@ -111,20 +111,13 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 		n, err := s.deliver(ctx, es)
 		acked += n
 		if err != nil {
-			if blamesMessage(err) {
+			if sink.BlamesMessage(err) {
 				s.suspect = ms[acked].ID
 			}
 			return acked, err
 		}
 	}
 	return acked, nil
-}
-
-// blamesMessage reports whether an error is about the message.
-func blamesMessage(err error) bool {
-	var permanent *sink.PermanentError
-	var long *sink.TooLargeError
-	return errors.As(err, &permanent) || errors.As(err, &long)
 }
 
 // deliver exports entries in one request or, if the receiver does not take that, in smaller ones.
@@ -137,7 +130,7 @@ func (s *Sink) deliver(ctx context.Context, es []entry) (acked int, err error) {
 		return 0, &sink.PermanentError{Err: s.failed(fmt.Errorf("the receiver rejected the record: %s", a.said))}
 	case err == nil: // some were taken and each part repeats them: go straight to single records
 		return s.parts(ctx, es, 1)
-	case blamesMessage(err) && len(es) > 1:
+	case sink.BlamesMessage(err) && len(es) > 1:
 		return s.parts(ctx, es, (len(es)+1)/2)
 	}
 	return 0, err
@@ -175,7 +168,7 @@ func (s *Sink) export(ctx context.Context, es []entry) (answer, error) {
 		return a, nil
 	case ctx.Err() != nil: // the client's own error would not say so
 		return answer{}, s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
-	case !time.Now().Before(deadline) && !blamesMessage(err): // the client may time out before the context does
+	case !time.Now().Before(deadline) && !sink.BlamesMessage(err): // the client may time out before the context does
 		return answer{}, s.failed(fmt.Errorf("no answer within %s (timeout)", s.o.Timeout))
 	}
 	var long *sink.TooLargeError
@@ -187,5 +180,5 @@ func (s *Sink) export(ctx context.Context, es []entry) (answer, error) {
 
 // failed adds the destination to an error and masks credentials.
 func (s *Sink) failed(err error) error {
-	return fmt.Errorf("export to %s: %w", s.place, s.mask.Error(err))
+	return s.mask.Wrap("export to "+s.place, err)
 }

@@ -42,10 +42,8 @@ func limitOf(err error) (int, bool) {
 
 // failed converts the error of Send. It drops a connection that is unusable.
 func (s *Sink) failed(ctx context.Context, c *connection, err error) error {
-	var permanent *sink.PermanentError
-	var long *sink.TooLargeError
 	switch {
-	case errors.As(err, &permanent), errors.As(err, &long):
+	case sink.BlamesMessage(err):
 		return err
 	case ctx.Err() != nil: // keep the connection: it may only be slow
 		return fmt.Errorf("publish to %s: %w", s.place, ctx.Err())

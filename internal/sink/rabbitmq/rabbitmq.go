@@ -178,54 +178,28 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return acked, nil
 }
 
-// flight holds the messages in flight.
-type flight struct {
-	confirmed []*amqp.DeferredConfirmation // one for each of the first messages
-	last      map[string]int               // by key: the index of the last published message
-}
-
 // publish publishes messages in order and waits for their confirmations.
 func (s *Sink) publish(ctx context.Context, c *connection, ms []sink.Message) (acked int, err error) {
 	if err := c.ready(ctx, s.o.Timeout); err != nil {
 		return 0, err
 	}
 	c.drain(nil)
-	f := flight{last: map[string]int{}}
 	returned := map[string]amqp.Return{}
-	// awaitConfirms waits until the first n messages are confirmed.
-	awaitConfirms := func(n int) error {
-		for acked < n {
-			if err := s.confirmed(ctx, c, f.confirmed[acked]); err != nil {
+	w := sink.Window[*amqp.DeferredConfirmation]{
+		Size:  window,
+		Start: func(m sink.Message) (*amqp.DeferredConfirmation, error) { return s.one(ctx, c, m) },
+		Wait: func(m sink.Message, confirmation *amqp.DeferredConfirmation) error {
+			if err := s.confirmed(ctx, c, confirmation); err != nil {
 				return err
 			}
 			c.drain(returned)
-			if r, ok := returned[ms[acked].ID]; ok {
+			if r, ok := returned[m.ID]; ok {
 				return &returnedError{key: r.RoutingKey, text: r.ReplyText}
 			}
-			acked++
-		}
-		return nil
+			return nil
+		},
 	}
-	for i, m := range ms {
-		before := i - window + 1 // how many must be confirmed before this one goes
-		if at, ok := f.last[m.Key]; ok {
-			before = max(before, at+1)
-		}
-		if err := awaitConfirms(before); err != nil {
-			return acked, err
-		}
-		confirmation, err := s.one(ctx, c, m)
-		if err != nil {
-			// The earlier messages may have arrived.
-			if earlier := awaitConfirms(i); earlier != nil {
-				err = earlier
-			}
-			return acked, err
-		}
-		f.confirmed = append(f.confirmed, confirmation)
-		f.last[m.Key] = i
-	}
-	return acked, awaitConfirms(len(ms))
+	return w.Send(ms)
 }
 
 // drain reads the returned messages. The server sends a return before the confirmation.

@@ -119,8 +119,8 @@ func TestFromURL(t *testing.T) {
 	for address, want := range map[string]string{
 		"redis://u:hunter2%zz@h":           "not a URL",
 		"redis://u:1?hunter2@h":            "unknown key in the query: known are ca, cert",
-		"redis://u:hunter2@h?maxLen=many":  "option maxLen",
-		"redis://u:hunter2@h?timeout=soon": "option timeout",
+		"redis://u:hunter2@h?maxLen=many":  "maxLen must be",
+		"redis://u:hunter2@h?timeout=soon": "timeout must be",
 		"redis://u:hunter2@h?a=%zz":        "invalid query",
 	} {
 		if _, err := FromURL(address); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {

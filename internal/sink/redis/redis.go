@@ -222,8 +222,5 @@ func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAdd
 
 // failed adds the destination to an error and masks credentials.
 func (s *Sink) failed(err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("add to stream of %s: %w", s.place, s.mask.Error(err))
+	return s.mask.Wrap("add to stream of "+s.place, err)
 }

@@ -169,7 +169,7 @@ func (s *Sink) failed(err error) error {
 	if errors.As(err, &of) {
 		err = of.Err
 	}
-	return fmt.Errorf("post to %s: %w", s.place, s.mask.Error(err))
+	return s.mask.Wrap("post to "+s.place, err)
 }
 
 // refused describes a response that does not acknowledge.
@@ -184,7 +184,7 @@ func (s *Sink) refused(resp *http.Response, text []byte) error {
 		code == http.StatusMisdirectedRequest, code == http.StatusRequestTimeout, code == http.StatusTooEarly,
 		code == http.StatusTooManyRequests, code == http.StatusPaymentRequired, code == http.StatusUpgradeRequired,
 		code == http.StatusRequestHeaderFieldsTooLarge, code/100 != 4, aboutTLS(code, text):
-		if after, ok := retryAfter(resp.Header.Get("Retry-After"), time.Now()); ok {
+		if after, ok := sink.RetryAfter(resp.Header.Get("Retry-After"), sink.LongestWait); ok {
 			return &sink.RetryAfterError{After: after, Err: err}
 		}
 		return err
@@ -212,16 +212,4 @@ func status(code int) string {
 		s += " (redirects are not followed)"
 	}
 	return s
-}
-
-// retryAfter parses both forms of the header: seconds and a date.
-func retryAfter(text string, now time.Time) (time.Duration, bool) {
-	const maxWait = 365 * 24 * time.Hour
-	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
-		return time.Duration(min(n, int(maxWait/time.Second))) * time.Second, true
-	}
-	if at, err := http.ParseTime(text); err == nil {
-		return min(max(0, at.Sub(now)), maxWait), true
-	}
-	return 0, false
 }
