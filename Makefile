@@ -1,6 +1,6 @@
-# The only door: whatever people and CI do here is a target. `make` lists them.
+# Everything that people and CI run is a target here. `make` lists the targets.
 
-# What a user's workspace or flags add must not change what is built or committed.
+# A user's workspace or flags must not change what is built or committed.
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
@@ -15,7 +15,7 @@ GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: build control-plane ## a cluster, things that happen in it, and tattler run (about a minute once built); NATS=1: and a bus
+demo: build control-plane ## run tattler on a control plane while things happen (about a minute once built); NATS=1 adds a NATS server
 	@go build -C integration -o ../bin/demo ./cmd/demo
 	@cd integration && exec ../bin/demo -tattler ../bin/tattler $(if $(NATS),-nats) -- $(ARGS)
 
@@ -23,11 +23,11 @@ build: preflight ## build bin/tattler
 	@echo "building bin/tattler" >&2
 	@go build -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/buildinfo.stamped=$(VERSION)' -o bin/tattler ./cmd/tattler
 
-cloud: preflight ## build bin/tattler-cloud, which has the sinks of AWS, Google Cloud and Azure as well
+cloud: preflight ## build bin/tattler-cloud, with the sinks for AWS, Google Cloud and Azure
 	@echo "building bin/tattler-cloud" >&2
 	@go build -C cloud -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/buildinfo.stamped=$(VERSION)' -o ../bin/tattler-cloud ./cmd/tattler-cloud
 
-test: lint unit integration ## everything that must be green: linters, unit tests, tests on a real control plane
+test: lint unit integration ## run everything: linters, unit tests, tests on a real control plane
 
 lint: linter ## check every module with the linters of .golangci.yml
 	@for m in $(MODULES); do \
@@ -55,13 +55,13 @@ bench: control-plane ## measure the engine beside client-go (hours); ARGS='-quic
 	@go build -C bench -o ../bin/bench ./cmd/bench
 	@cd bench && exec ../bin/bench $(ARGS)
 
-soak: control-plane ## the model tests with 10,000 seeds each, and 20,000 pods on a real API server (hours)
+soak: control-plane ## the model tests with 10,000 seeds each, then 20,000 pods on a real API server (hours)
 	@tools/preflight.sh race
 	INFORMER_SEEDS=10000 CHECKPOINT_SEEDS=10000 CLIENTGO_SEEDS=10000 go test -timeout 4h -run 'Model|Protocol|Differential' ./informer/...
 	@cd integration && TATTLER_SOAK=20000 TATTLER_DROPIN=300 $(GO_TEST) -timeout 4h ./soak ./dropin
 	@cd compat && go mod download && TATTLER_COMPAT_ALL=1 TATTLER_MANAGER=10000 $(GO_TEST) -timeout 2h ./...
 
-torture: control-plane ## kill the daemon KILLS (1000) times on a real control plane, while all else fails, too, and while nothing else does (hours); KILLS=300 RUN=TestTortureKills: only the latter
+torture: control-plane ## kill the daemon KILLS (1000) times on a real control plane, with and without other faults (hours); KILLS=300 RUN=TestTortureKills: only without
 	@tools/preflight.sh race
 	@cd integration && TATTLER_TORTURE_KILLS='$(or $(KILLS),1000)' $(GO_TEST) -timeout 8h -v -run '$(or $(RUN),TestTorture)' ./torture
 
@@ -83,10 +83,10 @@ generate: preflight ## remake what is generated from the code: the event schema 
 cluster: preflight ## start a cluster in the background; its kubeconfig is .devcluster/kubeconfig
 	@go run -C devcluster ./cmd/devcluster up --dir ../.devcluster
 
-cluster-down: preflight ## end it
+cluster-down: preflight ## stop it
 	@go run -C devcluster ./cmd/devcluster down --dir ../.devcluster
 
-clean: ## remove what was built here (not the user's caches, not a running cluster)
+clean: ## remove build output (not the user's caches, not a running cluster)
 	@rm -rf bin
 
 linter: preflight

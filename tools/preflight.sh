@@ -1,7 +1,7 @@
 #!/bin/sh
-# Says what this machine lacks before a build fails for the want of it.
+# Reports what this machine lacks before a build fails because of it.
 # Run from the repository's root: tools/preflight.sh [race]
-# With "race", also what `go test -race` needs: a C compiler and libc's headers.
+# With "race", it also checks what `go test -race` needs: a C compiler and libc's headers.
 set -eu
 
 fail() {
