@@ -410,7 +410,7 @@ func TestWrongUsage(t *testing.T) {
 			at = filepath.Join(t.TempDir(), "none.db")
 		case "a folder":
 			at = t.TempDir()
-		case "no SQLite":
+		case "not SQLite":
 			at = filepath.Join(t.TempDir(), "x.db")
 			if err := os.WriteFile(at, bytes.Repeat([]byte("hello "), 100), 0o600); err != nil {
 				t.Fatal(err)
