@@ -1,4 +1,4 @@
-# A static binary and nothing else: no shell, no package, a user without rights.
+# A static binary and nothing else: no shell, no packages, an unprivileged user.
 #
 #   docker build --build-arg VERSION="$(git describe --tags --always)" -t tattler .
 #   docker run --rm tattler version
@@ -13,9 +13,9 @@ RUN CGO_ENABLED=0 go build -trimpath -buildvcs=false \
     -o /out/tattler ./cmd/tattler
 
 FROM scratch
-# Whom to trust: for webhooks. The API server's authority comes with the service account.
+# Certificate authorities for webhooks. The API server's comes with the service account.
 COPY --from=build /etc/ssl/certs/ca-certificates.crt /etc/ssl/certs/ca-certificates.crt
 COPY --from=build /out/tattler /tattler
-# A number, so that runAsNonRoot can be checked.
+# A numeric user, so that Kubernetes can check runAsNonRoot.
 USER 65532:65532
 ENTRYPOINT ["/tattler"]

@@ -63,6 +63,9 @@ func (g *generator) tables(b *bytes.Buffer, typ reflect.Type, done map[string]bo
 			kind += ", optional"
 		}
 		text := g.comments[typ.Name()+"."+f.Name]
+		if rest, ok := strings.CutPrefix(text, f.Name+" "); ok {
+			text = "`" + name + "` " + rest // the JSON name instead of the Go name
+		}
 		values := strings.FieldsFunc(f.Tag.Get("enum"), func(r rune) bool { return r == ',' })
 		if len(values) == 0 && f.Type.Kind() == reflect.String {
 			for _, v := range g.enums[f.Type.Name()] {

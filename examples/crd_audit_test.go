@@ -68,7 +68,7 @@ func policies(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// reported waits until the reports of a namespace (empty: of the cluster) about an object say this; empty: there is none.
+// reported waits until the reports of a namespace (empty: of the cluster) about an object say this; empty: it has no report.
 func reported(t *testing.T, namespace, object, want string) {
 	t.Helper()
 	const text = `jsonpath={range .items[*]}{.scope.kind}/{.scope.name}:{range .results[*]} {.policy}: {.message} ({.result});{end}{'\n'}{end}`

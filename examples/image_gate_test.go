@@ -54,7 +54,7 @@ spec:
 	configMap(t, ns, "")
 	eventually(t, func() error {
 		if _, err := cluster.Kubectl(t.Context(), "set", "image", "deployment/a", "main=x:2", "-n", ns, "--dry-run=server"); err == nil {
-			return fmt.Errorf("a new image passes, though there is none")
+			return fmt.Errorf("a new image passes, although the source has none")
 		}
 		return nil
 	})

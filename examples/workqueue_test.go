@@ -50,7 +50,7 @@ func TestWorkqueue(t *testing.T) {
 	kubectl(t, "annotate", "--overwrite", "configmap", "b", "fail=no", "-n", ns)
 	step("handled " + ns + "/b: 0 keys")
 
-	told := func(p *process) map[string][]string {
+	summary := func(p *process) map[string][]string {
 		byKey := map[string][]string{}
 		for _, line := range regexp.MustCompile(`(?m)^(?:handled|failed|gone|dropped) (\S+/[abc])\b.*$`).FindAllStringSubmatch(p.out.String(), -1) {
 			if seen := byKey[line[1]]; !slices.Contains(seen, line[0]) {
@@ -64,7 +64,7 @@ func TestWorkqueue(t *testing.T) {
 		for _, p := range ps {
 			p.stop(t)
 		}
-		hand, ours := told(ps[0]), told(ps[1])
+		hand, ours := summary(ps[0]), summary(ps[1])
 		for key, want := range hand {
 			n := 0 // their last lines are the same, and so are those up to where one drops it
 			for n < len(want) && want[n] != dropped {
@@ -105,7 +105,7 @@ func TestWorkqueueRights(t *testing.T) {
 			t.Errorf("%s without rights: %s", example, line)
 		}
 		empty := start(t, example, cluster.Kubeconfig(), "--namespace", "nope-"+ns)
-		empty.prints(t, "synced: 0 ConfigMaps in the namespace nope-"+ns+"\nthere are none: ")
+		empty.prints(t, "synced: 0 ConfigMaps in the namespace nope-"+ns+"\nthe namespace has no ConfigMaps: ")
 		empty.stop(t)
 		if line := fails(t, command(example, reader, "--workers", "0"), 2); !strings.Contains(line, "--workers") {
 			t.Errorf("%s without workers: %s", example, line)

@@ -12,7 +12,7 @@ import (
 // maxCost bounds a check, in CEL's units.
 const maxCost = 1_000_000
 
-// compileCEL compiles an expression that returns a text: the violation, or "" if there is none. It sees op, old and object.
+// compileCEL compiles an expression that returns a text: the violation, or "" without one. It sees op, old and object.
 func compileCEL(file, text string) (policy, error) {
 	env, err := cel.NewEnv(cel.Variable("op", cel.StringType), cel.Variable("old", cel.DynType), cel.Variable("object", cel.DynType),
 		cel.OptionalTypes(), cel.CrossTypeNumericComparisons(true), ext.Strings())
@@ -25,7 +25,7 @@ func compileCEL(file, text string) (policy, error) {
 		return policy{}, fmt.Errorf("%s:%d:%d: %s", file, e.Location.Line(), e.Location.Column()+1, e.Message)
 	}
 	if t := tree.OutputType(); !t.IsExactType(cel.StringType) && !t.IsExactType(cel.DynType) {
-		return policy{}, fmt.Errorf(`%s:1: the expression gives %s; it must give a text: the violation, or "" if there is none`, file, t)
+		return policy{}, fmt.Errorf(`%s:1: the expression gives %s; it must give a text: the violation, or "" without one`, file, t)
 	}
 	compiled, err := env.Program(tree, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(100))
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/tattler-dev/tattler/examples/internal/program"
 )
 
-// event is what a policy sees: the operation (added, updated or deleted), and the object before and after it, empty if
-// there is none. Objects that exist at the start are added.
+// event is a policy's input: the operation (added, updated or deleted), and the object before and after it, empty if
+// it does not exist. Objects that exist at the start are added.
 type event struct {
 	op          string
 	old, object map[string]any
@@ -80,7 +80,7 @@ type finding struct {
 	policy, text string
 	op           string
 	old          map[string]any
-	// stamp, if set, is that of the object when an earlier run of the program found the violation; the change is unknown.
+	// stamp, if set, is the object's stamp when an earlier run of the program found the violation; the change is unknown.
 	stamp string
 }
 

@@ -29,7 +29,7 @@ func factoryClientGo(ctx context.Context, cfg *rest.Config, out io.Writer) error
 	three := front.Apps().V1().Deployments().Lister()
 
 	for _, f := range []informers.SharedInformerFactory{factory, front} {
-		f.StartWithContext(ctx) // what is asked for later needs another Start
+		f.StartWithContext(ctx) // informers that are requested later need another Start
 		defer f.Shutdown()
 		if err := f.WaitForCacheSyncWithContext(ctx).AsError(); err != nil {
 			return err

@@ -1,9 +1,9 @@
-// Package guide has the code of docs/guide.md: what tutorials on Kubernetes informers show, with client-go and with
+// Package guide has the code of docs/guide.md: the topics of tutorials on Kubernetes informers, with client-go and with
 // Tattler.
 //
-// Each sample is a function. It works in the namespace shop, prints, and runs until it is done or its context ends. What
-// is between guide:begin and guide:end is a block of the page, and so is what a sample prints on a real API server. The
-// test holds the page against both; with -update it writes them.
+// Each sample is a function. It works in the namespace shop, prints, and runs until it is done or its context ends. The
+// code between guide:begin and guide:end is a block of the page, and so is a sample's output on a real API server. The
+// test compares the page with both; with -update it writes them.
 package guide
 
 import (
@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 )
 
-// newFactory is what the samples for client-go begin with.
+// newFactory is the beginning of the client-go samples.
 func newFactory(cfg *rest.Config) (informers.SharedInformerFactory, error) {
 	client, err := kubernetes.NewForConfig(cfg)
 	if err != nil {
@@ -26,7 +26,7 @@ func newFactory(cfg *rest.Config) (informers.SharedInformerFactory, error) {
 	return informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("shop")), nil
 }
 
-// newCluster is what those for Tattler begin with.
+// newCluster is the beginning of the Tattler samples.
 func newCluster(cfg *rest.Config) (*informer.Cluster, *informer.Informer[*appsv1.Deployment], error) {
 	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 // sample is one side of a section.
 type sample func(ctx context.Context, cfg *rest.Config, out io.Writer) error
 
-// section is one of the page: two samples, and what happens while each runs. The names of its regions and of its output
+// section is a section of the page: two samples, and the events while each runs. The names of its regions and of its output
 // begin with its name and end with -clientgo and -tattler.
 type section struct {
 	name              string
 	clientGo, tattler sample
 	// user is who the samples are; empty: the administrator.
 	user string
-	// before is what the samples find.
+	// before creates the objects that exist when the samples start.
 	before func(*world)
 	story  []step
 	// endless says that the samples go on to print while nothing happens. What they print behind the last step is left
@@ -33,14 +33,14 @@ type section struct {
 	endless bool
 }
 
-// step waits until a sample has printed a text, or one of several, separated by |, behind that of the step before; and
-// then does something. The last one ends the sample.
+// step waits until a sample has printed a text, or one of several, separated by |, after the text of the previous step; then
+// it calls do. The last step ends the sample.
 type step struct {
 	after string
 	do    func(*world)
 }
 
-// TestGuide runs every sample, and holds the page against what they print.
+// TestGuide runs every sample, and compares the page with their output.
 func TestGuide(t *testing.T) {
 	printed := map[string]string{}
 	for _, s := range sections {
@@ -61,7 +61,7 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// run runs a sample through its story, and returns what it printed.
+// run runs a sample through its steps, and returns its output.
 func (s *section) run(t *testing.T, run sample) string {
 	w := newWorld(t)
 	if s.before != nil {
@@ -113,7 +113,7 @@ func (s *section) run(t *testing.T, run sample) string {
 	return all
 }
 
-// output is what a sample printed.
+// output collects a sample's output.
 type output struct {
 	mu sync.Mutex
 	b  bytes.Buffer

@@ -33,10 +33,10 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// patience is how long a story waits for what must happen.
+// patience bounds the wait for a step.
 const patience = time.Minute
 
-// world is what a story can change.
+// world is the environment that steps can change.
 type world struct {
 	t      *testing.T
 	client kubernetes.Interface

@@ -14,7 +14,7 @@ const page = "../../docs/guide.md"
 
 var update = flag.Bool("update", false, "write the blocks of docs/guide.md")
 
-// block is one of the page's, with the comment that says what it has.
+// block matches a block of the page, with the comment that names its contents.
 var block = regexp.MustCompile("(?s)<!-- (code|output) ([a-z0-9 -]+) -->\n```(go|text)\n(.*?)```\n")
 
 // TestPage: the code of the page is the samples', and all of it is on the page.
@@ -54,8 +54,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// comparePage holds the page's outputs against what was printed; an output of several samples is that of each. What did
-// not run is left alone.
+// comparePage compares the page's outputs with the printed ones; an output of several samples is the output of each.
+// Outputs of samples that did not run are left alone.
 func comparePage(t *testing.T, printed map[string]string) {
 	t.Helper()
 	used := map[string]bool{}
@@ -84,7 +84,7 @@ func comparePage(t *testing.T, printed map[string]string) {
 	}
 }
 
-// compare holds each block against what it should have, or writes that.
+// compare compares each block with its wanted contents, or writes them.
 func compare(t *testing.T, text string, want func(kind, names, old string) string) {
 	t.Helper()
 	written := block.ReplaceAllStringFunc(text, func(b string) string {

@@ -1,5 +1,5 @@
 // Command image-gate is a validating admission webhook: a Deployment that carries a label, and for which a source has no
-// image, is rejected at once. The rule is that of image-setter.
+// image, is rejected at once. It applies the rule of image-setter.
 package main
 
 import (
@@ -92,7 +92,7 @@ func (g gate) judge(ctx context.Context, r *admissionv1.AdmissionRequest) error 
 		if err := json.Unmarshal(r.OldObject.Raw, &old); err != nil {
 			return fmt.Errorf("the old object is not a Deployment: %w", err)
 		}
-		// A change that deploys nothing passes, or nobody could annotate or scale a Deployment that has lost its image.
+		// A change that deploys nothing passes. Otherwise a Deployment that has lost its image could not be annotated or scaled.
 		if old.Labels[g.rule.Label] == value && equality.Semantic.DeepEqual(old.Spec.Template, d.Spec.Template) {
 			return nil
 		}

@@ -96,7 +96,7 @@ func (s *setter) reconcile(ctx context.Context, key controller.Key) (controller.
 // problem is the annotation that says why the image of a Deployment is not kept.
 const problem = "image-setter/problem"
 
-// set writes the image. It judges what the API server has now, not what the cache has.
+// set writes the image. It judges the API server's current object, not the cached one.
 func (s *setter) set(ctx context.Context, d *appsv1.Deployment, image string) error {
 	var container, was string
 	wrote, err := s.update(ctx, d, func(now *appsv1.Deployment) error {

@@ -84,7 +84,7 @@ func run(ctx context.Context, cfg *rest.Config, namespace, directory string) err
 	if err != nil {
 		return err
 	}
-	// A kind whose informer exists before Start is synced by Start, before it runs what is added here.
+	// A kind whose informer exists before Start is synced by Start, before the functions added here run.
 	for _, kind := range []client.Object{&Site{}, &appsv1.Deployment{}, &corev1.Service{}, &corev1.ConfigMap{}} {
 		if _, err := mgr.GetCache().GetInformer(ctx, kind); err != nil && !meta.IsNoMatchError(err) {
 			return err

@@ -37,7 +37,7 @@ const finalizer = "examples.tattler.dev/directory"
 func (s *sites) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Result, error) {
 	err := s.reconcile(ctx, request.NamespacedName)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
-		// The cache was behind, or somebody else writes too. That is not a failure: reconcile again.
+		// The cache was behind, or another client wrote. That is not a failure: reconcile again.
 		slog.Info("somebody else wrote first; reconciling again", "site", request.String(), "err", err)
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
@@ -98,7 +98,7 @@ func (s *sites) config(ctx context.Context, site *Site) (string, error) {
 	return hex.EncodeToString(sum[:8]), err
 }
 
-// deployment writes what the Site says, and leaves alone what others and the API server's defaults add.
+// deployment writes the fields that the Site specifies, and leaves other fields alone.
 func (s *sites) deployment(ctx context.Context, site *Site, config string) (*appsv1.Deployment, error) {
 	d := &appsv1.Deployment{ObjectMeta: metav1.ObjectMeta{Namespace: site.Namespace, Name: site.Name}}
 	done, err := controllerutil.CreateOrUpdate(ctx, s.client, d, func() error {

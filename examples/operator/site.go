@@ -14,7 +14,7 @@ type Site struct {
 	Status            SiteStatus `json:"status,omitempty"`
 }
 
-// SiteSpec is what a Site should be.
+// SiteSpec is the desired state of a Site.
 type SiteSpec struct {
 	Image    string `json:"image"`
 	Replicas int32  `json:"replicas,omitempty"`
@@ -22,7 +22,7 @@ type SiteSpec struct {
 	Config string `json:"config,omitempty"`
 }
 
-// SiteStatus is what a Site is.
+// SiteStatus is the observed state of a Site.
 type SiteStatus struct {
 	// Conditions has Ready.
 	Conditions []metav1.Condition `json:"conditions,omitempty"`

@@ -52,7 +52,7 @@ func run(ctx context.Context, cfg *rest.Config, addr string) error {
 // lookup returns the objects that have a value, ready for JSON. Any index of any kind can be one.
 type lookup func(value string) ([]any, error)
 
-// indexed makes a lookup of what values returns for each object; brief says what to show of it.
+// indexed makes a lookup by the values of each object; brief returns its shown form.
 func indexed[T informer.Object](cluster *informer.Cluster, values func(T) []string, brief func(T) any) (lookup, error) {
 	view, err := informer.For[T](cluster)
 	if err != nil {
@@ -71,7 +71,7 @@ func indexed[T informer.Object](cluster *informer.Cluster, values func(T) []stri
 	}, nil
 }
 
-// found is what to show of an object.
+// found is the shown form of an object.
 type found struct {
 	Namespace string `json:"namespace,omitempty"`
 	Name      string `json:"name"`

@@ -1,5 +1,5 @@
 // Command pod-restarter evicts pods that are stuck: a container waits for a given reason, or an event with a given reason
-// is about the pod, for longer than --after. Evictions obey PodDisruptionBudgets. Without --evict, it only says what it
+// is about the pod, for longer than --after. Evictions obey PodDisruptionBudgets. Without --evict, it only logs what it
 // would do.
 package main
 
@@ -57,7 +57,7 @@ func run(ctx context.Context, cfg *rest.Config, o options) error {
 	if err != nil {
 		return err
 	}
-	r := &restarter{options: o, client: client, seen: map[controller.Key]sight{}}
+	r := &restarter{options: o, client: client, seen: map[controller.Key]record{}}
 	if r.pods, err = informer.For[*corev1.Pod](cluster, informer.InNamespaces(o.namespace)); err != nil {
 		return err
 	}
@@ -79,13 +79,13 @@ func run(ctx context.Context, cfg *rest.Config, o options) error {
 	return controller.Run(ctx, cluster, controller.New("pod-restarter", r.reconcile, controller.Options{MaxBackoff: o.retry, Hooks: hooks}, sources...))
 }
 
-// restarter has one worker, so what it keeps needs no lock.
+// restarter has one worker, so its state needs no lock.
 type restarter struct {
 	options
 	client kubernetes.Interface
 	pods   *informer.Informer[*corev1.Pod]
 	byPod  podEvents
-	seen   map[controller.Key]sight
+	seen   map[controller.Key]record
 	next   time.Time // when the next eviction is due, at the earliest
 }
 
@@ -100,7 +100,7 @@ func (r *restarter) reconcile(ctx context.Context, key controller.Key) (controll
 		delete(r.seen, key)
 		return controller.Result{}, err
 	}
-	known := r.sight(key, pod, stuck)
+	known := r.remember(key, pod, stuck)
 	if wait := time.Until(stuck.since.Add(r.after)); wait > 0 {
 		return controller.Result{RequeueAfter: wait}, nil
 	}

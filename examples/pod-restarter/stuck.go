@@ -85,18 +85,18 @@ func times(e *corev1.Event) (first, last time.Time) {
 	return first, last
 }
 
-// sight is what is known of a stuck pod since it was first seen.
-type sight struct {
+// record is the state of a stuck pod since it was first seen.
+type record struct {
 	uid  types.UID
 	at   time.Time
-	done bool // it was evicted, or left alone, and that was logged
+	done bool // it was evicted or left alone, which was logged
 }
 
-// sight remembers a stuck pod, and gives it a since where the objects do not.
-func (r *restarter) sight(key controller.Key, pod *corev1.Pod, s *stuck) sight {
+// remember records a stuck pod, and sets since if the objects do not show it.
+func (r *restarter) remember(key controller.Key, pod *corev1.Pod, s *stuck) record {
 	known, ok := r.seen[key]
 	if !ok || known.uid != pod.UID {
-		known = sight{uid: pod.UID, at: time.Now()}
+		known = record{uid: pod.UID, at: time.Now()}
 		r.seen[key] = known
 	}
 	if s.since.IsZero() {
@@ -105,7 +105,7 @@ func (r *restarter) sight(key controller.Key, pod *corev1.Pod, s *stuck) sight {
 	return known
 }
 
-// log logs what is done with a pod, once.
+// log logs the action on a pod, once.
 func (r *restarter) log(key controller.Key, what string, s *stuck) {
 	known := r.seen[key]
 	known.done = true
@@ -113,7 +113,7 @@ func (r *restarter) log(key controller.Key, what string, s *stuck) {
 	slog.Info(what, "pod", key.String(), "why", s.why, "since", s.since.UTC().Format(time.RFC3339), "by", s.says)
 }
 
-// cause is why an eviction is refused: the API server's words on the budget, if it has some.
+// cause returns why an eviction is refused: the API server's message about the budget, if it has one.
 func cause(err error) string {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) && status.Status().Details != nil {

@@ -75,7 +75,7 @@ func run(ctx context.Context, cfg *rest.Config, o *work.Flags) error {
 	var workers sync.WaitGroup
 	defer workers.Wait()
 	defer queue.ShutDown()
-	// Until then, what the lister does not have may exist.
+	// Until then, objects that the lister does not have may exist.
 	if !cache.WaitForCacheSync(running.Done(), handler.HasSynced) {
 		if cause := context.Cause(running); !errors.Is(cause, context.Canceled) {
 			return cause

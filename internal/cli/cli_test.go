@@ -49,43 +49,43 @@ func TestUsage(t *testing.T) {
 		{"no such flag", "watch --nope", "unknown flag: --nope; see `tattler watch --help`"},
 		{"a flag without its value", "watch -n", "flag needs an argument: 'n' in -n; see `tattler watch --help`"},
 		{"a time without a unit", "watch --timeout 3", "--timeout: \"3\" is not a duration, such as 30s or 5m; see `tattler watch --help`"},
-		{"no number", "watch --limit x", "--limit: \"x\" is not a whole number; see `tattler watch --help`"},
-		{"a number that no computer counts to", "log --limit 99999999999999999999", "--limit: \"99999999999999999999\" is out of range; see `tattler log --help`"},
-		{"neither yes nor no", "watch --noise=maybe", "--noise: \"maybe\" is neither true nor false; see `tattler watch --help`"},
+		{"not a number", "watch --limit x", "--limit: \"x\" is not a whole number; see `tattler watch --help`"},
+		{"a number beyond int64", "log --limit 99999999999999999999", "--limit: \"99999999999999999999\" is out of range; see `tattler log --help`"},
+		{"not a boolean", "watch --noise=maybe", "--noise: \"maybe\" is neither true nor false; see `tattler watch --help`"},
 		{"a quote in a list", "log --op \"a", "--op: \"\\\"a\" is not a list: parse error on line 1, column 3: extraneous or missing \" in quoted-field; see `tattler log --help`"},
-		{"a limit below nothing", "watch --limit -1", "--limit and --timeout cannot be negative"},
-		{"a time below nothing", "watch --timeout -1s", "--limit and --timeout cannot be negative"},
+		{"a negative limit", "watch --limit -1", "--limit and --timeout cannot be negative"},
+		{"a negative time", "watch --timeout -1s", "--limit and --timeout cannot be negative"},
 		{"no such format", "watch -o xml", `unknown output "xml": say text, json or yaml`},
-		{"all, and some", "watch -A -n x", "-A and -n exclude each other"},
+		{"-A with -n", "watch -A -n x", "-A and -n exclude each other"},
 		{"an unset variable in a script must not become another namespace", "watch -n  --flat", "an empty namespace name"},
 		{"an unset variable in a list", "watch -n a,", "an empty namespace name"},
 		{"an empty exclusion", "watch --exclude-namespace ", "an empty namespace name"},
 		{"a name that changes the path of a request", "watch -n ../secrets", `"../secrets" is not a namespace name: it may have only a-z, 0-9 and -, and at most 63 characters`},
 		{"a name that changes a field selector", "watch --exclude-namespace a=b", `"a=b" is not a namespace name: it may have only a-z, 0-9 and -, and at most 63 characters`},
 		{"a glob that does not end", "watch -n [a", `invalid namespace pattern "[a": syntax error in pattern`},
-		{"nothing left must not become everything", "watch -n a,b -n a --exclude-namespace a --exclude-namespace b*", "nothing to watch: of the namespaces a, b, all are excluded"},
+		{"an empty selection must not become everything", "watch -n a,b -n a --exclude-namespace a --exclude-namespace b*", "nothing to watch: of the namespaces a, b, all are excluded"},
 		{"a label selector", "watch -l a=(", `invalid label selector "a=(": `},
 		{"a field selector", "watch --field-selector a", `invalid field selector "a": `},
 		{"a path", "watch --path spec..x", "--path: "},
 		{"a path to ignore", "watch --ignore-path spec[", "--ignore-path: "},
 		{"no such command of a command", "config foo", "unknown command \"foo\" for \"tattler config\"; see `tattler config --help`"},
 		{"no such command of another", "journal foo", "unknown command \"foo\" for \"tattler journal\"; see `tattler journal --help`"},
-		{"a sink of no kind", "run --to ftp://x", "read --to ftp:…: "},
+		{"an unknown kind of sink", "run --to ftp://x", "read --to ftp:…: "},
 		{"no such format, before there is a journal", "sinks -o xml", `unknown output "xml": say text or json`},
 		{"two files to begin", "config init a b", "too many arguments; usage: tattler config init [FILE]; see `tattler config init --help`"},
-		{"a key that there is not", "config explain sinks.nmae", "explain sinks.nmae: no such key; did you mean sinks[].name?"},
-		{"a file, and what it says", "run -c f pods", "-c selects the watched objects: leave out TYPE, and the selecting flags"},
+		{"an unknown key", "config explain sinks.nmae", "explain sinks.nmae: no such key; did you mean sinks[].name?"},
+		{"a file and TYPE", "run -c f pods", "-c selects the watched objects: leave out TYPE, and the selecting flags"},
 		{"a slip below a command", "sinks resum x", "unknown command \"resum\" (did you mean \"resume\"?); see `tattler sinks --help`"},
-		{"a sink of no name", "sinks pause", "an argument is missing; usage: tattler sinks pause NAME...; see `tattler sinks pause --help`"},
-		{"show what?", "show", "an argument is missing; usage: tattler show CHANGE; see `tattler show --help`"},
-		{"two to show", "show a b", "too many arguments; usage: tattler show CHANGE; see `tattler show --help`"},
+		{"a missing sink name", "sinks pause", "an argument is missing; usage: tattler sinks pause NAME...; see `tattler sinks pause --help`"},
+		{"a missing id", "show", "an argument is missing; usage: tattler show CHANGE; see `tattler show --help`"},
+		{"two ids", "show a b", "too many arguments; usage: tattler show CHANGE; see `tattler show --help`"},
 		{"a restore from nowhere", "journal restore", "an argument is missing; usage: tattler journal restore FILE; see `tattler journal restore --help`"},
 		{"too much to skip", "sinks skip a b c", "too many arguments; usage: tattler sinks skip NAME [ID]; see `tattler sinks skip --help`"},
-		{"a replay from nowhere", "sinks replay x", "say from where on: --since TIME or --all"},
-		{"what becomes of them?", "sinks dead x --drop", "say which dead letters: some ids, or --all"},
-		{"an argument of none", "status x", "unknown command \"x\" for \"tattler status\"; see `tattler status --help`"},
-		{"a group of nobody, elsewhere", "rbac --as-group g", "--as-group needs --as: a group is impersonated together with a user"},
-		{"a group of nobody", "watch --as-group g", "--as-group needs --as: a group is impersonated together with a user"},
+		{"a replay without a start", "sinks replay x", "say from where on: --since TIME or --all"},
+		{"which dead letters?", "sinks dead x --drop", "say which dead letters: some ids, or --all"},
+		{"an unexpected argument", "status x", "unknown command \"x\" for \"tattler status\"; see `tattler status --help`"},
+		{"a group without a user, in another verb", "rbac --as-group g", "--as-group needs --as: a group is impersonated together with a user"},
+		{"a group without a user", "watch --as-group g", "--as-group needs --as: a group is impersonated together with a user"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			code, out, err := tattler(t.Context(), append([]string{"tattler"}, strings.Split(tt.args, " ")...)...)
@@ -100,8 +100,7 @@ func TestUsage(t *testing.T) {
 	}
 }
 
-// TestPointing: what points into an expression or a file needs its lines, and those do not command the
-// terminal.
+// TestPointing: an error that points into an expression or a file keeps its lines, which cannot control the terminal.
 func TestPointing(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.yaml")
 	text := "apiVersion: tattler.dev/v1alpha1\nkind: Config\nwach: []\nsinks:\n- {name: a, where: 'op = \"x\"', log: {}}\n"
@@ -125,7 +124,7 @@ func TestPointing(t *testing.T) {
 	}
 }
 
-// TestHelp compares the help texts, so that a change of one is seen; and they fit a terminal.
+// TestHelp compares the help texts with golden files, and checks that they fit a terminal.
 func TestHelp(t *testing.T) {
 	for _, tt := range []struct {
 		file string
@@ -189,7 +188,7 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestPluginErrors: who typed kubectl is told what to type after it.
+// TestPluginErrors: as a kubectl plugin, errors suggest commands that begin with kubectl.
 func TestPluginErrors(t *testing.T) {
 	if _, _, err := tattler(t.Context(), "kubectl-tattler", "watch", "--nope"); !strings.HasSuffix(err, "see `kubectl tattler watch --help`\n") {
 		t.Error(err)
@@ -244,7 +243,7 @@ func TestVersion(t *testing.T) {
 	}
 }
 
-// kubeconfig makes a file whose only context, prod, leads to the address.
+// kubeconfig makes a file whose only context, prod, has the address.
 func kubeconfig(t *testing.T, address string) string {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "kubeconfig")
@@ -277,7 +276,7 @@ func mute(t *testing.T) string {
 	return "http://" + l.Addr().String()
 }
 
-// cluster is an API server with a ConfigMap in the namespace default.
+// cluster starts an API server with a ConfigMap in the namespace default.
 func cluster(t *testing.T) string {
 	t.Helper()
 	configmaps := schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}
@@ -288,7 +287,7 @@ func cluster(t *testing.T) string {
 	return serve(t, s.ServeHTTP)
 }
 
-// TestWatch is the whole of it once: from flags to lines.
+// TestWatch runs the verb end to end, from flags to lines.
 func TestWatch(t *testing.T) {
 	code, out, err := tattler(t.Context(), "tattler", "watch", "cm", "--kubeconfig", kubeconfig(t, cluster(t)), "--initial", "--limit", "1")
 	if code != exitDone || strings.Contains(err, "tattler: ") {
@@ -309,7 +308,7 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// until does something when a text was written to it.
+// until calls a function when a text was written to it.
 type until struct {
 	bytes.Buffer
 	text string
@@ -329,7 +328,7 @@ func status(code int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
 }
 
-// TestServers: whatever is wrong with the server is one line that says what and what to do.
+// TestServers: an error of the server is one line that says what is wrong and what to do.
 func TestServers(t *testing.T) {
 	page := func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "<html>\n<body>log in</body>\n</html>")
@@ -337,7 +336,7 @@ func TestServers(t *testing.T) {
 	for _, tt := range []struct {
 		why, address, flags, want string
 	}{
-		{"nobody listens", "https://127.0.0.1:1", "", `cannot reach the API server of context "prod" at HOST: connect: connection refused; is the address right, and the server up?`},
+		{"connection refused", "https://127.0.0.1:1", "", `cannot reach the API server of context "prod" at HOST: connect: connection refused; is the address right, and the server up?`},
 		{"expired credentials", serve(t, status(401)), "", `the API server refused the credentials of context "prod": they may have expired; log in again`},
 		{"no rights at all", serve(t, status(403)), "", `context "prod" may not use the API server's discovery: ask for the role system:discovery`},
 		{"another server", serve(t, status(404)), "", `the server at HOST is not a Kubernetes API server: check the address of context "prod" in the kubeconfig`},
@@ -358,7 +357,7 @@ func TestServers(t *testing.T) {
 	}
 }
 
-// TestHint: whatever verb meets damage, who looks for the rest of it is told how.
+// TestHint: every verb that finds damage says how to find the rest of it.
 func TestHint(t *testing.T) {
 	damage := &journaldb.DamagedError{Path: "/j.db", What: "page", Err: errors.New("malformed")}
 	if got := hint(fmt.Errorf("tell: %w", damage)); !strings.Contains(got, "tattler journal verify") {
@@ -369,7 +368,7 @@ func TestHint(t *testing.T) {
 	}
 }
 
-// TestBrokenPipe: the reader of our output may go; a server may not.
+// TestBrokenPipe: a closed output is not a failure; a closed connection to a server is.
 func TestBrokenPipe(t *testing.T) {
 	if err := error(&os.PathError{Op: "write", Path: "/dev/stdout", Err: syscall.EPIPE}); !brokenPipe(fmt.Errorf("show: %w", err)) {
 		t.Error("a reader that goes away is a failure")

@@ -23,8 +23,8 @@ func helmSecret(release, status, version, payload string) map[string]any {
 	}
 }
 
-// TestHelm: an upgrade, one that fails, and an uninstallation, told by the labels of the release's Secrets. No value of
-// a Secret is shown.
+// TestHelm: an upgrade, a failing upgrade, and an uninstallation, described by the labels of the release's Secrets. No value
+// of a Secret is shown.
 func TestHelm(t *testing.T) {
 	home(t)
 	secrets := schema.GroupVersionResource{Version: "v1", Resource: "secrets"}
@@ -38,7 +38,7 @@ func TestHelm(t *testing.T) {
 	config := kubeconfig(t, serve(t, s.ServeHTTP))
 	upgrade := func() {
 		put("web", "pending-upgrade", "2")
-		put("web", "pending-upgrade", "2") // nothing differs
+		put("web", "pending-upgrade", "2") // no difference
 		put("web", "superseded", "1")
 		put("web", "deployed", "2")
 		put("web", "pending-upgrade", "3")

@@ -11,8 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// TestAnotherProgram: what is built of the same verbs calls itself by its own name, in help, completion and
-// errors.
+// TestAnotherProgram: a program with the same verbs uses its own name, in help, completion and errors.
 func TestAnotherProgram(t *testing.T) {
 	program := &kinds.Program{Name: "tattler-more", Kinds: kinds.Builtin()}
 	run := func(args ...string) (code int, text string) {

@@ -13,12 +13,12 @@ import (
 	journaldb "github.com/tattler-dev/tattler/internal/journal"
 )
 
-// example is a command of a page, and what the page says that it writes.
+// example is a command on a page, and its output on the page.
 type example struct{ command, want string }
 
 var console = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
 
-// examplesIn returns the commands in a page's console blocks. A line of them is a command after "$ ", or output.
+// examplesIn returns the commands in a page's console blocks. A line with "$ " is a command; others are output.
 func examplesIn(t *testing.T, page string) (all []example) {
 	t.Helper()
 	for _, block := range console.FindAllStringSubmatch(page, -1) {
@@ -37,7 +37,7 @@ func examplesIn(t *testing.T, page string) (all []example) {
 	return all
 }
 
-// varies are what differs from run to run, or from machine to machine.
+// varies match the parts that differ from run to run, or from machine to machine.
 var varies = []struct {
 	re   *regexp.Regexp
 	with string
@@ -55,7 +55,7 @@ func scrubbed(text string) string {
 	return text
 }
 
-// operator is somebody who follows docs/operations.md on a machine where the directories of the page are others.
+// operator follows docs/operations.md on a machine with other directories than the page.
 type operator struct {
 	journal string
 	moved   *strings.Replacer
@@ -88,7 +88,7 @@ func newOperator(t *testing.T) *operator {
 	return o
 }
 
-// follow runs a command and compares what it writes with the page, up to a line with "…".
+// follow runs a command and compares its output with the page, up to a line with "…".
 func (o *operator) follow(t *testing.T, e example) {
 	t.Helper()
 	args := strings.Fields(o.aside(t, o.moved.Replace(e.command)))
@@ -109,7 +109,7 @@ func (o *operator) follow(t *testing.T, e example) {
 	}
 }
 
-// aside puts the name of the last journal that was moved aside in the place of the page's.
+// aside replaces the page's name of a journal that was moved aside by the real one.
 func (o *operator) aside(t *testing.T, command string) string {
 	t.Helper()
 	const stamp = "20261121T104200Z"
@@ -137,7 +137,7 @@ func TestOperations(t *testing.T) {
 	for _, e := range all {
 		o.follow(t, e)
 	}
-	// Whatever else the page names is there.
+	// Everything else on the page exists.
 	named := 0
 	for _, c := range regexp.MustCompile("`tattler ([a-z]+(?: [a-z]+)*)").FindAllStringSubmatch(string(page), -1) {
 		named++

@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestLogFollowsOwners: log deploy/web shows the objects that watch deploy/web shows, as the API server relates them.
+// TestLogFollowsOwners: log deploy/web shows the same objects as watch deploy/web, by their owner references.
 func TestLogFollowsOwners(t *testing.T) {
 	home(t)
 	deployments := schema.GroupVersionResource{Group: "apps", Version: "v1", Resource: "deployments"}
@@ -50,7 +50,7 @@ func TestLogFollowsOwners(t *testing.T) {
 	}
 }
 
-// uidOf finds an object by the name of its kind.
+// uidOf returns the UID of an object, found by the name of its kind.
 func uidOf(t *testing.T, s *informertest.Server, kind, name string) string {
 	t.Helper()
 	plural := map[string]string{"Deployment": "deployments", "ReplicaSet": "replicasets"}[kind]
@@ -64,7 +64,7 @@ func uidOf(t *testing.T, s *informertest.Server, kind, name string) string {
 	return ""
 }
 
-// objects are the objects that lines are about, sorted.
+// objects returns the objects of lines, sorted.
 func objects(out string) (all []string) {
 	for line := range strings.Lines(out) {
 		for _, word := range strings.Fields(line) {

@@ -16,7 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// asCommand makes the test's binary the command.
+// asCommand is the variable that makes the test's binary run the command.
 const asCommand = "TATTLER_TEST_AS_COMMAND"
 
 func TestMain(m *testing.M) {
@@ -30,13 +30,13 @@ func TestMain(m *testing.M) {
 func command(t *testing.T, args ...string) (cmd *exec.Cmd, out, stderr *bytes.Buffer) {
 	t.Helper()
 	cmd = exec.CommandContext(t.Context(), os.Args[0], args...)
-	cmd.Env = append(os.Environ(), asCommand+"=1", "GORACE=atexit_sleep_ms=0") // else each takes a second to end
+	cmd.Env = append(os.Environ(), asCommand+"=1", "GORACE=atexit_sleep_ms=0") // otherwise each takes a second to end
 	out, stderr = &bytes.Buffer{}, &bytes.Buffer{}
 	cmd.Stdout, cmd.Stderr = out, stderr
 	return cmd, out, stderr
 }
 
-// exitCode is that of a process which ran, and -1 after a signal.
+// exitCode returns the exit code of a process, and -1 after a signal.
 func exitCode(t *testing.T, err error) int {
 	t.Helper()
 	var exit *exec.ExitError
@@ -49,7 +49,7 @@ func exitCode(t *testing.T, err error) int {
 	return exit.ExitCode()
 }
 
-// TestInterrupt: Ctrl-C while the server does not answer ends the command at once, and is no failure.
+// TestInterrupt: Ctrl-C while the server does not answer ends the command at once, and is not a failure.
 func TestInterrupt(t *testing.T) {
 	for _, sig := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		asked, done := make(chan struct{}, 8), make(chan struct{})
@@ -79,8 +79,8 @@ func TestInterrupt(t *testing.T) {
 	}
 }
 
-// TestStderrIsOurs: client-go logs what it also returns. It does so about an answer that breaks off
-// at the end of redirects.
+// TestStderrIsOurs: client-go's logs do not reach stderr. It logs errors that it also returns, for example about a response
+// that breaks off after redirects.
 func TestStderrIsOurs(t *testing.T) {
 	address := serve(t, http.RedirectHandler("/login", http.StatusFound).ServeHTTP)
 	cmd, out, stderr := command(t, "watch", "--kubeconfig", kubeconfig(t, address))
@@ -92,7 +92,7 @@ func TestStderrIsOurs(t *testing.T) {
 	}
 }
 
-// TestStdout: the disk may be full, which is a failure, and the reader may have enough, which is none.
+// TestStdout: a full disk is a failure; a reader that closes the pipe is not.
 func TestStdout(t *testing.T) {
 	r, gone, err := os.Pipe()
 	if err != nil {

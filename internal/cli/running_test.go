@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRunningDaemon: who names no journal gets that of the only daemon that runs, and is told so.
+// TestRunningDaemon: without a journal, a verb uses that of the only running daemon, and says so.
 func TestRunningDaemon(t *testing.T) {
 	home(t)
 	dir := t.TempDir()
@@ -47,7 +47,7 @@ func TestRunningDaemon(t *testing.T) {
 		says("no daemon records into "+filepath.Join(os.Getenv("XDG_STATE_HOME"), "tattler", "prod-"), "log", "--op", "snapshot")
 		says(", the journal of the current context; "+only, "log", "--op", "snapshot")
 	}, "cm", "--journal", a)
-	says("no daemon is running: the journal ends at ", "log", "--op", "snapshot") // that of the context
+	says("no daemon is running: the journal ends at ", "log", "--op", "snapshot") // the context's journal
 	if left, err := os.ReadDir(filepath.Join(os.Getenv("XDG_STATE_HOME"), "tattler", "running")); err != nil || len(left) > 0 {
 		t.Errorf("left: %v, %v", left, err)
 	}

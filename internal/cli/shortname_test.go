@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
-// home gives a test directories of its own for state and configuration.
+// home gives a test its own directories for state and configuration.
 func home(t *testing.T) {
 	t.Helper()
 	dir := t.TempDir()
@@ -23,7 +23,7 @@ func home(t *testing.T) {
 	t.Setenv("TATTLER_JOURNAL", "")
 }
 
-// record runs a daemon until it records, does something, and ends the daemon.
+// record runs a daemon, calls a function once it records, and ends the daemon.
 func record(t *testing.T, during func(), args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -42,7 +42,7 @@ func record(t *testing.T, during func(), args ...string) {
 	}
 }
 
-// TestShortNames: log knows the short names of custom resources without a cluster, and prints what watch prints.
+// TestShortNames: log knows the short names of custom resources without a cluster, and prints the same as watch.
 func TestShortNames(t *testing.T) {
 	home(t)
 	widgets := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
@@ -63,7 +63,7 @@ func TestShortNames(t *testing.T) {
 			t.Errorf("log %s: exit code %d, %q, stderr %q", word, code, out, err)
 		}
 	}
-	// A short name that the server gives up is forgotten.
+	// A short name that the server no longer has is forgotten.
 	s.Describe(widgets, false, []string{"wdg"}, nil)
 	record(t, nil, "widgets", "--kubeconfig", config)
 	if code, _, err := tattler(t.Context(), "tattler", "log", "wd", "--kubeconfig", config); code != exitFailed || !strings.Contains(err, `the journal has no "wd"`) {

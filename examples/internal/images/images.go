@@ -98,8 +98,8 @@ func (r *Rule) Has(d *appsv1.Deployment, image string) bool {
 	return err == nil && d.Spec.Template.Spec.Containers[i].Image == image
 }
 
-// Image returns the image that a Deployment with the label should have: a *Missing if there is none, and another error
-// if the source does not answer.
+// Image returns the image that a Deployment with the label should have. The error is a *Missing if the source has no image,
+// and another one if it does not answer.
 func (r *Rule) Image(ctx context.Context, d *appsv1.Deployment) (string, error) {
 	if _, err := r.Container(d); err != nil {
 		return "", err

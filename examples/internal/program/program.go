@@ -1,5 +1,5 @@
-// Package program is what the examples have in common: the user's kubeconfig, an end by SIGTERM, and errors that are
-// one line and say what to do.
+// Package program has the common parts of the examples: the user's kubeconfig, an end by SIGTERM, and one-line errors that
+// say what to do.
 package program
 
 import (
@@ -27,7 +27,7 @@ import (
 // why and exits with 1, or with 2 for a UsageError.
 func Main(run func(ctx context.Context, cfg *rest.Config) error) {
 	name := filepath.Base(os.Args[0])
-	if flag.Lookup("kubeconfig") == nil { // controller-runtime defines it, too
+	if flag.Lookup("kubeconfig") == nil { // controller-runtime defines it as well
 		flag.String("kubeconfig", "", "`file` that names the cluster; else $KUBECONFIG, ~/.kube/config, or the cluster of the pod")
 	}
 	wrong := parse(name)
@@ -53,7 +53,7 @@ func Main(run func(ctx context.Context, cfg *rest.Config) error) {
 	}
 }
 
-// parse reads the command line. It returns what is wrong with it, without the list of all flags, which would bury that.
+// parse reads the command line. Its error does not include the list of all flags, which would hide the problem.
 func parse(name string) error {
 	flags := flag.CommandLine
 	flags.Init(name, flag.ContinueOnError)
@@ -72,7 +72,7 @@ func parse(name string) error {
 	return nil
 }
 
-// UsageError says what is wrong with a command line.
+// UsageError is an error in the command line.
 type UsageError struct{ text string }
 
 func (e *UsageError) Error() string { return e.text }

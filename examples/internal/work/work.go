@@ -1,4 +1,4 @@
-// Package work is what workqueue and workqueue-by-hand have in common: their flags, and what they do with a ConfigMap.
+// Package work has the common parts of workqueue and workqueue-by-hand: their flags, and their work on a ConfigMap.
 package work
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/examples/internal/program"
 )
 
-// Flags are those of both programs.
+// Flags are the flags of both programs.
 type Flags struct {
 	Namespace string
 	Workers   int
@@ -25,7 +25,7 @@ func NewFlags() *Flags {
 	return f
 }
 
-// Valid returns what is wrong with them.
+// Valid returns an error if a flag is invalid.
 func (f *Flags) Valid() error {
 	if f.Namespace == "" || f.Workers < 1 {
 		return program.Usage("give a --namespace, and --workers of 1 or more")
@@ -57,6 +57,6 @@ func Dropped(key string) { fmt.Printf("dropped %s\n", key) }
 func (f *Flags) Synced(n int) {
 	fmt.Printf("synced: %d ConfigMaps in the namespace %s\n", n, f.Namespace)
 	if n == 0 { // the API server lists a namespace that does not exist as an empty one
-		fmt.Println("there are none: if you expected some, check --namespace with kubectl get namespaces")
+		fmt.Println("the namespace has no ConfigMaps: if you expected some, check --namespace with kubectl get namespaces")
 	}
 }

@@ -52,7 +52,7 @@ func TestNodeTaggerFakeEC2(t *testing.T) {
 		t.Errorf("it has written %d times, want 452", n)
 	}
 
-	// Tags that change while nobody runs, and then while it runs; what is no label; a tag that goes away.
+	// Tags that change while the program is down, and then while it runs; an invalid label; a tag that is removed.
 	long := strings.Repeat("x", 70)
 	ec2.set("i-a0", map[string]string{"team": "new", "a/b c": "d e!", "a_b_c": "exact", "+": "plus", "empty": "", "long": long})
 	p = start(t, may, ec2.env(), args...)

@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// BenchmarkLastStories is tattler log without flags, as it is asked first, where a hundred pods change each second.
+// BenchmarkLastStories measures tattler log without flags, with a hundred pods changing each second.
 func BenchmarkLastStories(b *testing.B) {
 	const perSecond, seconds, pods = 100, 900, 300
 	path := filepath.Join(b.TempDir(), "journal.db")

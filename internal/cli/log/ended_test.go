@@ -10,8 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
 
-// TestNoDaemon: a journal that nobody writes any more says where it ends, once, unless something before that was asked
-// for.
+// TestNoDaemon: without a daemon, the output says once where the journal ends, unless only earlier changes were requested.
 func TestNoDaemon(t *testing.T) {
 	path := recorded(t)
 	alone := func(context.Context, string) bool { return false }

@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
 
-// screen is what was written so far.
+// screen holds the output so far.
 type screen struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -25,7 +25,7 @@ func (s *screen) Write(b []byte) (int, error) {
 	return s.text.Write(b)
 }
 
-// take returns what came since it was called last.
+// take returns the output since the last call.
 func (s *screen) take() string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -34,7 +34,7 @@ func (s *screen) take() string {
 	return text
 }
 
-// follower is a log -f that runs.
+// follower is a running log -f.
 type follower struct {
 	t        *testing.T
 	out, err screen
@@ -51,7 +51,7 @@ func follow(t *testing.T, path string, o Options) *follower {
 	return f
 }
 
-// after lets time pass, and looks for texts in what came meanwhile, in their order; none is nothing.
+// after lets time pass, and looks for texts in the new output, in order; without texts, there must be no output.
 func (f *follower) after(d time.Duration, want ...string) {
 	f.t.Helper()
 	<-time.After(d)
@@ -70,7 +70,7 @@ func (f *follower) after(d time.Duration, want ...string) {
 	}
 }
 
-// end is Ctrl-C.
+// end presses Ctrl-C.
 func (f *follower) end() (said string) {
 	f.t.Helper()
 	f.stop()
@@ -95,7 +95,7 @@ func TestFollow(t *testing.T) {
 		f.after(pollEvery, "- shop     cm/a")
 		f.after(time.Minute)
 
-		// What is folded is told when its object is calm, though nothing is written then.
+		// Folded changes are printed when their object is idle, although nothing is recorded then.
 		now()
 		b.add(widgets, event.Created, "pay", "w", nil, status("a"))
 		b.add(widgets, event.Updated, "pay", "w", status("a"), status("b"))
@@ -103,7 +103,7 @@ func TestFollow(t *testing.T) {
 		f.after(3*time.Second, "·", "widget/w")
 		f.after(time.Minute)
 
-		// What is still folded at the end is told then.
+		// Pending changes are printed at the end.
 		now()
 		b.add(widgets, event.Updated, "pay", "w", status("b"), status("c"))
 		f.after(pollEvery)
@@ -116,7 +116,7 @@ func TestFollow(t *testing.T) {
 	})
 }
 
-// TestFollowWhatIsNotThere waits for kinds that the journal does not have yet, and says so.
+// TestFollowWhatIsNotThere: log -f waits for kinds that the journal does not have yet, and says so.
 func TestFollowWhatIsNotThere(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t, time.Now())
@@ -138,7 +138,7 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 	})
 }
 
-// TestFollowReplaced does not wait for ever for a file that nobody writes any more.
+// TestFollowReplaced: log -f does not wait forever for a file that was replaced.
 func TestFollowReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t, time.Now())
@@ -155,7 +155,7 @@ func TestFollowReplaced(t *testing.T) {
 	})
 }
 
-// TestFollowNothingIsLost follows a journal that grows all the time, from the first change on.
+// TestFollowNothingIsLost follows a constantly growing journal, from the first change on.
 func TestFollowNothingIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBook(t, time.Now())

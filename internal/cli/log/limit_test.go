@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
 
-// folded is a journal with three stories: a ConfigMap, a widget with 300 folded changes, and another ConfigMap.
+// folded writes a journal with three stories: a ConfigMap, a widget with 300 folded changes, and another ConfigMap.
 func folded(t *testing.T) string {
 	b := newBook(t, start)
 	b.add(maps, event.Created, "shop", "first", nil, data("1"))
@@ -26,7 +26,7 @@ func folded(t *testing.T) string {
 	return b.close()
 }
 
-// heads are the object names of the lines that are not indented.
+// heads returns the object names of the lines that are not indented.
 func heads(out string) (names []string) {
 	for line := range strings.Lines(out) {
 		if f := strings.Fields(line); !isDetail(line) && len(f) > 3 {
@@ -36,7 +36,7 @@ func heads(out string) (names []string) {
 	return names
 }
 
-// TestLimitCountsStories limits lines as they are printed, and says first what it leaves out.
+// TestLimitCountsStories: the limit counts printed lines, and the output says first that it leaves some out.
 func TestLimitCountsStories(t *testing.T) {
 	path := folded(t)
 	for _, tc := range []struct {
@@ -70,7 +70,7 @@ func TestLimitCountsStories(t *testing.T) {
 	}
 }
 
-// TestTimeRangeHasNoLimit shows all that changed within a time range, unless a limit is given, too.
+// TestTimeRangeHasNoLimit: a time range shows all its changes, unless a limit is set as well.
 func TestTimeRangeHasNoLimit(t *testing.T) {
 	b := newBook(t, start)
 	for i := range 60 {
@@ -105,8 +105,8 @@ func TestTimeRangeHasNoLimit(t *testing.T) {
 	}
 }
 
-// TestTimeRangeShowsWholeStories begins in the middle of a story, which is shown from its beginning; one that
-// had ended by then is not shown.
+// TestTimeRangeShowsWholeStories: a story that began before the time range is shown from its beginning; one that
+// had ended before is not shown.
 func TestTimeRangeShowsWholeStories(t *testing.T) {
 	out, _, err := play(t, folded(t), Options{Output: text, Limit: -1, Since: "2026-03-01T10:01:00.3Z"})
 	if err != nil || fmt.Sprint(heads(out)) != "[widget/w cm/last]" || !strings.Contains(out, " 0 → 300 ") {
@@ -114,7 +114,7 @@ func TestTimeRangeShowsWholeStories(t *testing.T) {
 	}
 }
 
-// TestTimeRangeBeginsAfterStories: the line of what was over when a time range began is due only then, and not shown.
+// TestTimeRangeBeginsAfterStories: a story that was over when the time range began is not shown, even if its line was due later.
 func TestTimeRangeBeginsAfterStories(t *testing.T) {
 	b := newBook(t, start)
 	b.add(widgets, event.Snapshot, "shop", "w", nil, status("0"))
@@ -131,8 +131,8 @@ func TestTimeRangeBeginsAfterStories(t *testing.T) {
 	}
 }
 
-// TestTimeRangeEndsStories: what was still going on when a time range began, and in which nothing happened since, is not
-// shown as of its end.
+// TestTimeRangeEndsStories: a story that was in transition when the time range began, without later changes, is not shown at
+// its end.
 func TestTimeRangeEndsStories(t *testing.T) {
 	b := newBook(t, start)
 	b.add(pods, event.Created, "shop", "web", nil, crashing(1))
@@ -140,7 +140,7 @@ func TestTimeRangeEndsStories(t *testing.T) {
 	b.add(pods, event.Updated, "shop", "web", crashing(1), crashing(2))
 	b.add(maps, event.Created, "shop", "a", nil, data("1"))
 	b.at = start.Add(5*time.Minute + 10*time.Second)
-	b.add(pods, event.Updated, "shop", "web", crashing(2), crashing(3)) // which is told after a minute
+	b.add(pods, event.Updated, "shop", "web", crashing(2), crashing(3)) // printed after a minute
 	path := b.close()
 	for since, want := range map[string]string{"10:04": "[cm/a pod/web pod/web]", "10:05:05": "[pod/web]", "10:05:30": "[]"} {
 		out, _, err := play(t, path, Options{Output: text, Since: since, Until: "10:05:50", Limit: -1})

@@ -30,8 +30,8 @@ func TestLog(t *testing.T) {
 		want string // operations and names
 		said string // on stderr
 	}{
-		{"all that is news", Options{}, "created a, updated a, created w, deleted a", "1 quiet change not shown (--noise)"},
-		{"with what is quiet", Options{Noise: true}, "created a, updated a, updated a, created w, deleted a", ""},
+		{"all listed changes", Options{}, "created a, updated a, created w, deleted a", "1 quiet change not shown (--noise)"},
+		{"with quiet changes", Options{Noise: true}, "created a, updated a, updated a, created w, deleted a", ""},
 		{"the last ones", Options{Limit: 2}, "created w, deleted a", "only the last 2 changes; earlier ones are left out"},
 		{"without a limit", Options{Limit: -1}, "created a, updated a, created w, deleted a", "1 quiet"},
 		{"from a time on", Options{Since: "10:03"}, "created w, deleted a", "1 quiet"},
@@ -49,7 +49,7 @@ func TestLog(t *testing.T) {
 		{"a namespace", Options{Scope: scope.Flags{Namespaces: []string{"pa*"}}}, "created w", ""},
 		{"without a namespace", Options{Scope: scope.Flags{Exclude: []string{"shop"}}}, "created w", ""},
 		{"a label before or after", Options{Scope: scope.Flags{Labels: "app=web"}}, "created a, updated a, deleted a", ""},
-		{"what has no such label", Options{Scope: scope.Flags{Labels: "app!=web"}}, "created w", ""},
+		{"without a label", Options{Scope: scope.Flags{Labels: "app!=web"}}, "created w", ""},
 		{"a field that the journal has", Options{Scope: scope.Flags{Fields: "metadata.name!=a,metadata.namespace=pay"}}, "created w", ""},
 		{"a manager", Options{Managers: []string{"nobody"}}, "", "no such change; the journal reaches back to 10:00:00; quiet changes were not looked at (--noise)\n"},
 		{"a path", Options{Paths: []string{"data.k"}, Ops: []string{"updated"}}, "updated a", ""},
@@ -58,14 +58,14 @@ func TestLog(t *testing.T) {
 		{"severities", Options{Severities: []string{"failure", "warning"}}, "", "no such change"},
 		{"a severity", Options{Severities: []string{"change"}, Limit: -1}, "created a, updated a, created w, deleted a", ""},
 		{"an expression about the severity", Options{Where: `severity != "change"`}, "", "no such change"},
-		{"one that not every change answers", Options{Where: `after.data.k == "2"`}, "updated a", "could not judge 1 change, such as"},
+		{"an expression that fails on some changes", Options{Where: `after.data.k == "2"`}, "updated a", "could not judge 1 change, such as"},
 		{"an end later than now", Options{Since: "10:04", Until: "23:00"}, "created w, deleted a", ""},
 		{"nothing in that time", Options{Since: "10:30"}, "", "nothing changed since 10:30:00; the journal reaches back to 10:00:00"},
 		{"nothing between two times", Options{Since: "10:00", Until: "10:00:30", Types: []string{"widgets"}}, "", "no such change since 10:00:00 before 10:00:30; the journal"},
 		{"a time before the journal's", Options{Since: "yesterday", Ops: []string{"deleted"}}, "deleted a", "the journal reaches back to 10:00:00 only"},
 		{"by objects, without a limit", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: -1}, "created a, updated a, deleted a", ""},
 		{"by an expression, without a limit", Options{Where: `after.data.k == "2"`, Limit: -1}, "updated a", "could not judge 1 change, such as"},
-		{"a limit that is deep", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "only the last change;"},
+		{"a limit with a condition on objects", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "only the last change;"},
 	} {
 		out, said, err := play(t, path, tc.o)
 		if err != nil {
@@ -80,8 +80,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestGaps shows that no selection by namespace or label hides that versions were missed, which may be
-// of what is selected.
+// TestGaps: no selection by namespace or label hides a gap, because the missed versions may be of selected objects.
 func TestGaps(t *testing.T) {
 	b := newBook(t, start)
 	b.add(maps, "", "", "", nil, nil, gapIn(""))
@@ -96,8 +95,8 @@ func TestGaps(t *testing.T) {
 		{"all", Options{}, 3},
 		{"only gaps", Options{Ops: []string{"gap"}}, 3},
 		{"other operations", Options{Ops: []string{"created"}}, 0},
-		{"a namespace: that of the cluster's stream may be in it", Options{Scope: scope.Flags{Namespaces: []string{"shop"}}}, 1},
-		{"a namespace with a stream of its own", Options{Scope: scope.Flags{Namespaces: []string{"pay"}}}, 2},
+		{"a namespace: the cluster-wide gap may concern it", Options{Scope: scope.Flags{Namespaces: []string{"shop"}}}, 1},
+		{"a namespace with its own stream", Options{Scope: scope.Flags{Namespaces: []string{"pay"}}}, 2},
 		{"a pattern of namespaces", Options{Scope: scope.Flags{Namespaces: []string{"p*"}}}, 2},
 		{"labels", Options{Scope: scope.Flags{Labels: "app=web"}}, 3},
 		{"fields", Options{Scope: scope.Flags{Fields: "metadata.name=x"}}, 3},
@@ -110,7 +109,7 @@ func TestGaps(t *testing.T) {
 	}
 }
 
-// TestNamespaceOfClusterKinds keeps what has no namespace out of every namespace.
+// TestNamespaceOfClusterKinds: cluster-scoped objects are in no namespace.
 func TestNamespaceOfClusterKinds(t *testing.T) {
 	b := newBook(t, start)
 	b.add(nodes, event.Created, "", "n1", nil, obj{})
@@ -126,8 +125,7 @@ func TestNamespaceOfClusterKinds(t *testing.T) {
 	}
 }
 
-// TestManager finds what a manager wrote also where others wrote at the same time, and not what it owns
-// but did not write.
+// TestManager finds what a manager wrote, also if others wrote at the same time, but not what it owns and did not write.
 func TestManager(t *testing.T) {
 	b := newBook(t, start)
 	as := func(manager string) func(*journal.Row) { return func(r *journal.Row) { r.Manager = manager } }
@@ -188,11 +186,11 @@ func TestOneline(t *testing.T) {
 	}
 }
 
-// status is a widget with one.
+// status returns a widget with a status.
 func status(phase string) obj { return obj{"status": obj{"phase": phase}} }
 
-// TestFolding plays back a state that changes: the line that stands for it has the time at which watch
-// would have printed it, not that of what came next, nor the present one.
+// TestFolding plays back a changing state: its line has the time at which watch would have printed it, not the time of the
+// next change, nor the present time.
 func TestFolding(t *testing.T) {
 	b := newBook(t, start)
 	b.add(widgets, event.Created, "pay", "w", nil, status("a"))
@@ -229,10 +227,10 @@ func TestFolding(t *testing.T) {
 		{"folded", Options{}, folded},
 		{"without a limit", Options{Limit: -1}, folded},
 		{"each", Options{Flat: true}, each},
-		{"what is left out cannot be summed up", Options{Ops: []string{"updated"}}, updates},
-		{"nor what controllers do, which a person left out", Options{Humans: true}, []string{folded[0], folded[2]}},
+		{"a partial selection has no summaries", Options{Ops: []string{"updated"}}, updates},
+		{"nor has one without controllers", Options{Humans: true}, []string{folded[0], folded[2]}},
 		{"before it changed", Options{Until: "10:01"}, folded[:1]},
-		{"the end of the time that was asked for ends what is folded", Options{Until: "10:02"}, folded[:2]},
+		{"the end of the time range ends a fold", Options{Until: "10:02"}, folded[:2]},
 	} {
 		if diff := cmp.Diff(tc.want, lines(tc.o)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.why, diff)
@@ -240,7 +238,7 @@ func TestFolding(t *testing.T) {
 	}
 }
 
-// TestOrder tells a cause before its effect: kinds are recorded as their streams come.
+// TestOrder prints a cause before its effect, although kinds are recorded as their streams arrive.
 func TestOrder(t *testing.T) {
 	b := newBook(t, start)
 	version := func(v string) func(*journal.Row) { return func(r *journal.Row) { r.ResourceVersion = v } }
@@ -256,7 +254,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestDates shows that a time of another day has its date, in the zone of who asks.
+// TestDates: a time of another day has its date, in the reader's time zone.
 func TestDates(t *testing.T) {
 	path := recorded(t)
 	zone := time.FixedZone("there", 2*60*60)
@@ -277,7 +275,7 @@ func TestDates(t *testing.T) {
 	}
 }
 
-// TestNarrow fits every line into a narrow terminal.
+// TestNarrow: every line fits a narrow terminal.
 func TestNarrow(t *testing.T) {
 	path := recorded(t)
 	for _, format := range []string{"text", "oneline"} {
@@ -295,8 +293,7 @@ func TestNarrow(t *testing.T) {
 	}
 }
 
-// TestDamage has two changes that cannot be read: they are told of, the others are told, and it is a
-// failure.
+// TestDamage: two unreadable changes become notices, the others are printed, and the verb fails.
 func TestDamage(t *testing.T) {
 	b := newBook(t, start)
 	b.add(maps, event.Created, "shop", "good", nil, data("1"))
@@ -321,7 +318,7 @@ func TestDamage(t *testing.T) {
 	}
 }
 
-// exec changes a journal behind its back.
+// exec changes a journal directly in SQLite.
 func exec(t *testing.T, path, sql string) {
 	t.Helper()
 	c, err := sqlite3.Open(path)
@@ -334,7 +331,7 @@ func exec(t *testing.T, path, sql string) {
 	}
 }
 
-// closedPipe is what one has whose reader has seen enough.
+// closedPipe is a pipe whose reader has closed it.
 type closedPipe struct{ writes int }
 
 func (p *closedPipe) Write([]byte) (int, error) {
@@ -342,7 +339,7 @@ func (p *closedPipe) Write([]byte) (int, error) {
 	return 0, &fs.PathError{Op: "write", Path: "|1", Err: syscall.EPIPE}
 }
 
-// TestClosedPipe ends at the first write; the caller knows the error.
+// TestClosedPipe: the verb ends at the first write, and the caller recognizes the error.
 func TestClosedPipe(t *testing.T) {
 	path := recorded(t)
 	for _, format := range []string{"text", "oneline", "json", "yaml"} {
@@ -354,7 +351,7 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
-// TestManyQuiet counts only so many. They have no objects, which are not looked at.
+// TestManyQuiet: only maxQuiet changes are counted, without reading their objects.
 func TestManyQuiet(t *testing.T) {
 	b := newBook(t, start)
 	rows := make([]journal.Row, maxQuiet+1)
@@ -396,7 +393,7 @@ func TestWrongUsage(t *testing.T) {
 		{"a label selector", Options{Scope: scope.Flags{Labels: "a=("}}, "invalid label selector", true},
 		{"a field selector", Options{Scope: scope.Flags{Fields: "a"}}, "invalid field selector", true},
 		{"a field that only servers know", Options{Scope: scope.Flags{Fields: "status.phase=Running"}}, "for status.phase say --where", true},
-		{"an end, and none", Options{Until: "10:02", Follow: true}, "--until and -f exclude each other", true},
+		{"an end with -f", Options{Until: "10:02", Follow: true}, "--until and -f exclude each other", true},
 		{"an unset variable", Options{Managers: []string{""}}, "--manager: an empty name", true},
 		{"a kind", Options{Types: []string{"widgetts"}}, `did you mean "widgets"?`, false},
 		{"an empty type", Options{Types: []string{"cm,"}}, "has an empty type", true},
@@ -413,7 +410,7 @@ func TestWrongUsage(t *testing.T) {
 			at = filepath.Join(t.TempDir(), "none.db")
 		case "a folder":
 			at = t.TempDir()
-		case "no SQLite":
+		case "not SQLite":
 			at = filepath.Join(t.TempDir(), "x.db")
 			if err := os.WriteFile(at, bytes.Repeat([]byte("hello "), 100), 0o600); err != nil {
 				t.Fatal(err)
@@ -433,7 +430,7 @@ func TestWrongUsage(t *testing.T) {
 	}
 }
 
-// TestEmptyJournal is not taken for a quiet cluster.
+// TestEmptyJournal: an empty journal is not mistaken for a quiet cluster.
 func TestEmptyJournal(t *testing.T) {
 	out, said, err := play(t, newBook(t, start).close(), Options{})
 	if err != nil || out != "" || said != "the journal is empty\n" {
@@ -441,7 +438,7 @@ func TestEmptyJournal(t *testing.T) {
 	}
 }
 
-// TestPathOfNewObjects: --path prints what it selects of objects that came and went, in the text and on one line.
+// TestPathOfNewObjects: --path prints the selected values of created and deleted objects, in text and oneline output.
 func TestPathOfNewObjects(t *testing.T) {
 	path := recorded(t)
 	for output, want := range map[string][]string{

@@ -17,15 +17,15 @@ var (
 	jobs        = journal.Kind{Group: "batch", Version: "v1", Resource: "jobs", Kind: "Job", Namespaced: true}
 )
 
-// ownedBy makes an object one of a controller in its namespace.
+// ownedBy sets an object's controller.
 func ownedBy(kind, name string) func(*journal.Row) {
 	return func(r *journal.Row) {
 		r.Owner = &event.Owner{Kind: kind, Name: name, UID: r.Namespace + "/" + name}
 	}
 }
 
-// workloads is a journal of two Deployments, a StatefulSet and a CronJob, with what they own.
-func workloads(t *testing.T) *book {
+// workloads writes a journal with two Deployments, a StatefulSet and a CronJob, and their objects.
+func workloads(t *testing.T) *journalWriter {
 	b := newBook(t, start)
 	add := func(k journal.Kind, ns, name string, edits ...func(*journal.Row)) {
 		b.at = b.at.Add(time.Minute)
@@ -36,10 +36,10 @@ func workloads(t *testing.T) *book {
 		add(replicaSets, of.ns, of.name+"-abc", ownedBy("Deployment", of.name))
 		add(pods, of.ns, of.name+"-abc-1", ownedBy("ReplicaSet", of.name+"-abc"))
 	}
-	add(pods, "shop", "web-abc-9") // looks like one
+	add(pods, "shop", "web-abc-9") // named like an owned pod
 	add(sets, "shop", "db")
 	add(pods, "shop", "db-0", ownedBy("StatefulSet", "db"))
-	add(maps, "shop", "db-map", ownedBy("StatefulSet", "db")) // watch does not show it, either
+	add(maps, "shop", "db-map", ownedBy("StatefulSet", "db")) // watch does not show it either
 	add(cronJobs, "shop", "tick")
 	add(jobs, "shop", "tick-1", ownedBy("CronJob", "tick"))
 	add(pods, "shop", "tick-1-x", ownedBy("Job", "tick-1"))
@@ -48,7 +48,7 @@ func workloads(t *testing.T) *book {
 	return b
 }
 
-// TestOwned: a workload that is named comes with what it owns, as of watch.
+// TestOwned: a named workload includes its objects, as in watch.
 func TestOwned(t *testing.T) {
 	path := workloads(t).close()
 	const web = "created web, created web-abc, created web-abc-1"
@@ -75,7 +75,7 @@ func TestOwned(t *testing.T) {
 	}
 }
 
-// TestOwnedRetained: what a Deployment owned is found where nothing of the Deployment itself is left.
+// TestOwnedRetained: a Deployment's objects are found after all changes of the Deployment itself are removed.
 func TestOwnedRetained(t *testing.T) {
 	b := newBook(t, start)
 	b.add(deployments, event.Created, "shop", "other", nil, data("1"))

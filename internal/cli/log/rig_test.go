@@ -28,8 +28,8 @@ var (
 
 type obj = map[string]any
 
-// book writes a journal.
-type book struct {
+// journalWriter writes a journal.
+type journalWriter struct {
 	t    *testing.T
 	path string
 	j    *journal.Journal
@@ -37,14 +37,14 @@ type book struct {
 	n    int
 }
 
-func newBook(t *testing.T, at time.Time) *book {
+func newBook(t *testing.T, at time.Time) *journalWriter {
 	t.Helper()
-	b := &book{t: t, path: filepath.Join(t.TempDir(), "journal.db"), at: at}
+	b := &journalWriter{t: t, path: filepath.Join(t.TempDir(), "journal.db"), at: at}
 	b.open()
 	return b
 }
 
-func (b *book) open() {
+func (b *journalWriter) open() {
 	b.t.Helper()
 	var err error
 	if b.j, err = journal.Open(b.t.Context(), b.path, journal.Options{Cluster: "test"}); err != nil {
@@ -52,8 +52,8 @@ func (b *book) open() {
 	}
 }
 
-// close returns the file, which nobody writes any more.
-func (b *book) close() string {
+// close closes the journal and returns its file.
+func (b *journalWriter) close() string {
 	b.t.Helper()
 	if err := b.j.Close(); err != nil {
 		b.t.Fatal(err)
@@ -62,13 +62,13 @@ func (b *book) close() string {
 }
 
 // add appends a change; nil is no object. Each gets a version, and edits.
-func (b *book) add(k journal.Kind, op event.Op, ns, name string, before, after obj, edits ...func(*journal.Row)) {
+func (b *journalWriter) add(k journal.Kind, op event.Op, ns, name string, before, after obj, edits ...func(*journal.Row)) {
 	b.t.Helper()
 	b.append(b.row(k, op, ns, name, before, after, edits...))
 }
 
-// row makes a change of b.at.
-func (b *book) row(k journal.Kind, op event.Op, ns, name string, before, after obj, edits ...func(*journal.Row)) journal.Row {
+// row returns a change at b.at.
+func (b *journalWriter) row(k journal.Kind, op event.Op, ns, name string, before, after obj, edits ...func(*journal.Row)) journal.Row {
 	b.t.Helper()
 	b.n++
 	r := journal.Row{Meta: journal.Meta{
@@ -88,7 +88,7 @@ func (b *book) row(k journal.Kind, op event.Op, ns, name string, before, after o
 }
 
 // append writes changes of a kind.
-func (b *book) append(rows ...journal.Row) {
+func (b *journalWriter) append(rows ...journal.Row) {
 	b.t.Helper()
 	_, err := b.j.Append(b.t.Context(), []journal.Batch{{
 		Stream: journal.Stream{GroupResource: rows[0].Kind.GroupResource()},
@@ -99,8 +99,8 @@ func (b *book) append(rows ...journal.Row) {
 	}
 }
 
-// object is the JSON of an object, with its identity.
-func (b *book) object(m *journal.Meta, o obj) []byte {
+// object returns the JSON of an object, with its identity.
+func (b *journalWriter) object(m *journal.Meta, o obj) []byte {
 	whole := obj{"apiVersion": m.Kind.Version, "kind": m.Kind.Kind}
 	for k, v := range o {
 		whole[k] = v
@@ -121,12 +121,12 @@ func (b *book) object(m *journal.Meta, o obj) []byte {
 
 func data(value string) obj { return obj{"data": obj{"k": value}} }
 
-// labelled is data with a label.
+// labelled returns data with a label.
 func labelled(value, app string) obj {
 	return obj{"data": obj{"k": value}, "metadata": obj{"labels": obj{"app": app}}}
 }
 
-// managed is data of which managers own the keys.
+// managed returns data with a manager for each key.
 func managed(values obj, owners ...string) obj {
 	var entries []any
 	for i := 0; i < len(owners); i += 2 {
@@ -146,7 +146,7 @@ func gapIn(namespace string) func(*journal.Row) {
 	}
 }
 
-// recorded is a journal in which something happens each minute, from 10:00 on.
+// recorded writes a journal with a change each minute, from 10:00 on.
 func recorded(t *testing.T) string {
 	t.Helper()
 	b := newBook(t, start)
@@ -165,10 +165,10 @@ func recorded(t *testing.T) string {
 	return b.close()
 }
 
-// hourLater is when recorded is asked about.
+// hourLater is the present time of play.
 func hourLater() time.Time { return start.Add(time.Hour) }
 
-// play runs the verb an hour later, as JSON where nothing else is asked for. Limit -1 is that of the flag: 0.
+// play runs the verb an hour later, with JSON output by default. Limit -1 means --limit 0.
 func play(t *testing.T, path string, o Options) (out, said string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -200,10 +200,10 @@ func play(t *testing.T, path string, o Options) (out, said string, err error) {
 	return stdout.String(), stderr.String(), err
 }
 
-// running says that a daemon writes the journal.
+// running reports that a daemon writes the journal.
 func running(context.Context, string) bool { return true }
 
-// told sums up events: operations and names.
+// summarizeEvents returns the operations and names of events.
 func summarizeEvents(t *testing.T, out string) string {
 	t.Helper()
 	var got []string

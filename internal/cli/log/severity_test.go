@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// crashing is a pod whose container has been started again so often.
+// crashing returns a pod whose container was restarted the given number of times.
 func crashing(restarts int) obj {
 	return obj{"spec": obj{"nodeName": "n1"}, "status": obj{"phase": "Running", "containerStatuses": []any{obj{
 		"name": "app", "restartCount": restarts, "ready": false,
@@ -19,8 +19,7 @@ func crashing(restarts int) obj {
 	}}}}
 }
 
-// TestSeverityOfLines: a severity selects the lines that are printed, also those that sum up changes, however long ago
-// they were.
+// TestSeverityOfLines: a severity selects printed lines, including summaries, however old their changes are.
 func TestSeverityOfLines(t *testing.T) {
 	b := newBook(t, start)
 	b.add(maps, event.Created, "shop", "a", nil, data("0"))
