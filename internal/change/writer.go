@@ -2,7 +2,7 @@ package change
 
 import (
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture/managers"
+	"github.com/tattler-dev/tattler/internal/managers"
 )
 
 // Unknown stands for a manager that the API server does not name.

@@ -81,7 +81,7 @@ func TestUsage(t *testing.T) {
 		{"two ids", "show a b", "too many arguments; usage: tattler show CHANGE; see `tattler show --help`"},
 		{"a restore from nowhere", "journal restore", "an argument is missing; usage: tattler journal restore FILE; see `tattler journal restore --help`"},
 		{"too much to skip", "sinks skip a b c", "too many arguments; usage: tattler sinks skip NAME [ID]; see `tattler sinks skip --help`"},
-		{"a replay without a start", "sinks replay x", "say from where on: --since TIME or --all"},
+		{"a replay without a start", "sinks replay x", "say where to start: --since TIME or --all"},
 		{"which dead letters?", "sinks dead x --drop", "say which dead letters: some ids, or --all"},
 		{"an unexpected argument", "status x", "unknown command \"x\" for \"tattler status\"; see `tattler status --help`"},
 		{"a group without a user, in another verb", "rbac --as-group g", "--as-group needs --as: a group is impersonated together with a user"},

@@ -245,7 +245,7 @@ func (p *page) held(j *control.Journal) {
 		if jump < 0 {
 			jump, where = -jump, "behind"
 		}
-		p.text(indent, "the clock is %s %s of the time that has passed: changes are not removed by it for another %s", age(jump), where, age(time.Duration(j.ClockHold)*time.Second))
+		p.text(indent, "the clock is %s %s of the elapsed time: no changes are removed by age for another %s", age(jump), where, age(time.Duration(j.ClockHold)*time.Second))
 	}
 	if j.Last == 0 {
 		p.text(indent, "it holds no change yet")

@@ -23,7 +23,7 @@ func TestProgress(t *testing.T) {
 		early bool
 		want  []string
 	}{
-		{"a start", true, []string{"prod: opening the journal …", "prod: asking what there is …", "prod: 1 of 2 streams live, 23 objects …"}},
+		{"a start", true, []string{"prod: opening the journal …", "prod: asking the server for its kinds …", "prod: 1 of 2 streams live, 23 objects …"}},
 		{"a credential plugin may ask", false, []string{"prod: opening the journal …", "prod: 1 of 2 streams live, 23 objects …"}},
 	} {
 		synctest.Test(t, func(t *testing.T) {
