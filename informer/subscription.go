@@ -94,8 +94,8 @@ type Subscription[T Object] struct {
 	consumer    *consumer
 	batch       store.Batch // taken and not completely delivered
 	next        int         // in batch.Deltas
-	initialDone []bool      // by stream: the consumer is done with the state that it starts with
-	initialLeft int         // of has
+	initialDone []bool      // by stream: the initial state was delivered and finished
+	initialLeft int         // streams whose initial state is not done
 	synced      chan struct{}
 	onSynced    func() // of the running Handle; nil outside it
 }

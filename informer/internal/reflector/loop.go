@@ -127,11 +127,11 @@ func (r *Reflector) input(in Input) Effects {
 		r.Sink.Retire()
 	}
 	if m.State == Parked {
-		r.requests.accept(true) // before others learn that it is parked
+		r.requests.open(func() {}) // before others learn that it is parked
 	}
 	r.Sink.Report(m)
 	if m.State != Parked {
-		r.requests.accept(false)
+		r.requests.open(nil)
 	}
 	return eff
 }

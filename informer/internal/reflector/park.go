@@ -10,9 +10,8 @@ import (
 // requests are the pending requests for a parked stream.
 type requests struct {
 	mu            sync.Mutex
-	parked        bool // requests are accepted
 	retire, retry bool
-	wake          context.CancelFunc // ends the wait for requests; nil before the first
+	wake          func() // called by a request; nil while the stream is not parked
 }
 
 // Retry makes a parked stream list at once. Like Retire, it does nothing for a stream that is not parked, and may
@@ -25,46 +24,36 @@ func (r *Reflector) Retire() { r.requests.add(true, false) }
 func (q *requests) add(retire, retry bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if !q.parked {
-		return
-	}
-	q.retire, q.retry = q.retire || retire, q.retry || retry
 	if q.wake != nil {
+		q.retire, q.retry = q.retire || retire, q.retry || retry
 		q.wake()
 	}
 }
 
-// wakes sets what a request calls, and calls it if one is pending.
-func (q *requests) wakes(wake context.CancelFunc) {
+// open sets the function that a request calls, and calls it if one is pending. nil drops all requests.
+func (q *requests) open(wake func()) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if q.wake = wake; q.retire || q.retry {
+	q.wake = wake
+	if wake == nil {
+		q.retire, q.retry = false, false
+	} else if q.retire || q.retry {
 		wake()
 	}
 }
 
-// take returns the next request, if one is pending.
-func (q *requests) take() (e Event, ok bool) {
+// take returns the next request, or Timer.
+func (q *requests) take() Event {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	switch {
 	case q.retire:
 		q.retire = false
-		return Retire, true
+		return Retire
 	case q.retry:
-		q.retry = false
-		return Retry, true
+		return Returned
 	}
-	return 0, false
-}
-
-// accept starts or stops accepting requests. When it stops, it drops those that came too late.
-func (q *requests) accept(parked bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.parked = parked; !parked {
-		q.retire, q.retry = false, false
-	}
+	return Timer
 }
 
 // park sleeps, then lists one object to see whether the kind is served again; the sink does not see it. A request
@@ -72,20 +61,18 @@ func (q *requests) accept(parked bool) {
 func (r *Reflector) park(ctx context.Context, d time.Duration) Input {
 	ctx, wake := context.WithCancel(ctx)
 	defer wake()
-	r.requests.wakes(wake)
+	r.requests.open(wake)
 	sleep(ctx, d)
 	err := ctx.Err()
 	if err == nil {
 		_, err = r.peek(ctx)
 	}
-	in := Input{Event: Timer}
-	if e, ok := r.requests.take(); ok {
-		in.Event = e
-	} else if err == nil || errors.Is(err, ErrRewritten) { // another history only needs a list
-		in.Event = Returned
+	e := r.requests.take()
+	if e == Timer && (err == nil || errors.Is(err, ErrRewritten)) { // another history only needs a list
+		e = Returned
 	}
-	if in.Event == Returned || in.Event == Retry { // it may be another server
+	if e == Returned { // it may be another server
 		r.m.Paged, r.bookmarks, r.versioned, r.goal, r.until = r.Paged, false, false, "", ""
 	}
-	return in
+	return Input{Event: e}
 }

@@ -50,7 +50,7 @@ func (t *Timing) parked(m Machine, in Input) (Machine, Effects) {
 	case Timer:
 		m.looks++
 		return m, t.park(m)
-	case Returned, Retry:
+	case Returned:
 		m, eff = Machine{Synced: m.Synced, Paged: m.Paged}.list()
 		eff.Gap = ReasonGone
 	case Retire:

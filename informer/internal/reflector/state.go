@@ -43,13 +43,12 @@ const (
 	Missing
 	Timer
 	Returned
-	Retry
 	Retire
 	Stop
 )
 
 var eventNames = [...]string{"Begin", "Accepted", "Listed", "Unended", "Expired", "Rewritten", "Alike", "Unverified",
-	"CaughtUp", "Progress", "Closed", "Garbled", "Failed", "Unauthorized", "Refused", "Missing", "Timer", "Returned", "Retry", "Retire", "Stop"}
+	"CaughtUp", "Progress", "Closed", "Garbled", "Failed", "Unauthorized", "Refused", "Missing", "Timer", "Returned", "Retire", "Stop"}
 
 func (e Event) String() string { return eventNames[e] }
 

@@ -37,14 +37,13 @@
 //	Probing   Expired     Waiting   as Failed
 //	Waiting   Timer       Listing   list
 //	Waiting   Timer       Probing   probe
+//	Parked    Timer       Parked    (the kind is still not served) wait longer, then look again
+//	Parked    Returned    Listing   gap, list; also by Reflector.Retry; facts about the server are forgotten
+//	Parked    Retire      Parked    gap, drop all objects
 //	any       Failed      Waiting   sleep; then list, or probe if there is a state to resume
 //	any       Unauthorized Waiting  sleep; the fourth time in a row for long; then as after Failed
 //	any       Refused     Waiting   sleep for long; then as after Failed
 //	any       Missing     Waiting   the first time: sleep, then as after Failed
-//	Parked    Timer       Parked    (the kind is still not served) wait longer, then look again
-//	Parked    Returned    Listing   gap, list; what was learned of the server is forgotten
-//	Parked    Retry       Listing   as Returned
-//	Parked    Retire      Parked    gap, drop all objects
 //	any       Missing     Parked    the second time in a row, unless Reflector.Served: wait, then look for the kind
 //	any       Stop        Stopped   end
 //

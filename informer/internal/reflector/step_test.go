@@ -207,7 +207,7 @@ var otherCases = []stepCase{
 		Machine{State: Parked, Synced: true, Err: errTest, missing: 2, looks: 2}, Effects{Do: DoPark, Delay: 2 * time.Minute}},
 	{"a kind that is served again is listed against the known state", Machine{State: Parked, Synced: true, Err: errTest, missing: 2, looks: 3, laps: 1, Unpaged: true}, Input{Event: Returned},
 		Machine{State: Listing, Synced: true, streaming: true}, Effects{Gap: ReasonGone, Do: DoStream}},
-	{"so is one that the caller retries; a loaded state was never verified", Machine{State: Parked, Resuming: true, Paged: true, Err: errTest, missing: 2}, Input{Event: Retry},
+	{"so is a loaded state, which was never verified", Machine{State: Parked, Resuming: true, Paged: true, Err: errTest, missing: 2}, Input{Event: Returned},
 		Machine{State: Listing, Paged: true}, Effects{Gap: ReasonGone, Do: DoList}},
 	{"a kind that was removed has no objects", Machine{State: Parked, Resuming: true, Err: errTest, missing: 2, looks: 1}, Input{Event: Retire},
 		Machine{State: Parked, Err: errTest, missing: 2, looks: 1}, Effects{Gap: ReasonGone, Drop: true, Do: DoPark, Delay: time.Minute}},

@@ -127,7 +127,7 @@ func TestEveryStepGoesOn(t *testing.T) {
 		Watching: append([]Event{Closed, Garbled, Rewritten}, failures...),
 		Probing:  append([]Event{Alike, Unverified, Rewritten}, failures...),
 		Waiting:  {Timer, Stop},
-		Parked:   {Timer, Returned, Retry, Retire, Stop},
+		Parked:   {Timer, Returned, Retire, Stop},
 	}
 	timing := DefaultTiming
 	for m := range machines {
