@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonscan"
 )
 
-// Wants tells from an object's JSON whether Apply may change it: where that is not plain, it says so. The resource
+// Wants reports, from an object's JSON, whether Apply may change it. In unclear cases it returns true. resource
 // is as in Apply.
 func (r *Redactor) Wants(resource string, raw []byte) bool {
 	if resource == secrets || resource == configMaps || r.Ruled(resource) {
@@ -18,31 +18,31 @@ func (r *Redactor) Wants(resource string, raw []byte) bool {
 	return !s.value(below{}) || s.next() != 0 || s.pos < len(raw)
 }
 
-// scanner reads JSON as far as it must to know that Apply would hide nothing. Its methods return false where it
-// may, and for what cannot be read so simply: that is for Apply.
+// scanner reads JSON only as far as needed to prove that Apply would redact nothing. Its methods return false
+// if Apply might, and for input that they cannot parse simply.
 type scanner struct {
 	resource string
 	raw      []byte
 	text     string // raw
 	pos      int
 	depth    int
-	meta     bool   // it is within the object's metadata
+	meta     bool   // within the object's metadata
 	values   []byte // of strings with escapes
 }
 
-// below is what a value's place says about it, as Apply's walk knows it.
+// below is the context of a value, as known to Apply's walk.
 type below struct {
 	kind       kindOfName // of the field
 	how        manner
-	contains   bool // a container, as containers has it
+	contains   bool // in a container; see containers
 	annotation bool
 	name       string // of the field
 }
 
-// maxScanned is how deep the scanner follows.
+// maxScanned bounds the scanner's depth.
 const maxScanned = 100
 
-// next passes over white space and returns the next byte; 0 at the end.
+// next skips white space and returns the next byte; 0 at the end.
 func (s *scanner) next() byte {
 	if s.pos = jsonscan.Space(s.raw, s.pos); s.pos < len(s.raw) {
 		return s.raw[s.pos]
@@ -50,7 +50,7 @@ func (s *scanner) next() byte {
 	return 0
 }
 
-// take passes over a byte, which must come next.
+// take skips a byte, which must come next.
 func (s *scanner) take(c byte) bool {
 	if s.next() != c {
 		return false
@@ -75,7 +75,7 @@ func (s *scanner) value(b below) bool {
 	return s.skip() && b.kind != credentialName // a number
 }
 
-// hidesText tells whether Apply may hide a text.
+// hidesText reports whether Apply may redact a text.
 func hidesText(b below, s string) bool {
 	return says(b.kind, s) || b.annotation && isManifest(s) || mayBeJSON(s) && textMatcher.any(s) ||
 		hidesWhole(s) || holdsCredential(s, b.how)
@@ -138,12 +138,12 @@ func redactedKind(kind string) bool {
 	return kind == "Secret" || kind == "ConfigMap" || kind == "SecretList" || kind == "ConfigMapList"
 }
 
-// pairing notes whether an object is a pair of a credential's name and its value.
+// pairing records whether an object is a pair of a credential's name and its value.
 type pairing struct{ named, valued, spared bool }
 
 func (p *pairing) hides() bool { return p.named && p.valued && !p.spared }
 
-// name notes a field that may hold the name.
+// name records a field that may hold the name.
 func (p *pairing) name(field, text string) {
 	p.named = p.named || fieldTraits[field]&(isNamed|isFlag) == isNamed && namedPair(field, text) != plainName
 }
