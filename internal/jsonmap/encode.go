@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Encode writes an object as encoding/json does, several times faster where its values are such as Decode
-// makes. A json.RawMessage is written as it is.
+// Encode encodes an object like encoding/json, several times faster if its values are of the types that Decode makes. A
+// json.RawMessage is written unchanged.
 func Encode(m map[string]any) ([]byte, error) {
 	var e encoder
 	e.object(m)
@@ -20,7 +20,7 @@ func Encode(m map[string]any) ([]byte, error) {
 
 type encoder struct {
 	out  []byte
-	keys []string // of the objects that are being written
+	keys []string // of the objects being written
 	err  error
 }
 
@@ -41,7 +41,7 @@ func (e *encoder) value(v any) {
 	}
 }
 
-// general writes what is not usual.
+// general encodes values of other types.
 func (e *encoder) general(v any) {
 	b, err := json.Marshal(v)
 	if err != nil && e.err == nil {
@@ -101,7 +101,7 @@ func (e *encoder) text(s string) {
 	e.out = append(e.out, '"')
 }
 
-// plain are the bytes that stand for themselves in a string as encoding/json writes it.
+// plain marks the bytes that encoding/json does not escape in a string.
 var plain = func() (t [256]bool) {
 	for c := byte(' '); c < 0x7f; c++ {
 		t[c] = true

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// sameText encodes with both encoders and compares.
+// sameText compares both encoders.
 func sameText(t *testing.T, m map[string]any) {
 	t.Helper()
 	want, wantErr := json.Marshal(m)
@@ -26,14 +26,14 @@ func TestEncode(t *testing.T) {
 		}
 	}
 	for why, m := range map[string]map[string]any{
-		"what HTML and JavaScript read otherwise":  {"<a>&": "a\u2028b<c>&'\x7f"},
-		"what is no UTF-8":                         {"a\xff": "\xc3("},
-		"what prints nothing":                      {"a": "\x00\x1f\t\r\n\b\f"},
-		"numbers of every size":                    {"a": int64(math.MinInt64), "b": 1e21, "c": 1e-7, "d": 0.1, "e": int64(0), "f": -1.0},
-		"null, where a list or an object might be": {"a": []any(nil), "b": map[string]any(nil), "c": nil, "d": []any{nil}},
-		"values of other types":                    {"a": []string{"b"}, "c": 1, "d": json.Number("2"), "e": true},
-		"what JSON cannot hold":                    {"a": math.NaN(), "b": []any{math.Inf(1)}},
-		"nothing":                                  nil,
+		"characters special in HTML and JavaScript": {"<a>&": "a\u2028b<c>&'\x7f"},
+		"invalid UTF-8":                       {"a\xff": "\xc3("},
+		"control characters":                  {"a": "\x00\x1f\t\r\n\b\f"},
+		"numbers of every size":               {"a": int64(math.MinInt64), "b": 1e21, "c": 1e-7, "d": 0.1, "e": int64(0), "f": -1.0},
+		"null instead of a list or an object": {"a": []any(nil), "b": map[string]any(nil), "c": nil, "d": []any{nil}},
+		"values of other types":               {"a": []string{"b"}, "c": 1, "d": json.Number("2"), "e": true},
+		"values that JSON cannot hold":        {"a": math.NaN(), "b": []any{math.Inf(1)}},
+		"nil":                                 nil,
 	} {
 		t.Log(why)
 		sameText(t, m)

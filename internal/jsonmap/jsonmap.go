@@ -1,14 +1,12 @@
-// Package jsonmap decodes the JSON of an object into a map, several times faster than a decoder of any
-// type does.
+// Package jsonmap decodes an object's JSON into a map, several times faster than a general decoder.
 //
-//   - The result is what apimachinery's util/json.Unmarshal makes: integers are int64 where they fit,
-//     other numbers float64; of a key that comes twice the last value counts; bytes that are no UTF-8
-//     become U+FFFD.
-//   - Keys and short strings that recur in an object are one string in memory.
+//   - The result equals that of apimachinery's util/json.Unmarshal: integers are int64 if they fit, other numbers
+//     float64; the last value of a repeated key counts; invalid UTF-8 becomes U+FFFD.
+//   - Equal keys and equal short strings within an object share one string.
 //
-// The library's decoder of unstructured objects (informer/internal/decode) lets all objects of a source share what they
-// have in common. This one serves differences: two versions share by position, which is quicker to find than by content;
-// what managed fields say stays text; and a version tells where its parts are.
+// The library's decoder of unstructured objects (informer/internal/decode) shares equal parts among all objects of a
+// source. This one serves diffs: two versions share parts by position, which is faster to find than by content; the fields
+// in managedFields stay text; and a version knows where its parts are.
 package jsonmap
 
 import (
@@ -24,7 +22,7 @@ import (
 // maxDepth bounds the nesting of values, as in encoding/json.
 const maxDepth = jsonscan.MaxDepth
 
-// errSlow is for what the general decoder reads, or says what is wrong with it.
+// errSlow says that the general decoder must read the text, or report what is wrong with it.
 var errSlow = errors.New("not the usual JSON")
 
 // Decode decodes an object; null is nil.
@@ -36,10 +34,9 @@ func Decode(raw []byte) (map[string]any, error) {
 	return general(raw)
 }
 
-// DecodeObject decodes an object of Kubernetes, but leaves as text what its managed fields say of fields,
-// which is much and seldom asked for: metadata.managedFields[*].fieldsV1 may be a json.RawMessage, which
-// is a part of raw, and valid. All tells whether the map has the rest of what the text says: false
-// where a key comes twice, of which the map has the last value only, or where nobody looked.
+// DecodeObject decodes a Kubernetes object, but leaves metadata.managedFields[*].fieldsV1 as a json.RawMessage, which is
+// a valid part of raw: it is large and rarely needed. All reports that the map is complete apart from that: it is false
+// if a key is repeated, since the map has its last value only, and if the general decoder was used.
 func DecodeObject(raw []byte) (m map[string]any, all bool, err error) {
 	d := decoder{raw: raw, spare: true}
 	if m, ok := d.whole(); ok {
@@ -49,7 +46,7 @@ func DecodeObject(raw []byte) (m map[string]any, all bool, err error) {
 	return m, false, err
 }
 
-// general decodes what decoder does not.
+// general uses the general decoder.
 func general(raw []byte) (m map[string]any, err error) {
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return nil, fmt.Errorf("decode object: %w", err)
@@ -57,27 +54,26 @@ func general(raw []byte) (m map[string]any, err error) {
 	return m, nil
 }
 
-// decoder reads one object. It leaves what it does not read (numbers that are not integers, syntax errors) to the
-// general decoder.
+// decoder decodes one object. It leaves the rest (numbers that are not integers, syntax errors) to the general decoder.
 type decoder struct {
 	raw    []byte
 	pos    int
 	depth  int
-	known  [128]string    // strings of this object, by a hash
-	twice  bool           // a key came twice
-	spare  bool           // what DecodeObject leaves as text
-	texts  int            // so many values were left so
-	names  [4]string      // of the fields that are being read, by depth; empty in an array
-	same   map[string]int // fields of the root that are left out, and how long their values are
-	noted  bool           // parts are
-	parts  []part         // by where they begin
-	own    bool           // the metadata is shared with no other version
-	other  *decoder       // which has noted the parts of an object that is much the same; nil: there is none
-	shared int            // so long is the text of the parts that are those of the other
-	shift  int            // from here to the part of the other that was the same last
+	known  [128]string    // interned strings of this object, by hash
+	twice  bool           // a key was repeated
+	spare  bool           // leave fieldsV1 as text
+	texts  int            // number of values left as text
+	names  [4]string      // of the fields being read, by depth; empty in an array
+	same   map[string]int // fields of the root to leave out, with the lengths of their values
+	noted  bool           // record parts
+	parts  []part         // in the order of the text
+	own    bool           // do not share the metadata
+	other  *decoder       // a decoder of a similar object, with parts; may be nil
+	shared int            // length of the text of the parts shared with other
+	shift  int            // from a position here to that of the last shared part in other
 }
 
-// whole reads the object; false where that is left to the general decoder.
+// whole decodes the object; false leaves it to the general decoder.
 func (d *decoder) whole() (map[string]any, bool) {
 	d.space()
 	m, err := d.object()
@@ -91,7 +87,7 @@ func (d *decoder) whole() (map[string]any, bool) {
 // space skips white space.
 func (d *decoder) space() { d.pos = jsonscan.Space(d.raw, d.pos) }
 
-// next passes over white space and returns the next byte; 0 at the end.
+// next skips white space and returns the next byte; 0 at the end.
 func (d *decoder) next() byte {
 	if d.pos < len(d.raw) && d.raw[d.pos] > ' ' {
 		return d.raw[d.pos]
@@ -185,11 +181,10 @@ func (d *decoder) object() (map[string]any, error) {
 	}
 }
 
-// managedFields is where an object has its managed fields, as decoder.names has it.
+// managedFields is decoder.names within an object's managed fields.
 var managedFields = [4]string{1: "metadata", 2: "managedFields"}
 
-// inEntries tells, in an array at this depth or below, that it has the entries of an object's managed
-// fields.
+// inEntries reports, in an array at this depth or below, whether it holds the entries of an object's managed fields.
 func (d *decoder) inEntries() bool { return d.spare && d.depth >= 3 && d.names == managedFields }
 
 // array reads an array, at its bracket.
@@ -242,7 +237,7 @@ func (d *decoder) text() (string, error) {
 	return string(jsonscan.Unquote(make([]byte, 0, len(b)+len(b)/8), b)), nil
 }
 
-// intern returns a string, the one that was made last of the same short text.
+// intern returns a string, reusing a recent equal one if it is short.
 func (d *decoder) intern(b []byte) string {
 	if len(b) > 32 {
 		return string(b)
@@ -258,7 +253,7 @@ func (d *decoder) intern(b []byte) string {
 	return *at
 }
 
-// number reads an integer; others are rare.
+// number reads an integer; other numbers are rare.
 func (d *decoder) number() (any, error) {
 	minus := d.raw[d.pos] == '-'
 	if minus {

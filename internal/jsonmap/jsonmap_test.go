@@ -20,7 +20,7 @@ var seeds = []string{
 	`{"a":` + strings.Repeat(`[`, 10_001) + strings.Repeat(`]`, 10_001) + `}`,
 }
 
-// same decodes with both decoders and compares.
+// same compares both decoders.
 func same(t *testing.T, raw []byte) {
 	t.Helper()
 	var want map[string]any
@@ -41,13 +41,13 @@ func same(t *testing.T, raw []byte) {
 func TestDecode(t *testing.T) {
 	for _, raw := range seeds {
 		same(t, []byte(raw))
-		for cut := range min(len(raw), 200) { // wherever it ends
+		for cut := range min(len(raw), 200) { // truncated anywhere
 			same(t, []byte(raw[:cut]))
 		}
 	}
 }
 
-// TestOwn: the result does not share the bytes that it was made of.
+// TestOwn: the result does not share the input's bytes.
 func TestOwn(t *testing.T) {
 	raw := []byte(`{"key":"a value that is longer than what is interned, surely","short":"text"}`)
 	got, err := Decode(raw)
@@ -62,7 +62,7 @@ func TestOwn(t *testing.T) {
 	}
 }
 
-// sameObject decodes as an object of Kubernetes, and compares with what Decode makes.
+// sameObject compares DecodeObject with Decode.
 func sameObject(t *testing.T, raw []byte) {
 	t.Helper()
 	want, wantErr := Decode(raw)
@@ -78,7 +78,7 @@ func sameObject(t *testing.T, raw []byte) {
 	}
 }
 
-// inFull decodes in place what DecodeObject has left as text.
+// inFull decodes, in place, the fields that DecodeObject left as text.
 func inFull(t *testing.T, m map[string]any) map[string]any {
 	t.Helper()
 	meta, _ := m["metadata"].(map[string]any)
@@ -96,26 +96,26 @@ func inFull(t *testing.T, m map[string]any) map[string]any {
 	return m
 }
 
-// TestObject: what is left as text, and whether the map has all else that the text says.
+// TestObject checks which fields are left as text, and whether the map is reported as complete.
 func TestObject(t *testing.T) {
 	for _, tc := range []struct {
 		why, raw string
 		all      bool
-		text     string // what is left so; empty: nothing
+		text     string // fields left as text
 	}{
 		{"the usual object", `{"a":{"b":1},"c":[{"b":1},{"b":2}]}`, true, ""},
-		{"a key comes twice", `{"a":1,"a":2}`, false, ""},
+		{"a repeated key", `{"a":1,"a":2}`, false, ""},
 		{"with the same value", `{"a":1,"a":1}`, false, ""},
-		{"written otherwise", `{"a":1,"\u0061":2}`, false, ""},
-		{"far down, and before what does not", `{"a":[{"b":{"c":1,"d":2,"c":3}}],"e":{"f":1}}`, false, ""},
-		{"nobody looked: the general decoder read it", `{"a":1.5}`, false, ""},
+		{"with an escape", `{"a":1,"\u0061":2}`, false, ""},
+		{"deep inside", `{"a":[{"b":{"c":1,"d":2,"c":3}}],"e":{"f":1}}`, false, ""},
+		{"read by the general decoder", `{"a":1.5}`, false, ""},
 		{"null", `null`, false, ""},
 		{"managed fields", `{"metadata":{"managedFields":[{"manager":"m","fieldsV1": {"f:a":{"k:{\"n\":\"}\\\\\"}":{}}} ,"time":"t"}]}}`, true, `{"f:a":{"k:{\"n\":\"}\\\\\"}":{}}}`},
-		{"of which one is no object", `{"metadata":{"managedFields":[{"fieldsV1":null},{"fieldsV1":[{}]}]}}`, true, ""},
+		{"managed fields that are not objects", `{"metadata":{"managedFields":[{"fieldsV1":null},{"fieldsV1":[{}]}]}}`, true, ""},
 		{"fields of that name elsewhere", `{"metadata":{"fieldsV1":{},"a":[{"fieldsV1":{}}],"managedFields":{"a":{"fieldsV1":{}}}},"managedFields":[[{"fieldsV1":{}}]],"spec":{"managedFields":[{"fieldsV1":{}}]}}`, true, ""},
 		{"an array where the metadata should be", `{"metadata":[[[{"fieldsV1":{}}]]]}`, true, ""},
 		{"deeper", `{"metadata":{"managedFields":[[{"fieldsV1":{}}],{"a":{"fieldsV1":{}}}]}}`, true, ""},
-		{"behind metadata that comes twice", `{"metadata":{"managedFields":[]},"metadata":[[[{"fieldsV1":{}}]]]}`, false, ""},
+		{"after repeated metadata", `{"metadata":{"managedFields":[]},"metadata":[[[{"fieldsV1":{}}]]]}`, false, ""},
 	} {
 		m, all, err := DecodeObject([]byte(tc.raw))
 		if err != nil || all != tc.all {
@@ -128,7 +128,7 @@ func TestObject(t *testing.T) {
 	}
 }
 
-// textOf returns all text in a value.
+// textOf returns the raw text in a value.
 func textOf(v any) (text string) {
 	switch v := v.(type) {
 	case stdjson.RawMessage:
@@ -149,12 +149,12 @@ func TestMembers(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"values of every form", ` { "a" : {"b":[1,{"c":"}"}]} , "d":[ ] ,"e":"x\\\"," ,"f":-1.5e3,"g":true,"h":null}`, `a={"b":[1,{"c":"}"}]} d=[ ] e="x\\\"," f=-1.5e3 g=true h=null`},
 		{"names with escapes", `{"k:{\"n\":\"x\"}":{},"\u0061\ud83d\ude00":1}`, `k:{"n":"x"}={} a😀=1`},
-		{"nothing in it", `{}`, ``},
-		{"no object", `[{"a":1}]`, ``},
-		{"not whole: what is", `{"a":1,"b":{"c":2`, `a=1`},
-		{"a name that does not end", `{"a":1,"b`, `a=1`},
+		{"an empty object", `{}`, ``},
+		{"not an object", `[{"a":1}]`, ``},
+		{"truncated", `{"a":1,"b":{"c":2`, `a=1`},
+		{"a truncated name", `{"a":1,"b`, `a=1`},
 		{"no value", `{"a":1,"b"}`, `a=1`},
-		{"nothing at all", ``, ``},
+		{"empty", ``, ``},
 	} {
 		var got []string
 		for name, text := range Members([]byte(tc.text)) {
@@ -166,13 +166,13 @@ func TestMembers(t *testing.T) {
 	}
 	for name := range Members([]byte(`{"a":1,"b":2}`)) {
 		if name != "a" {
-			t.Errorf("%s behind the end", name)
+			t.Errorf("%s after break", name)
 		}
 		break
 	}
 }
 
-// FuzzMembers holds them against what the general decoder finds.
+// FuzzMembers compares Members with the general decoder.
 func FuzzMembers(f *testing.F) {
 	for _, raw := range seeds[:len(seeds)-2] {
 		f.Add([]byte(raw))

@@ -7,24 +7,23 @@ import (
 	"slices"
 )
 
-// DecodePair is DecodeObject of two versions of an object, of which one may be nil. Objects and arrays that have the
-// same text in both, and nearly the same place, are one value in memory, which is quick to make and to
-// compare: who changes it in one version changes it in the other.
+// DecodePair is DecodeObject of two versions of an object, of which one may be nil. Objects and arrays with the same text
+// in both, at about the same position, are one value in memory, which is fast to decode and to compare. A caller that
+// modifies such a value in one version modifies it in the other.
 func DecodePair(before, after []byte) (b, a map[string]any, err error) {
 	b, a, _, err = DecodeSized(before, after, false)
 	return b, a, err
 }
 
-// DecodeChanged is DecodePair without the object's own fields that have the same text in both, as spec or
-// status: who only compares needs none of them. Metadata is never left out, nor anything of one version
-// alone.
+// DecodeChanged is DecodePair without the top-level fields with the same text in both, such as spec or status, which a
+// comparison does not need. Metadata and fields of one version only are never left out.
 func DecodeChanged(before, after []byte) (b, a map[string]any, err error) {
 	b, a, _, err = DecodeSized(before, after, true)
 	return b, a, err
 }
 
-// DecodeSized is DecodeChanged or DecodePair. Size is the length of the text that was decoded: what both versions share
-// counts once, and what was left out not at all.
+// DecodeSized is DecodeChanged or DecodePair. Size is the length of the decoded text: shared parts count once, and parts
+// left out do not count.
 func DecodeSized(before, after []byte, changed bool) (b, a map[string]any, size int, err error) {
 	var same map[string]int
 	if changed && before != nil && after != nil {
@@ -48,8 +47,8 @@ func DecodeSized(before, after []byte, changed bool) (b, a map[string]any, size 
 	return b, a, size, nil
 }
 
-// common returns the fields but metadata that two objects have in common, with the lengths of their values;
-// none where a field comes twice.
+// common returns the fields, except metadata, with the same text in both objects, and the lengths of their values; nil if
+// a field is repeated.
 func common(before, after []byte) map[string]int {
 	old, now, same := map[string]json.RawMessage{}, map[string]bool{}, map[string]int{}
 	for name, text := range Members(before) {
@@ -69,7 +68,7 @@ func common(before, after []byte) map[string]int {
 	return same
 }
 
-// version is DecodeObject; nil has no object.
+// version is DecodeObject; nil for a nil text.
 func (d *decoder) version() (map[string]any, error) {
 	if d.raw == nil {
 		return nil, nil
@@ -89,10 +88,10 @@ func (d *decoder) version() (map[string]any, error) {
 type part struct {
 	from, to, depth int
 	value           any
-	text            bool // it depends on where it is: some of it was left as text, or it is metadata of its own
+	text            bool // depends on its place: it contains text, or is metadata that is not shared
 }
 
-// part reads one, at its bracket.
+// part reads an object or array, at its bracket.
 func (d *decoder) part(bracket byte) (v any, err error) {
 	was, same := d.again()
 	if same && !d.ownMetadata() {
@@ -119,18 +118,17 @@ func (d *decoder) part(bracket byte) (v any, err error) {
 		p := &d.parts[at]
 		p.to, p.value, p.text = d.pos, v, d.texts > texts || d.ownMetadata()
 	}
-	if was != nil { // what follows here follows there, too
+	if was != nil { // what follows is likely the same in both
 		d.shift = was.to - d.pos
 	}
 	return v, err
 }
 
-// maxAgain is the depth below which parts are not looked for: each level may compare all that is below it.
+// maxAgain is the depth below which shared parts are not searched: each level may compare everything below it.
 const maxAgain = 64
 
-// again returns the part of the other object that likely is a version of the one that begins here, and
-// whether its text is the same. It is looked for where the last one tells, and in the same place from the
-// start and from the end.
+// again returns the part of the other object that likely corresponds to the one that begins here, and whether their texts
+// are equal. It looks at the distance of the last match, and at the same distance from the start and from the end.
 func (d *decoder) again() (was *part, same bool) {
 	if d.other == nil || d.depth > maxAgain {
 		return nil, false
@@ -153,7 +151,7 @@ func (d *decoder) again() (was *part, same bool) {
 	return was, false
 }
 
-// at returns the part that begins at a position; nil if none does.
+// at returns the part that begins at a position; nil if there is none.
 func (d *decoder) at(pos int) *part {
 	i, ok := d.find(pos)
 	if !ok {
@@ -162,7 +160,7 @@ func (d *decoder) at(pos int) *part {
 	return &d.parts[i]
 }
 
-// find returns where in the parts one begins, or would begin, at a position.
+// find returns the index of the part that begins at a position, or where it would be.
 func (d *decoder) find(pos int) (i int, ok bool) {
 	return slices.BinarySearchFunc(d.parts, pos, func(p part, pos int) int { return cmp.Compare(p.from, pos) })
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// samePair decodes two versions at once and one by one, and compares.
+// samePair compares DecodePair with decoding each version.
 func samePair(t *testing.T, before, after []byte) (b, a map[string]any) {
 	t.Helper()
 	wantB, errB := Decode(before)
@@ -24,7 +24,7 @@ func samePair(t *testing.T, before, after []byte) (b, a map[string]any) {
 	if err != nil {
 		return nil, nil
 	}
-	// One after the other: what they share would be mended in both.
+	// In turn: inFull modifies parts shared by both.
 	if d := cmp.Diff(wantB, inFull(t, b)); d != "" {
 		t.Fatalf("%.500q before %.500q (-want +got):\n%s", before, after, d)
 	}
@@ -35,7 +35,7 @@ func samePair(t *testing.T, before, after []byte) (b, a map[string]any) {
 	return b, a
 }
 
-// sameChanged decodes only what has changed: what it leaves out is the same in both.
+// sameChanged checks that DecodeChanged leaves out equal fields only.
 func sameChanged(t *testing.T, before, after []byte, wantB, wantA map[string]any) {
 	t.Helper()
 	b, a, err := DecodeChanged(before, after)
@@ -54,24 +54,24 @@ func sameChanged(t *testing.T, before, after []byte, wantB, wantA map[string]any
 		}
 	}
 	if d := cmp.Diff(wantB, b); d != "" {
-		t.Fatalf("what has changed of %.500q before %.500q (-want +got):\n%s", before, after, d)
+		t.Fatalf("DecodeChanged of %.500q before %.500q (-want +got):\n%s", before, after, d)
 	}
 	if d := cmp.Diff(wantA, a); d != "" {
-		t.Fatalf("what has changed in %.500q after %.500q (-want +got):\n%s", after, before, d)
+		t.Fatalf("DecodeChanged of %.500q after %.500q (-want +got):\n%s", after, before, d)
 	}
 }
 
 func TestChanged(t *testing.T) {
 	for _, tc := range []struct{ why, before, after, wantB, wantA string }{
 		{"nothing", `{"a":{"b":1},"c":2}`, `{"a":{"b":1},"c":2}`, `{}`, `{}`},
-		{"not metadata, which has more to tell", `{"metadata":{"b":1},"c":2}`, `{"metadata":{"b":1},"c":2}`, `{"metadata":{"b":1}}`, `{"metadata":{"b":1}}`},
+		{"metadata is never left out", `{"metadata":{"b":1},"c":2}`, `{"metadata":{"b":1},"c":2}`, `{"metadata":{"b":1}}`, `{"metadata":{"b":1}}`},
 		{"a field, in another order, with white space", `{"a":{"b":1},"c":2,"d":"x"}`, `{ "d" : "x" , "c":3, "a" : {"b":1}}`, `{"c":2}`, `{"c":3}`},
-		{"one comes, one goes", `{"a":[],"b":1}`, `{"a":[],"c":1}`, `{"b":1}`, `{"c":1}`},
-		{"null is told from nothing", `{"a":null}`, `{}`, `{"a":null}`, `{}`},
-		{"a field comes twice", `{"a":1,"a":2,"b":1}`, `{"a":1,"a":2,"b":1}`, `{"a":2,"b":1}`, `{"a":2,"b":1}`},
-		{"only after", `{"a":2,"b":1}`, `{"a":2,"a":1,"b":1}`, `{"a":2,"b":1}`, `{"a":1,"b":1}`},
-		{"only one is left to the general decoder", `{"a":{"b":1},"c":1.5}`, `{"a":{"b":1},"c":2}`, `{"c":1.5}`, `{"c":2}`},
-		{"below the root nothing is left out", `{"a":{"b":[1],"c":1}}`, `{"a":{"b":[1],"c":2}}`, `{"a":{"b":[1],"c":1}}`, `{"a":{"b":[1],"c":2}}`},
+		{"one field added, one removed", `{"a":[],"b":1}`, `{"a":[],"c":1}`, `{"b":1}`, `{"c":1}`},
+		{"null is not absence", `{"a":null}`, `{}`, `{"a":null}`, `{}`},
+		{"a repeated field", `{"a":1,"a":2,"b":1}`, `{"a":1,"a":2,"b":1}`, `{"a":2,"b":1}`, `{"a":2,"b":1}`},
+		{"a field repeated in one version", `{"a":2,"b":1}`, `{"a":2,"a":1,"b":1}`, `{"a":2,"b":1}`, `{"a":1,"b":1}`},
+		{"one version needs the general decoder", `{"a":{"b":1},"c":1.5}`, `{"a":{"b":1},"c":2}`, `{"c":1.5}`, `{"c":2}`},
+		{"fields below the root are not left out", `{"a":{"b":[1],"c":1}}`, `{"a":{"b":[1],"c":2}}`, `{"a":{"b":[1],"c":1}}`, `{"a":{"b":[1],"c":2}}`},
 	} {
 		b, a, err := DecodeChanged([]byte(tc.before), []byte(tc.after))
 		if err != nil {
@@ -98,16 +98,16 @@ func TestPair(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		why, before, after string
-		shared             []string // fields that are one value
+		shared             []string // fields that share one value
 		apart              []string
 	}{
 		{"nothing has changed", `{"a":{"b":1},"c":[1]}`, `{"a":{"b":1},"c":[1]}`, []string{"a", "c"}, nil},
 		{"one in the middle, of the same length", `{"a":{"b":1},"c":[1],"d":{}}`, `{"a":{"b":1},"c":[2],"d":{}}`, []string{"a", "d"}, []string{"c"}},
-		{"longer: what follows is found from the end", `{"a":{"b":1},"c":[1],"d":{}}`, `{"a":{"b":1},"c":[234],"d":{}}`, []string{"a", "d"}, []string{"c"}},
-		{"longer and shorter: from the last that was found", `{"a":{"x":1},"b":[1],"c":{"y":1},"d":{"z":1},"e":[5],"f":[]}`,
+		{"a longer value: the rest is found from the end", `{"a":{"b":1},"c":[1],"d":{}}`, `{"a":{"b":1},"c":[234],"d":{}}`, []string{"a", "d"}, []string{"c"}},
+		{"a longer and a shorter value: found from the last match", `{"a":{"x":1},"b":[1],"c":{"y":1},"d":{"z":1},"e":[5],"f":[]}`,
 			`{"a":{"x":1},"b":[12],"c":{"y":1},"d":{"z":1},"e":[],"f":[]}`, []string{"a", "c", "d", "f"}, []string{"b", "e"}},
 		{"the same text one level down is another depth", `{"a":{"b":{"c":1}}}`, `{"a":{"c":1}}`, nil, []string{"a"}},
-		{"managed fields, and what has their form elsewhere", `{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, `{"metadatb":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, nil, nil},
+		{"managed fields, and a field of the same form elsewhere", `{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, `{"metadatb":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, nil, nil},
 		{"the reverse", `{"metadatb":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, `{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]}}`, nil, nil},
 		{"text that begins the same", `{"a":[1,2]}`, `{"a":[1,23]}`, nil, []string{"a"}},
 	} {
@@ -136,19 +136,19 @@ func TestPair(t *testing.T) {
 	}
 }
 
-// entry is the first of an object's managed fields.
+// entry returns the first entry of an object's managed fields.
 func entry(obj map[string]any) any {
 	meta, _ := obj["metadata"].(map[string]any)
 	entries, _ := meta["managedFields"].([]any)
 	return append(entries, nil)[0]
 }
 
-// one tells whether two values are one in memory.
+// one reports whether two values are the same in memory.
 func one(x, y any) bool {
 	return reflect.ValueOf(x).UnsafePointer() == reflect.ValueOf(y).UnsafePointer()
 }
 
-// TestPairOfRandom changes random objects in random places, as text is written and with white space.
+// TestPairOfRandom changes random objects in random places, compact and indented.
 func TestPairOfRandom(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 1))
@@ -173,7 +173,7 @@ func text(t *testing.T, o any, r *rand.Rand) []byte {
 	return b
 }
 
-// value makes a JSON value.
+// value returns a random JSON value.
 func value(r *rand.Rand, depth int) any {
 	n := r.IntN(8)
 	if depth == 0 {
@@ -202,7 +202,7 @@ func value(r *rand.Rand, depth int) any {
 	return m
 }
 
-// edited changes a few things in a value.
+// edited changes some parts of a value.
 func edited(r *rand.Rand, v any) any {
 	switch v := v.(type) {
 	case map[string]any:
@@ -240,7 +240,7 @@ func FuzzDecodePair(f *testing.F) {
 	f.Fuzz(func(t *testing.T, before, after []byte) { samePair(t, before, after) })
 }
 
-// BenchmarkDecodePair decodes two versions of an object of which one value differs, at once and one by one.
+// BenchmarkDecodePair decodes two versions of an object with one different value, together and separately.
 func BenchmarkDecodePair(b *testing.B) {
 	after := large
 	before := bytes.Replace(after, []byte(`"app:29"`), []byte(`"app:029"`), 1)
@@ -266,7 +266,7 @@ func BenchmarkDecodePair(b *testing.B) {
 	}
 }
 
-// large is an object of some 8 KB.
+// large is an object of about 8 KB.
 var large = func() []byte {
 	var b bytes.Buffer
 	b.WriteString(`{"kind":"Pod","metadata":{"name":"web","labels":{"app":"web"}},"spec":{"containers":[`)

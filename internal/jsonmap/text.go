@@ -7,8 +7,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonscan"
 )
 
-// Members yields the fields of an object's text: the names, and the values as text, which is valid JSON.
-// It ends where the text does, is broken, or is no object.
+// Members yields the names of an object's fields and their values as text, which is valid JSON. It ends where the text
+// ends, is invalid, or is not an object.
 func Members(text []byte) iter.Seq2[string, json.RawMessage] {
 	return func(yield func(string, json.RawMessage) bool) {
 		d := decoder{raw: text}

@@ -1,7 +1,7 @@
 package jsonmap
 
-// Version is one version of an object, decoded, and where in its text everything is: from it the next version is
-// decoded quickly, as only what has changed is read. It is not written to, and safe for concurrent use.
+// Version is a decoded version of an object, with the positions of its parts in the text. The next version is decoded
+// quickly from it, as only changed parts are read. It is immutable, and safe for concurrent use.
 type Version struct {
 	raw    []byte
 	object map[string]any
@@ -9,14 +9,13 @@ type Version struct {
 	shared int
 }
 
-// DecodeVersion is DecodeObject. It returns nil for an object that needs the general decoder, or is broken.
+// DecodeVersion is DecodeObject. It returns nil for an object that is invalid or needs the general decoder.
 func DecodeVersion(raw []byte) *Version {
 	return decodeVersion(&decoder{raw: raw, parts: make([]part, 0, len(raw)/64)})
 }
 
-// Next decodes the next version. Objects and arrays that have the same text in both, and nearly the same place, are one
-// value in memory, but for the object itself and its metadata, of which each version has its own. It returns nil as
-// DecodeVersion does.
+// Next decodes the next version. Objects and arrays with the same text in both, at about the same position, share one
+// value, except the object itself and its metadata, which each version owns. It returns nil like DecodeVersion.
 func (v *Version) Next(raw []byte) *Version {
 	return decodeVersion(&decoder{
 		raw: raw, parts: make([]part, 0, len(v.parts)+16), other: &decoder{raw: v.raw, parts: v.parts},
@@ -32,19 +31,19 @@ func decodeVersion(d *decoder) *Version {
 	return &Version{raw: d.raw, object: m, parts: d.parts, shared: d.shared}
 }
 
-// Raw is the text. It is shared.
+// Raw returns the text, which must not be modified.
 func (v *Version) Raw() []byte { return v.raw }
 
-// Object is the object.
+// Object returns the decoded object.
 func (v *Version) Object() map[string]any { return v.object }
 
-// Shared is how much of the text is of values that the version before shares.
+// Shared returns the length of the text whose values are shared with the previous version.
 func (v *Version) Shared() int { return v.shared }
 
-// Size is about how many bytes the version keeps in memory.
+// Size returns about how many bytes the version takes in memory.
 func (v *Version) Size() int { return 8*len(v.raw) + 56*cap(v.parts) }
 
-// inherit notes the parts within one of the other object, itself included, whose text begins here as well.
+// inherit records the parts within a part of the other object, itself included, whose text begins here as well.
 func (d *decoder) inherit(was *part) {
 	i, _ := d.other.find(was.from)
 	shift := d.pos - was.from
@@ -57,5 +56,5 @@ func (d *decoder) inherit(was *part) {
 	}
 }
 
-// ownMetadata reports whether what begins here, or was read last, is the metadata of an object that shares it with no other version.
+// ownMetadata reports whether the value that begins here, or was just read, is metadata that is not shared.
 func (d *decoder) ownMetadata() bool { return d.own && d.depth == 1 && d.names[1] == managedFields[1] }

@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// chain decodes versions of an object one from the other, and compares each with what it is by itself, also after the
-// metadata of others was written to.
+// chain decodes versions of an object, each from the one before, and compares each with its own decoding, also after the
+// metadata of others was modified.
 func chain(t *testing.T, raws ...[]byte) {
 	t.Helper()
 	var all []*Version
@@ -41,7 +41,7 @@ func chain(t *testing.T, raws ...[]byte) {
 	}
 }
 
-// checkParts compares the values that a version shares with the next with its text.
+// checkParts compares the parts of a version with its text.
 func checkParts(t *testing.T, v *Version) {
 	t.Helper()
 	last := -1
@@ -60,7 +60,7 @@ func checkParts(t *testing.T, v *Version) {
 	}
 }
 
-// plainly returns a copy of a value without texts.
+// plainly returns a copy of a value with its texts decoded.
 func plainly(v any) any {
 	switch v := v.(type) {
 	case json.RawMessage:
@@ -83,7 +83,7 @@ func plainly(v any) any {
 	return v
 }
 
-// versionsOf makes versions of an object that changes in random places.
+// versionsOf returns versions of an object that changes in random places.
 func versionsOf(t *testing.T, r *rand.Rand) (raws [][]byte) {
 	t.Helper()
 	o, fields := value(r, 5), value(r, 3)
@@ -119,10 +119,10 @@ func TestVersion(t *testing.T) {
 		why  string
 		raws []string
 	}{
-		{"metadata is the same", []string{`{"metadata":{"managedFields":[{"manager":"m"}]},"a":1}`, `{"metadata":{"managedFields":[{"manager":"m"}]},"a":2}`}},
-		{"another field has its text and place", []string{`{"metadata":{"managedFields":[{}]}}`, `{"metadatb":{"managedFields":[{}]}}`, `{"metadata":{"managedFields":[{}]}}`}},
-		{"what was shared is shared again", []string{`{"a":{"b":[{"c":1}]},"d":1}`, `{"a":{"b":[{"c":1}]},"d":22}`, `{"a":{"b":[{"c":1}],"e":[]},"d":22}`}},
-		{"one that needs the general decoder", []string{`{"a":[1]}`, `{"a":[1.5]}`, `{"a":[1]}`}},
+		{"unchanged metadata", []string{`{"metadata":{"managedFields":[{"manager":"m"}]},"a":1}`, `{"metadata":{"managedFields":[{"manager":"m"}]},"a":2}`}},
+		{"another field with the same text and position", []string{`{"metadata":{"managedFields":[{}]}}`, `{"metadatb":{"managedFields":[{}]}}`, `{"metadata":{"managedFields":[{}]}}`}},
+		{"a shared part is shared again", []string{`{"a":{"b":[{"c":1}]},"d":1}`, `{"a":{"b":[{"c":1}]},"d":22}`, `{"a":{"b":[{"c":1}],"e":[]},"d":22}`}},
+		{"a version for the general decoder", []string{`{"a":[1]}`, `{"a":[1.5]}`, `{"a":[1]}`}},
 		{"white space", []string{`{"a":{"b":[1]}}`, `{ "a" : {"b":[1]} } `, ` {"a":{"b":[1]}}`}},
 	} {
 		t.Log(tc.why)
@@ -135,7 +135,7 @@ func TestVersion(t *testing.T) {
 	v := DecodeVersion([]byte(`{"metadata":{"a":{}},"spec":{"a":1},"status":{"b":1}}`))
 	next := v.Next([]byte(`{"metadata":{"a":{}},"spec":{"a":1},"status":{"b":2}}`))
 	if !one(v.Object()["spec"], next.Object()["spec"]) || one(v.Object()["status"], next.Object()["status"]) || one(v.Object()["metadata"], next.Object()["metadata"]) {
-		t.Error("what has not changed, and nothing else, but for metadata, is one value")
+		t.Error("want unchanged parts, except metadata, to be shared, and no others")
 	}
 	if next.Shared() != len(`{"a":1}`)+len(`{}`) {
 		t.Errorf("%d bytes are shared", next.Shared())
