@@ -35,8 +35,8 @@ func Decode(raw []byte) (map[string]any, error) {
 }
 
 // DecodeObject decodes a Kubernetes object, but leaves metadata.managedFields[*].fieldsV1 as a json.RawMessage, which is
-// part of raw, and valid: it is large and rarely needed. All reports that the map is complete apart from that: it is
-// false if a key is repeated, since the map has its last value only, and if the general decoder was used.
+// a valid part of raw: it is large and rarely needed. All reports that the map is complete apart from that: it is false
+// if a key is repeated, since the map has its last value only, and if the general decoder was used.
 func DecodeObject(raw []byte) (m map[string]any, all bool, err error) {
 	d := decoder{raw: raw, spare: true}
 	if m, ok := d.whole(); ok {
@@ -54,7 +54,7 @@ func general(raw []byte) (m map[string]any, err error) {
 	return m, nil
 }
 
-// decoder decodes one object. It leaves rare input (numbers that are not integers, syntax errors) to the general decoder.
+// decoder decodes one object. It leaves the rest (numbers that are not integers, syntax errors) to the general decoder.
 type decoder struct {
 	raw    []byte
 	pos    int
