@@ -2,7 +2,6 @@ package change
 
 import (
 	"slices"
-	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
@@ -64,7 +63,8 @@ func (c *Change) writtenByComponents(kind string) bool {
 // counted reports whether a field is the finalizer that a Job's controller removes from a pod once it has
 // counted it.
 func (c *Change) counted(kind string, f FieldChange) bool {
-	return kind == "Pod" && c.Owner != nil && c.Owner.Kind == "Job" && f.Manager == "?" && strings.HasPrefix(f.Path.String(), "metadata.finalizers")
+	return kind == "Pod" && c.Owner != nil && c.Owner.Kind == "Job" && f.Manager == "?" &&
+		len(f.Path) > 1 && f.Path[0].Name == "metadata" && f.Path[1].Name == "finalizers"
 }
 
 // isStatus reports whether a field describes an object's state, as opposed to its desired state.

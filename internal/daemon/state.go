@@ -114,7 +114,7 @@ func (s *state) observe(m capture.Message) {
 	}
 }
 
-// watching returns the watcher once it has settled; nil before, and otherwise.
+// watching returns the watcher once it has settled; nil before, and while none runs.
 func (s *state) watching() *capture.Watcher {
 	s.mu.Lock()
 	defer s.mu.Unlock()

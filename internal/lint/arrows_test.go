@@ -149,6 +149,16 @@ var rows = []row{
 		why:  "rules are data: they are tested without a cluster",
 	},
 	{
+		who:  "./internal/managers/...",
+		only: []string{"std", "./diff", "./event", "./internal/jsonmap"},
+		why:  "ownership follows from an object alone",
+	},
+	{
+		who:  "./internal/openapi/...",
+		only: []string{"std", "./diff"},
+		why:  "the caller fetches the documents: the journal's schemas need no cluster",
+	},
+	{
 		who:  "./internal/change/...",
 		only: []string{"std", "./diff", "./event", "./internal/managers", "./internal/quiet", "./internal/severity", "k8s.io/apimachinery/pkg/runtime/schema"},
 		why:  "a change is built from two versions, wherever they come from: it reaches no network and no store",
