@@ -40,7 +40,9 @@ var never = times{math.MaxInt64, math.MinInt64}
 
 func (t *times) add(at int64) { t.oldest, t.newest = min(t.oldest, at), max(t.newest, at) }
 
-// sum holds the operations, kinds, namespaces and managers of a block's changes, by number.
+// sum holds the operations, kinds, namespaces and managers of a block's changes, by number. Measured with 100,000 changes and
+// rare values: without sums a first page takes 370 ms and more instead of 7 to 50 ms; indexes on kind and manager instead would
+// make a heartbeat take 118 instead of 98 bytes.
 type sum struct {
 	ops                         uint64 // a bit for each operation
 	kinds, namespaces, managers set
