@@ -26,7 +26,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tattler-dev/tattler/cloud/internal/binding"
-	"github.com/tattler-dev/tattler/cloud/internal/lanes"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
@@ -139,7 +138,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	if s.o.Unordered {
 		acked, err = put(ctx, ms)
 	} else {
-		acked, err = lanes.Send(ctx, ms, s.o.Parallel, put)
+		acked, err = sink.SendByKey(ctx, ms, s.o.Parallel, put)
 	}
 	var r *refusal
 	if errors.As(err, &r) && (r.code == codes.DeadlineExceeded || r.code == codes.Unavailable) {

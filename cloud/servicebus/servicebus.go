@@ -21,7 +21,6 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/messaging/azservicebus"
 
 	"github.com/tattler-dev/tattler/cloud/internal/binding"
-	"github.com/tattler-dev/tattler/cloud/internal/lanes"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
@@ -139,12 +138,12 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	put := func(ctx context.Context, ms []sink.Message) (int, error) { return s.put(ctx, sender, ms) }
 	if s.o.Sessions {
 		if err = s.link(ctx, sender); err == nil {
-			acked, err = lanes.Send(ctx, ms, s.o.Parallel, put)
+			acked, err = sink.SendByKey(ctx, ms, s.o.Parallel, put)
 		}
 	} else {
 		acked, err = put(ctx, ms)
 	}
-	if lanes.Temporary(err) { // the state of the connection is unknown: open a new one
+	if err != nil && !sink.BlamesMessage(err) { // the state of the connection is unknown: open a new one
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)

@@ -130,23 +130,17 @@ func bare(code string) string {
 	return code[strings.LastIndexByte(code, '#')+1:]
 }
 
-// retryAfter returns the wait that the service asks for: x-amz-retry-after in milliseconds, or Retry-After in
-// seconds.
+// retryAfter returns the wait that the service asks for: x-amz-retry-after in milliseconds, or Retry-After.
 func retryAfter(err error) (time.Duration, bool) {
 	var answer *smithyhttp.ResponseError
 	if !errors.As(err, &answer) || answer.Response == nil || answer.Response.Response == nil {
 		return 0, false
 	}
 	header := answer.Response.Header
-	for _, h := range []struct {
-		value string
-		unit  time.Duration
-	}{{header.Get("X-Amz-Retry-After"), time.Millisecond}, {header.Get("Retry-After"), time.Second}} {
-		if n, err := strconv.ParseUint(h.value, 10, 31); err == nil {
-			return time.Duration(n) * h.unit, true
-		}
+	if n, err := strconv.ParseUint(header.Get("X-Amz-Retry-After"), 10, 31); err == nil {
+		return time.Duration(n) * time.Millisecond, true
 	}
-	return 0, false
+	return sink.RetryAfter(header.Get("Retry-After"), sink.LongestWait)
 }
 
 // tooLong reports whether a whole request was refused because of its length.

@@ -90,43 +90,20 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	if closed {
 		return 0, fmt.Errorf("post to %s: the sink is closed", s.place)
 	}
-	// Each lane has the messages of some objects. It ends at its first error, so that nothing overtakes.
-	errs := make([]error, len(ms))
-	var lanes sync.WaitGroup
-	for _, lane := range split(ms, s.o.Parallel) {
-		lanes.Go(func() {
-			for n, i := range lane {
-				if errs[i] = s.post(ctx, ms[i]); errs[i] != nil {
-					for _, later := range lane[n+1:] {
-						errs[later] = errs[i]
-					}
-					return
-				}
-			}
-		})
+	if s.o.Parallel == 1 { // keeps the order of all messages
+		return s.each(ctx, ms)
 	}
-	lanes.Wait()
-	for i, err := range errs {
-		if err != nil {
+	return sink.SendByKey(ctx, ms, s.o.Parallel, s.each)
+}
+
+// each posts messages one after the other until the first error.
+func (s *Sink) each(ctx context.Context, ms []sink.Message) (acked int, err error) {
+	for i, m := range ms {
+		if err := s.post(ctx, m); err != nil {
 			return i, err
 		}
 	}
 	return len(ms), nil
-}
-
-// split distributes the indexes of messages over n lanes, those of one key to the same lane.
-func split(ms []sink.Message, n int) [][]int {
-	lanes := make([][]int, n)
-	lane := map[string]int{}
-	for i, m := range ms {
-		l, ok := lane[m.Key]
-		if !ok {
-			l = len(lane) % n
-			lane[m.Key] = l
-		}
-		lanes[l] = append(lanes[l], i)
-	}
-	return lanes
 }
 
 // post posts one message.

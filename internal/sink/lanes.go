@@ -1,23 +1,19 @@
-// Package lanes sends messages of several objects at a time, and keeps the order of each object.
-package lanes
+package sink
 
 import (
 	"context"
-	"errors"
 	"sync"
-
-	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Put sends messages of one key in order, and returns how many of the first were accepted. The error is non-nil if
+// PutFunc sends messages of one key in order, and returns how many of the first were accepted. The error is non-nil if
 // and only if these are not all.
-type Put func(ctx context.Context, ms []sink.Message) (acked int, err error)
+type PutFunc func(ctx context.Context, ms []Message) (acked int, err error)
 
-// Send groups messages by key, puts at most parallel keys at a time, and returns the results of a sink's Send: how
+// SendByKey groups messages by key, puts at most parallel keys at a time, and returns the results of a sink's Send: how
 // many of the first messages were accepted, and the error of the next one. A temporary error stops further puts; an
 // error about a message stops only its key.
-func Send(ctx context.Context, ms []sink.Message, parallel int, put Put) (acked int, err error) {
-	s := &sending{ms: ms, errs: make([]error, len(ms)), put: put, lanes: split(ms)}
+func SendByKey(ctx context.Context, ms []Message, parallel int, put PutFunc) (acked int, err error) {
+	s := &sending{ms: ms, errs: make([]error, len(ms)), put: put, lanes: splitByKey(ms)}
 	var workers sync.WaitGroup
 	for range min(parallel, len(s.lanes)) {
 		workers.Go(func() {
@@ -34,8 +30,8 @@ func Send(ctx context.Context, ms []sink.Message, parallel int, put Put) (acked 
 	return len(ms), nil
 }
 
-// split returns the indexes of each key's messages. The keys are in order of their first message.
-func split(ms []sink.Message) [][]int {
+// splitByKey returns the indexes of each key's messages. The keys are in order of their first message.
+func splitByKey(ms []Message) [][]int {
 	var lanes [][]int
 	lane := map[string]int{}
 	for i, m := range ms {
@@ -50,10 +46,10 @@ func split(ms []sink.Message) [][]int {
 	return lanes
 }
 
-// sending is one call of Send.
+// sending is one call of SendByKey.
 type sending struct {
-	ms  []sink.Message
-	put Put
+	ms  []Message
+	put PutFunc
 
 	mu    sync.Mutex
 	lanes [][]int // not started
@@ -74,7 +70,7 @@ func (s *sending) next(ctx context.Context) bool {
 
 	n, err := 0, over
 	if over == nil {
-		ms := make([]sink.Message, len(lane))
+		ms := make([]Message, len(lane))
 		for i, at := range lane {
 			ms[i] = s.ms[at]
 		}
@@ -85,15 +81,8 @@ func (s *sending) next(ctx context.Context) bool {
 	for _, at := range lane[min(n, len(lane)):] {
 		s.errs[at] = err
 	}
-	if Temporary(err) && s.over == nil {
+	if err != nil && !BlamesMessage(err) && s.over == nil {
 		s.over = err
 	}
 	return true
-}
-
-// Temporary reports whether an error is about the receiver, not about a message.
-func Temporary(err error) bool {
-	var permanent *sink.PermanentError
-	var long *sink.TooLargeError
-	return err != nil && !errors.As(err, &permanent) && !errors.As(err, &long)
 }

@@ -1,4 +1,4 @@
-package lanes
+package sink
 
 import (
 	"context"
@@ -7,21 +7,19 @@ import (
 	"strings"
 	"sync"
 	"testing"
-
-	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // messages are named by key and number: a0 b0 a1.
-func messages(text string) []sink.Message {
-	var ms []sink.Message
+func messages(text string) []Message {
+	var ms []Message
 	for _, id := range strings.Fields(text) {
-		ms = append(ms, sink.Message{ID: id, Key: id[:1]})
+		ms = append(ms, Message{ID: id, Key: id[:1]})
 	}
 	return ms
 }
 
-func TestSend(t *testing.T) {
-	permanent := &sink.PermanentError{Err: errors.New("bad")}
+func TestSendByKey(t *testing.T) {
+	permanent := &PermanentError{Err: errors.New("bad")}
 	down := errors.New("down")
 	for _, tc := range []struct {
 		why, ms string
@@ -38,7 +36,7 @@ func TestSend(t *testing.T) {
 	} {
 		var mu sync.Mutex
 		var sent []string
-		put := func(_ context.Context, ms []sink.Message) (int, error) {
+		put := func(_ context.Context, ms []Message) (int, error) {
 			var run strings.Builder
 			defer func() {
 				mu.Lock()
@@ -56,7 +54,7 @@ func TestSend(t *testing.T) {
 			return len(ms), nil
 		}
 		// One lane at a time, so that the messages that are not sent are known.
-		acked, err := Send(t.Context(), messages(tc.ms), 1, put)
+		acked, err := SendByKey(t.Context(), messages(tc.ms), 1, put)
 		slices.Sort(sent)
 		if got := strings.Join(sent, " "); acked != tc.acked || !errors.Is(err, tc.err) || got != tc.sent {
 			t.Errorf("%s: %d, %v, sent %q; want %d, %v, %q", tc.why, acked, err, got, tc.acked, tc.err, tc.sent)
@@ -64,13 +62,13 @@ func TestSend(t *testing.T) {
 	}
 }
 
-// TestParallel checks that the maximum number of keys is sent concurrently.
-func TestParallel(t *testing.T) {
+// TestSendByKeyParallel checks that the maximum number of keys is sent concurrently.
+func TestSendByKeyParallel(t *testing.T) {
 	const parallel = 3
 	var mu sync.Mutex
 	now, most := 0, 0
 	full := make(chan struct{})
-	put := func(_ context.Context, ms []sink.Message) (int, error) {
+	put := func(_ context.Context, ms []Message) (int, error) {
 		mu.Lock()
 		now++
 		most = max(most, now)
@@ -88,7 +86,7 @@ func TestParallel(t *testing.T) {
 		now--
 		return len(ms), nil
 	}
-	if acked, err := Send(t.Context(), messages("a0 b0 c0 d0 e0 f0 g0"), parallel, put); acked != 7 || err != nil || most != parallel {
+	if acked, err := SendByKey(t.Context(), messages("a0 b0 c0 d0 e0 f0 g0"), parallel, put); acked != 7 || err != nil || most != parallel {
 		t.Errorf("%d, %v, %d at a time", acked, err, most)
 	}
 }
