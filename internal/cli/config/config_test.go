@@ -217,7 +217,7 @@ func TestCheckFails(t *testing.T) {
 		{"a glob that waits", "watch:\n- resources: {include: [\"*.x.io\"]}\n", "", nil, "", "No kind matches (yet): *.x.io\n", 0},
 		{"an element for which nothing is left", "watch:\n- {}\n- resources: {include: [pods]}\n", "", nil, "", "c.yaml:5:3: watch[1]: no kind is left for it", 1},
 		{"a glob of namespaces", "watch:\n- resources: {include: [pods]}\n  namespaces: {include: [\"sh*\"]}\n", "", nil, "", "namespaces sh*   at most 4\n", 0},
-		{"a folder that is not there", "sinks:\n- name: x\n  file: {path: " + none + "/f}\n", "", nil, "sink x: look at its folder, which must exist: stat ", "file ", 0},
+		{"a folder that is not there", "sinks:\n- name: x\n  file: {path: " + none + "/f}\n", "", nil, "sink x: check the file's directory, which must exist: stat ", "file ", 0},
 		{"a key that is not there", "redactionKey: " + none + "\n", "", nil, "redactionKey: stat " + none, "", 0},
 		{"a key that is not there, without the cluster", "redactionKey: " + none + "\n", "--offline", nil, "redactionKey: stat " + none, "", 0},
 		{"a key that is none", "redactionKey: " + broken + "\n", "--offline", nil, broken + " is not 32 bytes in base64: restore it", "Redaction key: " + broken + "\n", 0},

@@ -400,7 +400,7 @@ func TestWrongUsage(t *testing.T) {
 		{"half a name", Options{Types: []string{"cm/"}}, "is not TYPE/NAME", true},
 		{"no journal", Options{}, "tattler run writes one", false},
 		{"a folder", Options{}, "is not a regular file", false},
-		{"no SQLite", Options{}, "the file is not a SQLite database", false},
+		{"not SQLite", Options{}, "the file is not a SQLite database", false},
 		{"a newer program's", Options{}, "which a newer tattler made", false},
 		{"of another program", Options{}, "is not a journal", false},
 	} {

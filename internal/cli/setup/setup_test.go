@@ -218,7 +218,7 @@ func TestSinksFail(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ why, options, want string }{
-		{"a folder that is not there", `file: {path: "/does/not/exist/${env:SECRET}/c"}`, "sink x: look at its folder, which must exist: stat /does/not/exist/${env:SECRET}: no such file or directory"},
+		{"a folder that is not there", `file: {path: "/does/not/exist/${env:SECRET}/c"}`, "sink x: check the file's directory, which must exist: stat /does/not/exist/${env:SECRET}: no such file or directory"},
 		{"a file that cannot be opened", `file: {path: "` + dir + `/${env:SECRET}"}`, dir + "/${env:SECRET}: not a regular file"},
 		{"a certificate that is not there", `webhook: {url: "https://x", tls: {ca: "/does/not/exist/${env:SECRET}"}}`, "/does/not/exist/${env:SECRET}"},
 	} {

@@ -83,7 +83,7 @@ func TestMigrating(t *testing.T) {
 		IO:   &terminal.IO{Out: &out, Err: &out, Width: func() int { return 0 }},
 		Past: past.Flags{Path: path}, Output: "text", Now: func() time.Time { return time.Unix(1000, 0) },
 	}
-	want := "tattler 1.2.3 is starting: process 7, up 60s\nIt is opening the journal. Changes of this time are recorded later, as far as\nthe API server still has them.\n\nJournal   /j/journal.db\n"
+	want := "tattler 1.2.3 is starting: process 7, up 60s\nIt is opening the journal. Changes made meanwhile are recorded later, as far as\nthe API server still has them.\n\nJournal   /j/journal.db\n"
 	if err := Run(t.Context(), o); err != nil || out.String() != want {
 		t.Errorf("%v\n%s\nwant\n%s", err, out.String(), want)
 	}
