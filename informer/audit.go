@@ -53,49 +53,49 @@ const maxDifferences = 1000
 
 // audit compares the store with a list. If not all API servers may serve a new form yet, it returns when another audit of
 // contents is due.
-func (s *auditor) audit(ctx context.Context) (info AuditInfo, again time.Time) {
+func (a *auditor) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 	began := time.Now()
-	a := &audit{ingest: &s.ingest, lists: s.Status().Lists, from: s.store.Version(), seed: maphash.MakeSeed()}
-	a.unread = s.store.AllUnread()
-	form := s.form()
-	a.Stream, a.Contents = s.id, form.sum != 0 && form.sum != s.store.Served() && s.mayCompare()
-	if a.Err = a.read(ctx); a.Err == nil {
-		a.missingFromList()
-		a.Err = a.confirm(ctx)
+	one := &audit{ingest: &a.ingest, lists: a.Status().Lists, from: a.store.Version(), seed: maphash.MakeSeed()}
+	one.unread = a.store.AllUnread()
+	form := a.form()
+	one.Stream, one.Contents = a.id, form.sum != 0 && form.sum != a.store.Served() && a.mayCompare()
+	if one.Err = one.read(ctx); one.Err == nil {
+		one.missingFromList()
+		one.Err = one.confirm(ctx)
 	}
-	if a.Err == nil && a.Contents && !a.superseded() {
+	if one.Err == nil && one.Contents && !one.superseded() {
 		if stable := form.stableAt(); began.Before(stable) {
 			again = stable
 		} else {
-			s.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
+			a.store.Commit(store.Commit{Served: form.sum, At: time.Now()})
 		}
 	}
-	a.Duration = time.Since(began)
-	return a.AuditInfo, again
+	one.Duration = time.Since(began)
+	return one.AuditInfo, again
 }
 
 // compareLoaded implements reflector.Reflector.Compare.
-func (s *auditor) compareLoaded(ctx context.Context) (version string, same bool, err error) {
-	if s.ingest.holding {
+func (a *auditor) compareLoaded(ctx context.Context) (version string, same bool, err error) {
+	if a.ingest.holding {
 		return "", false, nil // the watch must deliver a deletion first
 	}
 	began := time.Now()
-	a := &audit{ingest: &s.ingest, AuditInfo: AuditInfo{Stream: s.id}, from: s.store.Version(), seed: maphash.MakeSeed()}
-	if a.Err = a.read(ctx); a.Err == nil {
-		a.missingFromList()
-		ours := s.store.Version()
-		unread := s.store.AllUnread() // an unreadable version is no sign of another history; an audit reads it again
+	one := &audit{ingest: &a.ingest, AuditInfo: AuditInfo{Stream: a.id}, from: a.store.Version(), seed: maphash.MakeSeed()}
+	if one.Err = one.read(ctx); one.Err == nil {
+		one.missingFromList()
+		ours := a.store.Version()
+		unread := a.store.AllUnread() // an unreadable version is no sign of another history; an audit reads it again
 		other := func(d difference) bool {
 			return d.listed && !wire.Older(ours, d.rv) && !unread[d.key] && !unread[store.Key{}]
 		}
-		if slices.ContainsFunc(a.differences, other) {
-			a.Err = reflector.ErrRewritten
+		if slices.ContainsFunc(one.differences, other) {
+			one.Err = reflector.ErrRewritten
 		}
 	}
-	a.Duration = time.Since(began)
-	s.update(func(st *Status) { st.Audits++ })
-	s.hooks().audit(a.AuditInfo)
-	return a.version, len(a.differences) == 0, a.Err
+	one.Duration = time.Since(began)
+	a.update(func(st *Status) { st.Audits++ })
+	a.hooks().audit(one.AuditInfo)
+	return one.version, len(one.differences) == 0, one.Err
 }
 
 // superseded reports whether the stream has begun a list since the audit began.
