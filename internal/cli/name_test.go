@@ -38,7 +38,7 @@ func TestAnotherProgram(t *testing.T) {
 	look = func(c *cobra.Command) {
 		for _, text := range []string{c.Short, c.Long, c.Example, c.Flags().FlagUsages()} {
 			if strings.Contains(text, "tattler run") || strings.Contains(text, "tattler watch") {
-				t.Errorf("%s tells of another program:\n%s", c.CommandPath(), text)
+				t.Errorf("%s names another program:\n%s", c.CommandPath(), text)
 			}
 		}
 		for _, below := range c.Commands() {

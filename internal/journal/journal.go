@@ -23,7 +23,7 @@ type Options struct {
 	// adding to.
 	Cache int64
 	// Reserve is how many bytes of disk space Retain holds in a file beside the journal, to release them when the disk
-	// is full; 0 is none.
+	// is full; 0 means no reserve.
 	Reserve int64
 }
 

@@ -91,7 +91,7 @@ type header struct {
 	created                       time.Time
 }
 
-// sameAs tells whether a file with this header can be continued by one with the other.
+// sameAs reports whether a file with this header can be continued by one with the other.
 func (h *header) sameAs(o *header) bool {
 	return h.stream == o.stream && h.fingerprint == o.fingerprint && h.identity == o.identity
 }

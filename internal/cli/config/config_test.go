@@ -220,7 +220,7 @@ func TestCheckFails(t *testing.T) {
 		{"a folder that is not there", "sinks:\n- name: x\n  file: {path: " + none + "/f}\n", "", nil, "sink x: check the file's directory, which must exist: stat ", "file ", 0},
 		{"a key that is not there", "redactionKey: " + none + "\n", "", nil, "redactionKey: stat " + none, "", 0},
 		{"a key that is not there, without the cluster", "redactionKey: " + none + "\n", "--offline", nil, "redactionKey: stat " + none, "", 0},
-		{"a key that is none", "redactionKey: " + broken + "\n", "--offline", nil, broken + " is not 32 bytes in base64: restore it", "Redaction key: " + broken + "\n", 0},
+		{"an invalid key", "redactionKey: " + broken + "\n", "--offline", nil, broken + " is not 32 bytes in base64: restore it", "Redaction key: " + broken + "\n", 0},
 		{"a key that others may read", "redactionKey: " + open + "\n", "--offline", nil, open + " is readable by others (mode 0644): chmod 600 it", "", 0},
 		{"a folder in place of the key", "redactionKey: " + filepath.Dir(broken) + "\n", "--offline", nil, "read redaction key: ", "", 0},
 		{"a wrong file", "sinks: 3\n", "--offline", nil, "c.yaml:3:8: sinks: want a list", "", 0},

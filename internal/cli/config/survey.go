@@ -86,7 +86,7 @@ func (s *survey) kind(ctx context.Context, k capture.Planned) (f finding) {
 	return f
 }
 
-// lack asks which verbs of a right we do not have; nil is none.
+// lack asks which verbs of a right we do not have; nil means all are granted.
 func (s *survey) lack(ctx context.Context, r setup.Right) *lack {
 	l := &lack{Right: r}
 	for _, verb := range r.Verbs {

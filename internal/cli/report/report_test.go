@@ -152,7 +152,7 @@ func TestStatusOfOneThatStarts(t *testing.T) {
 	}
 }
 
-// TestStatusUnread: what the journal would say is not told as 0 where it cannot be read.
+// TestStatusUnread: values of an unreadable journal are not shown as 0.
 func TestStatusUnread(t *testing.T) {
 	now := utc(t)
 	s := control.Status{

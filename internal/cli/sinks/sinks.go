@@ -75,8 +75,8 @@ configuration starts them paused. A sink that failed is retried at once.`
 
 	replay := o.command("replay NAME (--since TIME | --all)", "Deliver changes again", func(ctx context.Context) error { return Replay(ctx, o) })
 	replay.Long = `Deliver again what a sink received since a time, and everything after it, in
-order and under the same ids. Changes that it has not received yet are delivered,
-too. Times are
+order and under the same ids, and then the changes that it has not received yet.
+Times are
 ` + when.Forms + `.`
 	replay.Args = cobra.ExactArgs(1)
 	replay.Flags().StringVar(&o.Since, "since", "", "changes observed since this `time`")
