@@ -23,7 +23,7 @@ type Options struct {
 	// adding to.
 	Cache int64
 	// Reserve is how many bytes of disk space Retain holds in a file beside the journal, to release them when the disk
-	// is full; 0 is none.
+	// is full; 0 disables it.
 	Reserve int64
 }
 
@@ -159,7 +159,7 @@ func (j *Journal) Changed() <-chan struct{} {
 	return j.changed
 }
 
-// Last returns the newest sequence number ever assigned; 0 if there is none.
+// Last returns the newest sequence number ever assigned; 0 in a new journal.
 func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 	err = j.do(ctx, "read", func() error {
 		seq = j.tail.next() - 1

@@ -194,9 +194,9 @@ func TestPurgeErases(t *testing.T) {
 	if d := cmp.Diff(want, plan); d != "" || err != nil {
 		t.Fatalf("%v\n%s", err, d)
 	}
-	told := int64(0)
-	if err := v.j.Purge(t.Context(), purge, func(n int64) { told = n }); err != nil || told != int64(first) {
-		t.Fatalf("%d of %d were removed, %v", told, first, err)
+	reported := int64(0)
+	if err := v.j.Purge(t.Context(), purge, func(n int64) { reported = n }); err != nil || reported != int64(first) {
+		t.Fatalf("%d of %d were removed, %v", reported, first, err)
 	}
 	raw := v.raw()
 	for _, value := range v.planted {

@@ -185,7 +185,7 @@ func TestHotRandomly(t *testing.T) {
 			}
 		}
 		if all != h.Bytes() || ring != h.evicting || (n == 0) != (h.hand == nil) || ring > h.budget {
-			t.Fatalf("%d bytes are kept, %d told; %d in the ring, %d told, of %d", all, h.Bytes(), ring, h.evicting, h.budget)
+			t.Fatalf("%d bytes are kept, %d reported; %d in the ring, %d reported, of %d", all, h.Bytes(), ring, h.evicting, h.budget)
 		}
 	}
 }
