@@ -79,17 +79,17 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j := &Journal{path: path, lock: lock, reserve: o.Reserve, changed: make(chan struct{})}
-	if err := j.open(ctx, o); err != nil {
+	if err := j.open(o); err != nil {
 		return nil, errors.Join(classify("open", path, err), j.release())
 	}
 	return j, nil
 }
 
-func (j *Journal) open(ctx context.Context, o Options) error {
+func (j *Journal) open(o Options) error {
 	if o.Cache == 0 {
 		o.Cache = defaultCache
 	}
-	if err := create(ctx, j.path, o.Cluster); err != nil {
+	if err := create(j.path, o.Cluster); err != nil {
 		return err
 	}
 	if err := makeFiles(j.path); err != nil {
