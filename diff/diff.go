@@ -9,11 +9,11 @@ package diff
 type Op string
 
 const (
-	// Add: the path did not exist before.
+	// Add says that the path did not exist before.
 	Add Op = "add"
-	// Remove: the path no longer exists.
+	// Remove says that the path no longer exists.
 	Remove Op = "remove"
-	// Replace: the path has another value.
+	// Replace says that the path has another value.
 	Replace Op = "replace"
 )
 

@@ -139,7 +139,7 @@ func (h *Handler) keep(c Call) {
 	h.seen[c.Key] = resourceVersion(c.New)
 }
 
-// Seen returns the resource version in the last call for an object, "" if there was none.
+// Seen returns the resource version in the last call for an object, "" without one.
 func (h *Handler) Seen(key string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -17,13 +17,13 @@ import (
 type Origin uint8
 
 const (
-	// OriginNone: nothing that the stream selects was ever watched.
+	// OriginNone says that nothing that the stream selects was ever watched.
 	OriginNone Origin = iota
-	// OriginOwn: the stream has its own state.
+	// OriginOwn says that the stream has its own state.
 	OriginOwn
-	// OriginOthers: the stream took over objects of other streams of its kind.
+	// OriginOthers says that the stream took over objects of other streams of its kind.
 	OriginOthers
-	// OriginLost: no state is left, but something that the stream selects was watched, up to the head's At.
+	// OriginLost says that no state is left, but something that the stream selects was watched, up to the head's At.
 	OriginLost
 )
 

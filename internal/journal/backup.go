@@ -127,7 +127,7 @@ func (db *db) copyPages(ctx context.Context, to string, progress func(done, tota
 // Restored is the result of Restore.
 type Restored struct {
 	// Size is the restored file's size in bytes. Aside is the new path of the journal that was there before; empty if
-	// there was none.
+	// no journal was there.
 	Size  int64
 	Aside string
 }

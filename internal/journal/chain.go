@@ -98,7 +98,7 @@ func (c *codec) unwind(path string, links []link, next []byte, each func(l *link
 	return nil
 }
 
-// contents returns the object before and after a change; nil where there was none. purged reports that before was
+// contents returns the object before and after a change; nil if it did not exist. purged reports that before was
 // purged.
 func (db *db) contents(c *codec, object, seq int64) (before, after []byte, purged bool, err error) {
 	var v version

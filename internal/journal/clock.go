@@ -20,7 +20,7 @@ type Clock struct {
 // clockKey is the key of the clock in meta: both fields in milliseconds, separated by a space.
 const clockKey = "clock"
 
-// Clock returns the clock that SetClock stored. If there is none, it shows when the newest change was seen; it is zero in
+// Clock returns the clock that SetClock stored. Without one, it shows when the newest change was seen; it is zero in
 // an empty journal.
 func (j *Journal) Clock(ctx context.Context) (c Clock, err error) {
 	err = j.do(ctx, "read", func() error {

@@ -21,7 +21,7 @@ import (
 func (m *model) served(t *testing.T, path, why string) (said bool, changes int) {
 	t.Helper()
 	ctx := t.Context()
-	damagedAt := func(err error) {
+	reported := func(err error) {
 		var damaged *DamagedError
 		var format *FormatError
 		if said = true; !errors.As(err, &damaged) && !errors.As(err, &format) {
@@ -30,13 +30,13 @@ func (m *model) served(t *testing.T, path, why string) (said bool, changes int) 
 	}
 	r, err := OpenReader(ctx, path)
 	if err != nil {
-		damagedAt(err)
+		reported(err)
 		return true, 0
 	}
 	defer r.Close()
 	for e, err := range r.Rows(ctx, Query{Quiet: true, Snapshots: true, OldestFirst: true}) {
 		if err != nil {
-			damagedAt(err)
+			reported(err)
 			break
 		}
 		if changes >= len(m.rows) {
@@ -49,13 +49,13 @@ func (m *model) served(t *testing.T, path, why string) (said bool, changes int) 
 		}
 		before, after, err := e.Contents(ctx)
 		if err != nil {
-			damagedAt(err)
+			reported(err)
 		} else if !bytes.Equal(before, w.Before) || !bytes.Equal(after, w.After) {
 			t.Fatalf("%s: the contents of change %d are served wrong", why, e.Seq)
 		}
 	}
 	if rep, err := r.Verify(ctx, Verifying{}); err != nil {
-		damagedAt(err)
+		reported(err)
 	} else {
 		said = said || rep.Damaged > 0
 	}

@@ -2,7 +2,6 @@ package journal
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io"
 	"os"
@@ -30,9 +29,9 @@ func makeFiles(path string) error {
 	return nil
 }
 
-// create makes a journal if there is none. It appears under its name once it is complete, so that a file without tables
+// create makes a journal if the file does not exist. It appears under its name once it is complete, so that a file without tables
 // is never taken for a new journal: that is a truncated copy, or one without its log.
-func create(ctx context.Context, path, cluster string) error {
+func create(path, cluster string) error {
 	if _, err := os.Stat(path); !errors.Is(err, os.ErrNotExist) {
 		return err
 	}

@@ -23,7 +23,7 @@ type Options struct {
 	// adding to.
 	Cache int64
 	// Reserve is how many bytes of disk space Retain holds in a file beside the journal, to release them when the disk
-	// is full; 0 means no reserve.
+	// is full; 0 disables it.
 	Reserve int64
 }
 
@@ -79,17 +79,17 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
 	j := &Journal{path: path, lock: lock, reserve: o.Reserve, changed: make(chan struct{})}
-	if err := j.open(ctx, o); err != nil {
+	if err := j.open(o); err != nil {
 		return nil, errors.Join(classify("open", path, err), j.release())
 	}
 	return j, nil
 }
 
-func (j *Journal) open(ctx context.Context, o Options) error {
+func (j *Journal) open(o Options) error {
 	if o.Cache == 0 {
 		o.Cache = defaultCache
 	}
-	if err := create(ctx, j.path, o.Cluster); err != nil {
+	if err := create(j.path, o.Cluster); err != nil {
 		return err
 	}
 	if err := makeFiles(j.path); err != nil {
@@ -159,7 +159,7 @@ func (j *Journal) Changed() <-chan struct{} {
 	return j.changed
 }
 
-// Last returns the newest sequence number ever assigned; 0 if there is none.
+// Last returns the newest sequence number ever assigned; 0 in a new journal.
 func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 	err = j.do(ctx, "read", func() error {
 		seq = j.tail.next() - 1

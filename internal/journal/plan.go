@@ -181,7 +181,7 @@ func (p *Purge) note() string {
 	return strconv.FormatInt(p.before(), 10)
 }
 
-// unfinished returns the interrupted purge; nil if there is none.
+// unfinished returns the interrupted purge; nil without one.
 func (db *db) unfinished() (p *Purge, err error) {
 	err = db.query("SELECT value FROM meta WHERE key = ?", []any{purging}, func(s *sqlite3.Stmt) error {
 		p = &Purge{OtherRules: true}

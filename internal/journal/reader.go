@@ -100,7 +100,7 @@ func (r *Reader) do(ctx context.Context, f func() error) error {
 	return classify("read", r.path, r.db.snapshot(f))
 }
 
-// Last returns the newest sequence number ever assigned; 0 if there is none.
+// Last returns the newest sequence number ever assigned; 0 in a new journal.
 func (r *Reader) Last(ctx context.Context) (seq int64, err error) {
 	err = r.do(ctx, func() error {
 		tail, err := r.db.tail()
@@ -120,7 +120,7 @@ type Entry struct {
 	r      *Reader
 }
 
-// Contents returns the object's JSON before and after the change; nil where there was none. The error is ErrNotFound if
+// Contents returns the object's JSON before and after the change; nil if it did not exist. The error is ErrNotFound if
 // retention has removed the change since, a *DamagedError if it is damaged, and ErrPurged if before was purged; after
 // is returned with ErrPurged.
 func (e *Entry) Contents(ctx context.Context) (before, after []byte, err error) {
@@ -306,7 +306,7 @@ func (r *Reader) page(sql string, args []any, f *filter, to *[]Entry) error {
 	return nil
 }
 
-// Schema returns the newest merge-key schema of a kind, nil if there is none, and the newest change of the journal, as
+// Schema returns the newest merge-key schema of a kind, nil if it has no schema, and the newest change of the journal, as
 // of which it is the newest.
 func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, upTo int64, err error) {
 	err = r.do(ctx, func() error {

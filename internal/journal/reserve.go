@@ -20,7 +20,7 @@ const (
 	// reserveRoom is how many times the reserve is freed on a full disk: for the reserve, for the log, and for new
 	// changes. A file of hardly that size is not what fills the disk.
 	reserveRoom = 3
-	// probeSize is the size of the write that checks whether the disk is full.
+	// probeSize is the size of the write that tests for a full disk.
 	// probeSize is what a disk that is not full has place for.
 	probeSize = 64 << 10
 	// healShare: at least 1/healShare of the file is freed.

@@ -55,7 +55,7 @@ func (db *db) note(fingerprint string, next int64, now time.Time) error {
 	return db.exec("INSERT INTO rules VALUES (?, ?, ?)", next, fingerprint, now)
 }
 
-// rules returns the last noted rules and when they came into force; empty if there are none.
+// rules returns the last noted rules and when they came into force; empty if there are no rules.
 func (db *db) rules() (fingerprint string, since time.Time, err error) {
 	err = db.query("SELECT fingerprint, at FROM rules ORDER BY seq DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
 		fingerprint, since = s.ColumnText(0), columnTime(s, 1)

@@ -73,7 +73,7 @@ func (s *scan) blocks() error {
 	return nil
 }
 
-// block returns the next block that may have a match; nil if there is none.
+// block returns the next block that may have a match; nil at the end.
 func (s *scan) block() (*block, error) {
 	if s.f.low > s.f.high {
 		return nil, nil

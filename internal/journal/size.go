@@ -56,7 +56,7 @@ func (r *Reader) Size(ctx context.Context) (s Size, err error) {
 	return s, nil
 }
 
-// SeenAfter returns when the first change after a sequence number was seen; zero if there is none.
+// SeenAfter returns when the first change after a sequence number was seen; zero without one.
 func (r *Reader) SeenAfter(ctx context.Context, seq int64) (at time.Time, err error) {
 	err = r.do(ctx, func() error {
 		return r.db.query("SELECT time + lag FROM changes WHERE seq > ? ORDER BY seq LIMIT 1", []any{seq}, func(st *sqlite3.Stmt) error {
@@ -81,7 +81,7 @@ func (r *Reader) SeqAt(ctx context.Context, t time.Time) (seq int64, err error) 
 	return seq, err
 }
 
-// seenFrom returns the first change seen at a time or later; 0 if there is none. Clocks jump, so it cannot bisect; the
+// seenFrom returns the first change seen at a time or later; 0 without one. Clocks jump, so it cannot bisect; the
 // blocks narrow the search.
 func (db *db) seenFrom(at int64) (seq int64, err error) {
 	err = db.query("SELECT first, first + length(ids) / ? FROM blocks WHERE seen_newest >= ? ORDER BY first", []any{idSize, at}, func(s *sqlite3.Stmt) error {

@@ -151,7 +151,7 @@ func (d *decoder) again() (was *part, same bool) {
 	return was, false
 }
 
-// at returns the part that begins at a position; nil if there is none.
+// at returns the part that begins at a position, or nil.
 func (d *decoder) at(pos int) *part {
 	i, ok := d.find(pos)
 	if !ok {

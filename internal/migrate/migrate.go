@@ -83,7 +83,7 @@ func document(text []byte) (*yaml.Node, error) {
 	}
 }
 
-// get returns the value of a key; nil if there is none. It ignores case, as these tools do.
+// get returns the value of a key; nil if it is missing. It ignores case, as these tools do.
 func get(n *yaml.Node, key string) *yaml.Node {
 	for name, value := range pairs(n) {
 		if strings.EqualFold(name.Value, key) {

@@ -7,8 +7,8 @@
 //	severity  "failure", "warning", "recovery" or "change"
 //	resource  the object's names: group, version, resource, kind, namespace, name, uid, resourceVersion, owner
 //	changes   the changed fields of an update or a conversion: path, op, from, to, manager, subresource, quiet
-//	before    the object before the change; an empty map if there was none
-//	after     the object after the change; an empty map if there is none
+//	before    the object before the change; an empty map if it did not exist
+//	after     the object after the change; an empty map if it did not exist
 //
 // and touches("PATTERN"), with a pattern of docs/paths.md: true if a changed field that is not quiet is selected by the
 // pattern, or lies above or below a selected one; for an object that appears or goes, true if the pattern selects anything

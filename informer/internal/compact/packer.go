@@ -81,7 +81,7 @@ func (s *scratch) challenge(v *Version, raw []byte, limit int) int {
 	return limit
 }
 
-// plain packs an object into out as a delta from the shared dictionary, which it returns, or in S2 if there is none or it
+// plain packs an object into out as a delta from the shared dictionary, which it returns, or in S2 if there is no such dictionary or it
 // does not help.
 func (s *scratch) plain(shared *Dict, raw []byte) *Dict {
 	if shared != nil && s.difference(shared, raw, len(raw)) {

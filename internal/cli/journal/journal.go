@@ -123,7 +123,7 @@ func size(n int64) string {
 // at formats a time in the local zone.
 func at(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
-// file returns the journal's path, or an error if there is none.
+// file returns the journal's path, or an error if it does not exist.
 func file(ctx context.Context, f *past.Flags) (string, error) {
 	path, err := f.File(ctx)
 	if err != nil {

@@ -149,7 +149,7 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	return &Journal{r, history.New(r, rules), path, file}, nil
 }
 
-// OpenReader opens a journal to read; if there is none, the error says what to do.
+// OpenReader opens a journal to read; if it does not exist, the error says what to do.
 func OpenReader(ctx context.Context, path string) (*journal.Reader, error) {
 	if err := Exists(path); err != nil {
 		return nil, err
@@ -181,7 +181,7 @@ func (j *Journal) Last(ctx context.Context) (int64, error) {
 	return j.reader.Last(ctx)
 }
 
-// Oldest returns when the oldest change was seen; the zero time if there is none.
+// Oldest returns when the oldest change was seen; the zero time in an empty journal.
 func (j *Journal) Oldest(ctx context.Context) (time.Time, error) {
 	for e, err := range j.Rows(ctx, journal.Query{Quiet: true, Snapshots: true, OldestFirst: true, Limit: 1}) {
 		return e.At, err
