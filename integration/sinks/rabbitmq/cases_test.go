@@ -172,7 +172,7 @@ func tooLong(t *testing.T, s *server) {
 // rights checks that refused access is temporary, and that no error shows the password.
 func rights(t *testing.T, s *server) {
 	for _, tc := range []struct{ why, url, says string }{
-		{"a wrong password", "amqp://guest:p4ssword@" + s.plain, "look at user, password"},
+		{"a wrong password", "amqp://guest:p4ssword@" + s.plain, "check user, password"},
 		{"no vhost", s.url() + "/not-there", "not allowed in vhost not-there"},
 	} {
 		_, err := newSink(t, rabbitmq.Options{URL: tc.url, Queue: "q"}).Send(t.Context(), sinktest.Messages(0, 1))

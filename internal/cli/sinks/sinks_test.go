@@ -26,8 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 var start = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
 
 // recorded makes a journal of six changes, one a minute from 10:00 on. Sink "hook" has received four of them and
-// refused
-// two; sink "log" is paused. The ids are those of the dead letters.
+// refused two; sink "log" is paused. The ids are those of the dead letters.
 func recorded(t *testing.T) (path string, ids []string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "journal.db")
@@ -95,13 +94,13 @@ func TestWithoutDaemon(t *testing.T) {
 		{"a sink that has not got all", "", "hook  stopped       2"},
 		{"its dead letters", "", "2 dead letters: tattler sinks dead hook"},
 		{"a paused one", "", "log   paused"},
-		{"pause", "pause hook", "hook is paused: what is recorded waits for it\n"},
+		{"pause", "pause hook", "hook is paused: new changes wait in the journal\n"},
 		{"what is paused stays so", "", "hook  paused       2"},
 		{"resume", "resume hook log", "hook is resumed once tattler run starts\nlog is resumed once tattler run starts\n"},
 		{"a slip", "pause hok", `there is no sink "hok"; did you mean "hook"?`},
-		{"replay", "replay hook --since 2026-03-01T10:02:00Z", "hook gets up to 2 changes again, and up to 4 in all once tattler run starts: quiet ones and what its filter leaves out are not sent\n"},
-		{"what it has not got yet", "replay hook --since 2026-03-01T10:05:00Z", "nothing is to be delivered again: hook has got nothing since then; up to 4 changes to deliver\n"},
-		{"all", "replay hook --all", "hook gets up to 2 changes again, and up to 6 in all"},
+		{"replay", "replay hook --since 2026-03-01T10:02:00Z", "hook receives up to 2 changes again, and up to 4 in all once tattler run starts; quiet changes, and those that its filter rejects, are not sent\n"},
+		{"what it has not got yet", "replay hook --since 2026-03-01T10:05:00Z", "nothing to deliver again: hook has received nothing since then; up to 4 changes to deliver\n"},
+		{"all", "replay hook --all", "hook receives up to 2 changes again, and up to 6 in all"},
 		{"dead letters", "dead hook", ids[0] + "  created configmaps c1 in shop\n    after 3 attempts: 400 Bad Request"},
 		{"one of them", "dead hook " + ids[1][:8], ids[1] + "  created configmaps c2 in shop\n"},
 		{"none", "dead log", "log has no dead letters\n"},
@@ -111,10 +110,10 @@ func TestWithoutDaemon(t *testing.T) {
 		{"skip what is not named", "skip log", "nothing holds sink log up: it has not started yet"},
 		{"given up", "dead hook --drop " + ids[0], "1 dead letter given up\n"},
 		{"the rest", "dead hook --drop --all", "1 dead letter given up\n"},
-		{"skip the next change by its id", "skip hook " + ids[0][:8], "change " + ids[0] + " (/api/v1/namespaces/shop/configmaps/c1) is a dead letter now; hook goes on with the next once tattler run starts\n"},
+		{"skip the next change by its id", "skip hook " + ids[0][:8], "change " + ids[0] + " (/api/v1/namespaces/shop/configmaps/c1) is now a dead letter; hook continues with the next one once tattler run starts\n"},
 		{"it is a dead letter", "dead hook --drop " + ids[0], "1 dead letter given up\n"},
 		{"none is left", "dead hook --drop --all", "hook has no dead letters\n"},
-		{"is it configured no more?", "remove hook", "only a running daemon knows which sinks are configured: start tattler run, and then remove hook"},
+		{"is it no longer configured?", "remove hook", "only a running daemon knows which sinks are configured: start tattler run, and then remove hook"},
 		{"it keeps its place", "", "hook  stopped       5"},
 	} {
 		out, _, err := tattler(t, path, strings.Fields(tc.args)...)
@@ -153,9 +152,9 @@ func TestUsage(t *testing.T) {
 		{"one of them", "replay hook --since 5m --all", "--since TIME or --all"},
 		{"no time", "replay hook --since soon", `"soon" is no time`},
 		{"a time to come", "replay hook --since 2999-01-01", "later than now"},
-		{"which?", "dead hook --drop", "some ids, or --all"},
+		{"which?", "dead hook --drop", "say which dead letters"},
 		{"send or give up", "dead hook --drop --replay --all", "exclude each other"},
-		{"all, and some", "dead hook --drop --all x", "some ids, or --all"},
+		{"all, and some", "dead hook --drop --all x", "name some ids, or use --all"},
 		{"no such format", "dead hook -o yaml", "say text or json"},
 		{"no such format", "-o yaml", "say text or json"},
 	} {
@@ -276,14 +275,14 @@ func TestWithDaemon(t *testing.T) {
 	d.serve(t, path)
 	for _, tc := range []struct{ why, args, want, seen string }{
 		{"the table, with what is left, of which only the journal knows", "", "hook  running       0   0s         17     0     0\nlog   paused ", ""},
-		{"pause", "pause hook x", "hook is paused: what is recorded waits for it\nx is paused", "pause hook true; pause x true"},
+		{"pause", "pause hook x", "hook is paused: new changes wait in the journal\nx is paused", "pause hook true; pause x true"},
 		{"resume", "resume hook", "hook is resumed\n", "pause hook false"},
-		{"replay while it is paused", "replay hook --all", "hook gets up to 2 changes again, and up to 3 in all: quiet ones and what its filter leaves out are not sent\nit is paused: tattler sinks resume hook has it go on\n", "replay hook 0"},
-		{"dead letters", "dead hook --replay --all", "2 of 2 dead letters taken\n", "replay dead hook 2"},
+		{"replay while it is paused", "replay hook --all", "hook receives up to 2 changes again, and up to 3 in all; quiet changes, and those that its filter rejects, are not sent\nit is paused: tattler sinks resume hook continues it\n", "replay hook 0"},
+		{"dead letters", "dead hook --replay --all", "2 of 2 dead letters accepted\n", "replay dead hook 2"},
 		{"given up", "dead hook --drop --all", "2 dead letters given up\n", "drop hook 2"},
 		{
 			"skipped", "skip hook",
-			"hook goes on without change abcdef (/api/v1/nodes/n\\x1b[31m), which is a dead letter now; it failed with: 403 Forbidden\ntattler sinks dead hook abcdef --replay sends it once more\n",
+			"hook continues without change abcdef (/api/v1/nodes/n\\x1b[31m), which is now a dead letter; it failed with: 403 Forbidden\ntattler sinks dead hook abcdef --replay sends it again\n",
 			"skip hook ",
 		},
 		{"one that is named", "skip hook abc", "without change abcdef", "skip hook abc"},

@@ -196,9 +196,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestPumped checks that a pump flushes windows, quiet hours and digests when they are due. A synctest bubble
-// starts at
-// midnight, 2000-01-01.
+// TestPumped checks that a pump flushes windows, quiet hours and digests when they are due. A synctest bubble starts
+// at midnight, 2000-01-01.
 func TestPumped(t *testing.T) {
 	for _, tc := range []struct {
 		why    string
