@@ -81,7 +81,7 @@ func TestUsage(t *testing.T) {
 		{"two to show", "show a b", "too many arguments; usage: tattler show CHANGE; see `tattler show --help`"},
 		{"a restore from nowhere", "journal restore", "an argument is missing; usage: tattler journal restore FILE; see `tattler journal restore --help`"},
 		{"too much to skip", "sinks skip a b c", "too many arguments; usage: tattler sinks skip NAME [ID]; see `tattler sinks skip --help`"},
-		{"a replay from nowhere", "sinks replay x", "say from where on: --since TIME or --all"},
+		{"a replay from nowhere", "sinks replay x", "say where to start: --since TIME or --all"},
 		{"what becomes of them?", "sinks dead x --drop", "say which dead letters: some ids, or --all"},
 		{"an argument of none", "status x", "unknown command \"x\" for \"tattler status\"; see `tattler status --help`"},
 		{"a group of nobody, elsewhere", "rbac --as-group g", "--as-group needs --as: a group is impersonated together with a user"},

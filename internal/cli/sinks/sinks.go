@@ -56,7 +56,7 @@ const examples = `  tattler sinks                             the position of ea
   tattler sinks skip hook 4f7k2m            give up the change that blocks it
   tattler sinks dead hook                   what the receiver refused, and why
   tattler sinks dead hook --replay --all    send it again
-  tattler sinks remove hook                 forget it: it is no longer configured`
+  tattler sinks remove hook                 forget it: no longer configured`
 
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {
@@ -75,8 +75,8 @@ configuration starts them paused. A sink that failed is retried at once.`
 
 	replay := o.command("replay NAME (--since TIME | --all)", "Deliver changes again", func(ctx context.Context) error { return Replay(ctx, o) })
 	replay.Long = `Deliver again what a sink received since a time, and everything after it, in
-order and under the same ids. Changes that it has not received yet are never left
-out. Times are
+order and under the same ids. Changes that it has not received yet are never
+left out. Times are
 ` + when.Forms + `.`
 	replay.Args = cobra.ExactArgs(1)
 	replay.Flags().StringVar(&o.Since, "since", "", "changes observed since this `time`")
@@ -96,9 +96,9 @@ sink has not received yet.`
 	o.Past.Add(skip)
 
 	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, give them up", func(ctx context.Context) error { return Dead(ctx, o) })
-	dead.Long = `Show what a sink did not accept, and why; send it again (--replay), or give it up
-(--drop). ID is the id of a dead letter or a prefix of it. A change that is refused
-again stays a dead letter.`
+	dead.Long = `Show what a sink did not accept, and why; send it again (--replay), or give it
+up (--drop). ID is the id of a dead letter or a prefix of it. A change that is
+refused again stays a dead letter.`
 	dead.Flags().BoolVar(&o.Replay, "replay", false, "send them again")
 	dead.Flags().BoolVar(&o.Drop, "drop", false, "give them up")
 	dead.Flags().BoolVar(&o.All, "all", false, "all dead letters of the sink")
@@ -106,8 +106,8 @@ again stays a dead letter.`
 
 	remove := o.command("remove NAME...", "Forget a sink that is no longer configured", func(ctx context.Context) error { return Remove(ctx, o) })
 	remove.Long = `Forget the position and the dead letters of sinks that are no longer configured.
-Only the running daemon can do it, because it knows the configuration. A sink that
-is configured again starts anew.`
+Only the running daemon can do it, because it knows the configuration. A sink
+that is configured again starts anew.`
 
 	for _, c := range []*cobra.Command{pause, resume, remove} {
 		o.Past.Add(c)
