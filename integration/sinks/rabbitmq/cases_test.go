@@ -223,7 +223,7 @@ func alarm(t *testing.T, s *server) {
 		acked := 1
 		for range 3 {
 			n, err := out.Send(t.Context(), ms[acked:])
-			mustPass(t, err, "its alarm: "+tc.says)
+			mustPass(t, err, "alarm ("+tc.says)
 			acked += n
 		}
 		s.ctl(t, tc.settle...)
