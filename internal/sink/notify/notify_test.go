@@ -45,7 +45,7 @@ func TestAnswers(t *testing.T) {
 		{"a chat that is not there passes", Telegram, 400, "", `{"description":"Bad Request: chat not found"}`, false, 0, "is the bot in the chat"},
 		{"a text that Telegram cannot read", Telegram, 400, "", `{"description":"Bad Request: can't parse entities"}`, true, 0, "parse entities"},
 		{"a form that Discord does not take", Discord, 400, "", `{"code": 50035}`, true, 0, "50035"},
-		{"a thread that is none passes", Discord, 400, "", `{"code": 50035, "errors": {"thread_id": {}}}`, false, 0, "50035"},
+		{"an invalid thread passes", Discord, 400, "", `{"code": 50035, "errors": {"thread_id": {}}}`, false, 0, "50035"},
 		{"a forum that wants a thread passes", Discord, 400, "", `{"message": "Webhooks posted to forum channels must have a thread_name or thread_id", "code": 220001}`, false, 0, "needs ?thread_id="},
 		{"an unknown webhook", Discord, 404, "", `{"code": 10015}`, false, 0, "10015"},
 		{"a text that Mattermost cannot read", Mattermost, 400, "", `{"id":"web.incoming_webhook.split_props_length.app_error"}`, true, 0, "split_props_length"},
