@@ -62,8 +62,7 @@ func TestRequestsFake(t *testing.T) {
 }
 
 // TestResumesFake checks that an object's next change is published after a failure. There is no key to resume,
-// because
-// the client does not order.
+// because the client does not order.
 func TestResumesFake(t *testing.T) {
 	s, f := serve(t, Options{})
 	ms := sinktest.Messages(0, 6)
@@ -111,8 +110,7 @@ func TestRefusalsFake(t *testing.T) {
 }
 
 // TestSizesFake checks that a message that is too long is detected before it is sent, and that one cut to the limit
-// is
-// accepted.
+// is accepted.
 func TestSizesFake(t *testing.T) {
 	s, f := serve(t, Options{})
 	m := sinktest.Messages(0, 1)[0]

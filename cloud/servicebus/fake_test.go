@@ -19,8 +19,7 @@ import (
 const batchFormat = 0x80013700
 
 // fake is our server, which speaks as much AMQP as Service Bus's client needs to send. Its answers follow that
-// client's
-// source and Microsoft's documentation.
+// client's source and Microsoft's documentation.
 type fake struct {
 	t *testing.T
 	l net.Listener

@@ -123,9 +123,8 @@ func TestTimeoutFake(t *testing.T) {
 	f.Behave(sinktest.Works, "")
 }
 
-// TestOneLinkFake checks that the first changes of several objects open one link. The SDK would leak the others,
-// and the
-// end of the tests would find the goroutines that renew their tokens.
+// TestOneLinkFake checks that the first changes of several objects open one link. The SDK would leak the others, and
+// the end of the tests would find the goroutines that renew their tokens.
 func TestOneLinkFake(t *testing.T) {
 	f := newFake(t)
 	for range 100 {

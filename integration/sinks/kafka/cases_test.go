@@ -104,8 +104,7 @@ func TestRecordFake(t *testing.T) {
 }
 
 // TestOrderFake checks that no change overtakes another of its object, whatever a broker answers in between, and
-// that all
-// arrive. Each error occurs once or more for one of three partitions.
+// that all arrive. Each error occurs once or more for one of three partitions.
 func TestOrderFake(t *testing.T) {
 	for _, tc := range []struct {
 		err   *kerr.Error
@@ -170,8 +169,7 @@ func TestOrderFake(t *testing.T) {
 }
 
 // TestTooLongFake checks a topic with a lower limit than ours: only the message that is too long is to blame,
-// whatever
-// else is in its batch.
+// whatever else is in its batch.
 func TestTooLongFake(t *testing.T) {
 	c := fake(t, nil)
 	if err := c.CreateTopic(topic, 1, map[string]string{"max.message.bytes": "20000"}); err != nil {

@@ -176,14 +176,13 @@ func TestUnannouncedSize(t *testing.T) {
 }
 
 // TestHangsUp: a server ends the connection for a long message without a reason. The message is not cut, because
-// there may
-// be other reasons; the error says what to do.
+// there may be other reasons; the error says what to do.
 func TestHangsUp(t *testing.T) {
 	b := start(t, &broker{configure: func(c *server.Capabilities) { c.MaximumPacketSize = 4 << 10 }})
 	s := newSink(t, b, mqtt.Options{})
 	ms := sinktest.Messages(0, 2)
 	ms[0].Body = append(ms[0].Body, strings.Repeat(" ", 4<<10)...)
-	send(t, s, ms[:1], 0, "the server hung up while it had a message of "+fmt.Sprint(len(ms[0].Body))+" bytes")
+	send(t, s, ms[:1], 0, "the server hung up while a message of "+fmt.Sprint(len(ms[0].Body))+" bytes")
 	send(t, s, ms[1:], 1, "")
 }
 

@@ -66,9 +66,8 @@ func consume(ctx context.Context, conn net.Conn, seen *event.Dedup, handle func(
 	}
 }
 
-// TestConsumer runs the example of the page. It sees each change once, including repeats and changes that came
-// while it was
-// away.
+// TestConsumer runs the example of the page. It sees each change once, including repeats and changes that came while
+// it was away.
 func TestConsumer(t *testing.T) {
 	rig.SameAsPage(t, "mqtt.md", "consumer_test.go")
 	b := start(t, &broker{subscribed: make(chan struct{}, 10)})

@@ -8,10 +8,9 @@ import (
 	"github.com/mochi-mqtt/server/v2/listeners"
 )
 
-// door is a listener that ends its connections itself, and waits until the server has finished with them. mochi's own
-// listeners let the server end its clients while others leave; it can then deadlock (Clients.GetByListener of
-// v2.7.9 takes
-// a read lock twice).
+// door is a listener that ends its connections itself, and waits until the server has finished with them. mochi's
+// own listeners let the server end its clients while others leave; it can then deadlock (Clients.GetByListener of
+// v2.7.9 takes a read lock twice).
 type door struct {
 	net.Listener
 	serving sync.WaitGroup

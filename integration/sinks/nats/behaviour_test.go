@@ -94,7 +94,7 @@ func TestStreamThatIsNotThere(t *testing.T) {
 	js := b.admin(t)
 	ms := sinktest.Messages(0, 10)
 	s := newSink(t, b, nats.Options{Subject: "changes"})
-	_ = send(t, s, ms, 0, "no stream has the subject (or JetStream is off on the server): make one, as by nats stream add TATTLER --subjects 'changes'")
+	_ = send(t, s, ms, 0, "no stream has the subject (or JetStream is off on the server): create one, for example with nats stream add TATTLER --subjects 'changes'")
 	rig.Must(js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "CHANGES", Subjects: []string{"changes"}}))(t)
 	_ = send(t, s, ms, 10, "")
 
@@ -136,8 +136,7 @@ func TestFullStream(t *testing.T) {
 }
 
 // TestNothingOvertakes checks that no later message of an object is stored if one failed. The first is too long for
-// the
-// stream; the others would fit.
+// the stream; the others would fit.
 func TestNothingOvertakes(t *testing.T) {
 	b := newBroker(t, "")
 	js := b.admin(t)
@@ -157,8 +156,7 @@ func TestNothingOvertakes(t *testing.T) {
 }
 
 // TestTooLarge checks the server's limit, headers included, to the byte. Nothing beyond it is sent, because the
-// server
-// would end the connection.
+// server would end the connection.
 func TestTooLarge(t *testing.T) {
 	const limit = 8 << 10
 	b := newBroker(t, fmt.Sprintf("max_payload: %d", limit))

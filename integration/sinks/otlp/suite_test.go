@@ -93,8 +93,7 @@ func TestBody(t *testing.T) {
 }
 
 // TestTooLarge checks that the Collector's limits are reported as such, so that the change is cut, even over HTTP,
-// where the
-// answer is 400.
+// where the answer is 400.
 func TestTooLarge(t *testing.T) {
 	for _, p := range []otlp.Protocol{otlp.GRPC, otlp.HTTP} {
 		c := newCollector(t, otlp.Options{Protocol: p, MaxBatchBytes: 64 << 20}, nil, "")

@@ -172,7 +172,7 @@ func tooLong(t *testing.T, s *server) {
 // rights checks that refused access is temporary, and that no error shows the password.
 func rights(t *testing.T, s *server) {
 	for _, tc := range []struct{ why, url, says string }{
-		{"a wrong password", "amqp://guest:p4ssword@" + s.plain, "look at user, password"},
+		{"a wrong password", "amqp://guest:p4ssword@" + s.plain, "check user, password"},
 		{"no vhost", s.url() + "/not-there", "not allowed in vhost not-there"},
 	} {
 		_, err := newSink(t, rabbitmq.Options{URL: tc.url, Queue: "q"}).Send(t.Context(), sinktest.Messages(0, 1))
@@ -223,7 +223,7 @@ func alarm(t *testing.T, s *server) {
 		acked := 1
 		for range 3 {
 			n, err := out.Send(t.Context(), ms[acked:])
-			mustPass(t, err, "its alarm: "+tc.says)
+			mustPass(t, err, "alarm ("+tc.says)
 			acked += n
 		}
 		s.ctl(t, tc.settle...)

@@ -104,8 +104,7 @@ disk_free_limit.absolute = 1MB
 }
 
 // startEPMD runs the daemon that finds nodes, in the foreground. Otherwise each node and each rabbitmqctl would
-// start one
-// that is never stopped.
+// start one that is never stopped.
 func (s *server) startEPMD(port int) error {
 	s.epmd = exec.Command("epmd", "-port", fmt.Sprint(port), "-address", "127.0.0.1")
 	if err := s.epmd.Start(); err != nil {

@@ -16,8 +16,7 @@ import (
 )
 
 // server is the test's own redis-server: on a free loopback port, in a folder of the test, with each write synced
-// before
-// its answer.
+// before its answer.
 type server struct {
 	t       *testing.T
 	dir     string

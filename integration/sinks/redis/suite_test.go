@@ -99,15 +99,15 @@ func TestRefusals(t *testing.T) {
 	const secret = "hunter2-and-more"
 	for _, tc := range []struct{ why, before, user, want string }{
 		{"no password", "config set requirepass " + secret, "", "wants a password"},
-		{"another password", "config set requirepass " + secret, ":" + secret + "no@", "user or password are wrong"},
-		{"a user who may only add: MULTI is refused, and what follows it is not sent", "acl setuser t on >" + secret + " ~* +xadd +ping", "t:" + secret + "@", "rights are to have XADD, MULTI"},
-		{"a user who may not add", "acl setuser t on >" + secret + " ~* +@all -xadd", "t:" + secret + "@", "rights are to have XADD, MULTI"},
-		{"a user of another key", "acl setuser t on >" + secret + " ~other +@all", "t:" + secret + "@", "rights are to have XADD, MULTI"},
-		{"no stream", "set tattler x", "", "that is no stream"},
+		{"another password", "config set requirepass " + secret, ":" + secret + "no@", "the user or the password is wrong"},
+		{"a user who may only add: MULTI is refused, and what follows it is not sent", "acl setuser t on >" + secret + " ~* +xadd +ping", "t:" + secret + "@", "needs the rights to XADD, MULTI"},
+		{"a user who may not add", "acl setuser t on >" + secret + " ~* +@all -xadd", "t:" + secret + "@", "needs the rights to XADD, MULTI"},
+		{"a user of another key", "acl setuser t on >" + secret + " ~other +@all", "t:" + secret + "@", "needs the rights to XADD, MULTI"},
+		{"no stream", "set tattler x", "", "is not a stream"},
 		{"no memory", "config set maxmemory 1", "", "maxmemory"},
 		{"a replica", "replicaof 127.0.0.1 1", "", "this is a replica"},
 		{"too few replicas", "config set min-replicas-to-write 1", "", "min-replicas-to-write"},
-		{"no such database", "", "", "not so many databases"},
+		{"no such database", "", "", "not have that many databases"},
 	} {
 		s := newServer(t)
 		url := "redis://" + tc.user + s.addr()
@@ -168,14 +168,13 @@ func TestTransaction(t *testing.T) {
 	}
 }
 
-// TestWrongType checks a batch with an entry that fails during execution: the entries before it are acknowledged,
-// so that
-// they are not repeated with each attempt.
+// TestWrongType checks a batch with an entry that fails during execution: the entries before it are acknowledged, so
+// that they are not repeated with each attempt.
 func TestWrongType(t *testing.T) {
 	s := newServer(t)
 	s.do("set a:web-1 x")
 	o := redis.Options{URL: "redis://" + s.addr(), Stream: "a:{{.Data.Resource.Name}}"}
-	if n, err := send(t, o, sinktest.Messages(0, 9)); n != 1 || err == nil || !strings.Contains(err.Error(), "that is no stream") {
+	if n, err := send(t, o, sinktest.Messages(0, 9)); n != 1 || err == nil || !strings.Contains(err.Error(), "is not a stream") {
 		t.Errorf("%d, %v", n, err)
 	}
 	if n, err := send(t, o, sinktest.Messages(1, 1)); n != 0 || err == nil {

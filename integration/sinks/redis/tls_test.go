@@ -25,7 +25,7 @@ func TestTLSAndCredentials(t *testing.T) {
 		{"all is right, with no right too many", secret, "", sink.TLS{CA: certs.CA, Cert: certs.Client, Key: certs.ClientKey}},
 		{"a CA that is not known", secret, "certificate signed by unknown authority", sink.TLS{Cert: certs.Client, Key: certs.ClientKey}},
 		{"nobody", secret, "add to stream of rediss://", sink.TLS{CA: certs.CA}},
-		{"another password", secret + "no", "user or password are wrong", sink.TLS{CA: certs.CA, Cert: certs.Client, Key: certs.ClientKey}},
+		{"another password", secret + "no", "the user or the password is wrong", sink.TLS{CA: certs.CA, Cert: certs.Client, Key: certs.ClientKey}},
 	} {
 		n, err := send(t, redis.Options{URL: "rediss://t:" + tc.password + "@127.0.0.1:" + port, TLS: tc.tls}, sinktest.Messages(0, 2))
 		var permanent *sink.PermanentError

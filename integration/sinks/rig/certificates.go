@@ -17,8 +17,7 @@ import (
 )
 
 // Certificates are the certificates of the test's own authority, of a server at 127.0.0.1 and of a client, with
-// their keys
-// (PKCS #8). Each is the path of a PEM file that is deleted after the test. They are valid for an hour.
+// their keys (PKCS #8). Each is the path of a PEM file that is deleted after the test. They are valid for an hour.
 type Certificates struct {
 	CA, Server, ServerKey, Client, ClientKey string
 }

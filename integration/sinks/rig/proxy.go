@@ -25,8 +25,7 @@ type Proxy struct {
 }
 
 // NewProxy listens on a free loopback port until the test ends. It asks for the server's host:port with each
-// connection,
-// because a restarted server may have another one. If nothing listens there, it hangs up.
+// connection, because a restarted server may have another one. If nothing listens there, it hangs up.
 func NewProxy(t *testing.T, to func() string) *Proxy {
 	t.Helper()
 	p := &Proxy{
@@ -46,8 +45,7 @@ func NewProxy(t *testing.T, to func() string) *Proxy {
 func (p *Proxy) Addr() string { return p.listener.Addr().String() }
 
 // Behave sets how bytes are treated. Down cuts all current and new connections, and drops held bytes; Hangs holds
-// both
-// directions until the next change; Slow delays answers. With every other behaviour, bytes pass.
+// both directions until the next change; Slow delays answers. With every other behaviour, bytes pass.
 func (p *Proxy) Behave(b sinktest.Behaviour) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,6 +1,5 @@
 // Package rig is shared by the tests of sinks with real servers: a proxy that can be slow, silent or cut,
-// certificates,
-// and the comparison of a page with the code that ran. Each test has its own server.
+// certificates, and the comparison of a page with the code that ran. Each test has its own server.
 package rig
 
 import (
@@ -21,9 +20,9 @@ func Must[T any](v T, err error) func(*testing.T) T {
 	}
 }
 
-// SameAsPage fails the test unless a file of the test's package contains the first Go block of a page in
-// docs/sinks, such
-// as kafka.md, followed by a blank line or the end of the file. So a block without its last lines does not match.
+// SameAsPage fails the test unless a file of the test's package contains the first Go block of a page in docs/sinks,
+// such as kafka.md, followed by a blank line or the end of the file. So a block without its last lines does not
+// match.
 func SameAsPage(t *testing.T, page, source string) {
 	t.Helper()
 	text := Must(os.ReadFile(filepath.Join("..", "..", "..", "docs", "sinks", page)))(t)

@@ -14,8 +14,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // TestProxy checks that bytes held while the server is silent arrive afterwards, or are lost with the connection,
-// and that
-// new connections work as soon as the proxy does.
+// and that new connections work as soon as the proxy does.
 func TestProxy(t *testing.T) {
 	echo := rig.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 	ended := make(chan struct{})

@@ -56,7 +56,7 @@ const examples = `  tattler sinks                             the position of ea
   tattler sinks skip hook 4f7k2m            give up the change that blocks it
   tattler sinks dead hook                   what the receiver refused, and why
   tattler sinks dead hook --replay --all    send it again
-  tattler sinks remove hook                 forget a sink that was unconfigured`
+  tattler sinks remove hook                 forget it: no longer configured`
 
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {

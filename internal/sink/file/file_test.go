@@ -88,8 +88,7 @@ func TestTornLines(t *testing.T) {
 }
 
 // TestNotAgain checks that events at the end of the file are acknowledged without being written again, unless they
-// are
-// replayed later.
+// are replayed later.
 func TestNotAgain(t *testing.T) {
 	path := place(t)
 	opened := func() *Sink { return must(New(Options{Path: path}))(t) }
@@ -256,9 +255,8 @@ func TestCannotOpen(t *testing.T) {
 	}
 }
 
-// TestNoPermission checks that a file without permission is retried. The error is made up, because the tests may
-// run as
-// root.
+// TestNoPermission checks that a file without permission is retried. The error is made up, because the tests may run
+// as root.
 func TestNoPermission(t *testing.T) {
 	s := newSink(t, Options{Path: place(t)})
 	denied := &fs.PathError{Op: "open", Path: s.o.Path, Err: syscall.EACCES}
@@ -342,8 +340,7 @@ func newFaulty(t *testing.T, o Options) (*Sink, *faulty) {
 }
 
 // TestFaults checks that, whatever fails, nothing is acknowledged without being there, no line is partial or
-// repeated,
-// and the sink recovers.
+// repeated, and the sink recovers.
 func TestFaults(t *testing.T) {
 	for _, faults := range [][]string{{"write"}, {"sync"}, {"stat"}, {"write", "truncate"}, {"sync", "truncate"}, {"write", "stat"}} {
 		s, f := newFaulty(t, Options{})

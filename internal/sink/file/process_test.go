@@ -82,8 +82,7 @@ func size(path string) int64 {
 }
 
 // limited writes until the file must not grow, which the kernel reports in the middle of a line; then it writes as
-// much
-// as fits.
+// much as fits.
 func limited(path string) int {
 	signal.Ignore(syscall.SIGXFSZ)
 	const limit = 5000

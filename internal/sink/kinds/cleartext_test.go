@@ -9,8 +9,7 @@ import (
 )
 
 // TestClearText checks that no credential is sent to another machine without TLS unless insecure: true allows it,
-// for a
-// file (so at config check and at start) and for --to. The hosts do not exist; none is contacted.
+// for a file (so at config check and at start) and for --to. The hosts do not exist; none is contacted.
 func TestClearText(t *testing.T) {
 	for _, tc := range []struct {
 		why, options, safe string // HOST stands for a host; safe is the same with TLS

@@ -16,8 +16,7 @@ import (
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
 // TestDocsLoad loads every configuration in the docs: whole ones, and lists of sinks. Package cloud loads those of
-// its
-// own sinks.
+// its own sinks.
 func TestDocsLoad(t *testing.T) {
 	pages := []string{"../../../README.md"}
 	for _, pattern := range []string{"../../../docs/*.md", "../../../docs/sinks/*.md"} {

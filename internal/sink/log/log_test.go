@@ -130,8 +130,7 @@ func (s *short) Write(b []byte) (int, error) {
 }
 
 // TestPartialWrite checks that a fully written message is acknowledged, and that a partial one stands alone on its
-// line
-// and is written again.
+// line and is written again.
 func TestPartialWrite(t *testing.T) {
 	ms := sinktest.Messages(0, 3)
 	one := len(ms[0].Body) + 1

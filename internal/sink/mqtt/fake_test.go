@@ -205,8 +205,7 @@ func TestFakeRefusals(t *testing.T) {
 }
 
 // TestFakeTooLarge uses a server that does not announce its limit on messages and ends the connection for a longer
-// one.
-// The messages that were in flight are then sent one at a time, until the long one is found.
+// one. The messages that were in flight are then sent one at a time, until the long one is found.
 func TestFakeTooLarge(t *testing.T) {
 	ms := sinktest.Messages(0, 9)
 	var mu sync.Mutex

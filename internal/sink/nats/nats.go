@@ -101,7 +101,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	return acked, s.shown(err)
 }
 
-// connected returns the connection, or opens a new one if there is none that works.
+// connected returns the connection, or opens a new one if none works.
 func (s *Sink) connected(ctx context.Context) (*link, error) {
 	s.mu.Lock()
 	l, closed := s.link, s.closed

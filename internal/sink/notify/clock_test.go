@@ -85,19 +85,19 @@ func TestOncePerDay(t *testing.T) {
 		"02:30": time.Date(2027, 3, 14, 0, 0, 0, 0, zone), // and forward at 02:00
 	} {
 		s := schedule{digest: digest, zone: zone}
-		reported := map[string]map[time.Time]bool{}
+		sent := map[string]map[time.Time]bool{}
 		for at := day.Add(-12 * time.Hour); at.Before(day.Add(36 * time.Hour)); at = at.Add(5 * time.Minute) {
 			due := s.due(at, at)
 			if due.Before(at) || due.Sub(at) > 25*time.Hour {
 				t.Errorf("digest %s: at %s it is due at %s", digest, at, due)
 			}
 			date := due.In(zone).Format(time.DateOnly)
-			if reported[date] == nil {
-				reported[date] = map[time.Time]bool{}
+			if sent[date] == nil {
+				sent[date] = map[time.Time]bool{}
 			}
-			reported[date][due.UTC()] = true
+			sent[date][due.UTC()] = true
 		}
-		for date, times := range reported {
+		for date, times := range sent {
 			if len(times) != 1 {
 				t.Errorf("digest %s on %s: %v", digest, date, times)
 			}

@@ -34,7 +34,7 @@ func TestDocs(t *testing.T) {
 	for _, scheme := range Schemes() {
 		scheme, _, _ = strings.Cut(scheme, "+")
 		if scheme != "hangouts" && !regexp.MustCompile("`"+scheme+"://").MatchString(page) {
-			t.Errorf("the page does not describe %s://", scheme)
+			t.Errorf("the page does not mention %s://", scheme)
 		}
 	}
 }

@@ -85,8 +85,7 @@ func TestFieldsAreNet(t *testing.T) {
 }
 
 // TestFieldsAreTheirOwn checks that paths with the same beginning are distinct when they are cut, that a field that
-// came
-// and went is not listed, and that a field counts once among the others.
+// came and went is not listed, and that a field counts once among the others.
 func TestFieldsAreTheirOwn(t *testing.T) {
 	web := resource("Deployment", "shop", "web", nil)
 	long := strings.Repeat("p", 3*maxPath)
@@ -197,8 +196,7 @@ func TestSummaryIsBounded(t *testing.T) {
 }
 
 // TestFits checks that a message stays within the service's limits, however long names and values are, and that it
-// says
-// what it leaves out.
+// says what it leaves out.
 func TestFits(t *testing.T) {
 	evil := strings.Repeat("&<@`*_[", 60)
 	var data []event.Data

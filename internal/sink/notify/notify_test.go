@@ -45,7 +45,7 @@ func TestAnswers(t *testing.T) {
 		{"a chat that is not there passes", Telegram, 400, "", `{"description":"Bad Request: chat not found"}`, false, 0, "is the bot in the chat"},
 		{"a text that Telegram cannot read", Telegram, 400, "", `{"description":"Bad Request: can't parse entities"}`, true, 0, "parse entities"},
 		{"a form that Discord does not take", Discord, 400, "", `{"code": 50035}`, true, 0, "50035"},
-		{"a missing thread is temporary", Discord, 400, "", `{"code": 50035, "errors": {"thread_id": {}}}`, false, 0, "50035"},
+		{"an invalid thread passes", Discord, 400, "", `{"code": 50035, "errors": {"thread_id": {}}}`, false, 0, "50035"},
 		{"a forum that wants a thread passes", Discord, 400, "", `{"message": "Webhooks posted to forum channels must have a thread_name or thread_id", "code": 220001}`, false, 0, "needs ?thread_id="},
 		{"an unknown webhook", Discord, 404, "", `{"code": 10015}`, false, 0, "10015"},
 		{"a text that Mattermost cannot read", Mattermost, 400, "", `{"id":"web.incoming_webhook.split_props_length.app_error"}`, true, 0, "split_props_length"},
@@ -196,9 +196,8 @@ type roundTrip func(*http.Request) (*http.Response, error)
 
 func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
-// TestPumped checks that a pump flushes windows, quiet hours and digests when they are due. A synctest bubble
-// starts at
-// midnight, 2000-01-01.
+// TestPumped checks that a pump flushes windows, quiet hours and digests when they are due. A synctest bubble starts
+// at midnight, 2000-01-01.
 func TestPumped(t *testing.T) {
 	for _, tc := range []struct {
 		why    string

@@ -232,8 +232,7 @@ func TestHalvesOnFake(t *testing.T) {
 }
 
 // TestSize checks that a batch beyond the limit is sent as several requests, and that a single message beyond it is
-// cut
-// before it is sent.
+// cut before it is sent.
 func TestSize(t *testing.T) {
 	limit := 0
 	s, f := serve(t, Options{MaxBatchBytes: leastBatchBytes}, ok, grpc.MaxRecvMsgSize(leastBatchBytes))

@@ -101,8 +101,7 @@ func TestNobodyThere(t *testing.T) {
 }
 
 // TestReason checks that everything that waits for a confirmation gets the server's reason for closing the channel,
-// and
-// that nothing waits for ever if there is none.
+// and that nothing waits for ever without a reason.
 func TestReason(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := &connection{chClosed: make(chan *amqp.Error, 1), connClosed: make(chan *amqp.Error, 1)}

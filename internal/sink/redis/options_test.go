@@ -130,8 +130,7 @@ func TestFromURL(t *testing.T) {
 }
 
 // TestRefusalsOnFake checks that the server's errors are temporary, have a hint, and show no credential. These are
-// errors
-// that a real server rarely returns; the suite in integration/sinks/redis has others.
+// errors that a real server rarely returns; the suite in integration/sinks/redis has others.
 func TestRefusalsOnFake(t *testing.T) {
 	for said, want := range map[string]string{
 		"LOADING Redis is loading the dataset in memory":          "has just started",

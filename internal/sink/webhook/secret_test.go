@@ -62,8 +62,7 @@ func TestSignatureOfTheStandard(t *testing.T) {
 }
 
 // TestNoCredentialIsShown: a receiver that echoes the request, errors of every kind, and the checks of the options
-// show
-// no credential.
+// show no credential.
 func TestNoCredentialIsShown(t *testing.T) {
 	const canary = "Xk9qLw7zPvB3nM5t"
 	secrets := map[string]string{

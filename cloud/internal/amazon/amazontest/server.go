@@ -97,7 +97,7 @@ func (s *Server) Behave(b sinktest.Behaviour, id string) {
 // Each sets a function that judges each message. Whole sets one that judges each request first; status 0 accepts it.
 func (s *Server) Each(f func(Message) Answer) { s.set(func() { s.each = f }) }
 
-// Whole: see Each.
+// Whole sets a function that judges each request; see Each.
 func (s *Server) Whole(f func([]Message) (status int, a Answer)) { s.set(func() { s.whole = f }) }
 
 func (s *Server) set(f func()) {
@@ -118,7 +118,7 @@ func (s *Server) Requests() (out [][]Message) {
 	return out
 }
 
-// Header: see Requests.
+// Header returns the header of the last request.
 func (s *Server) Header() (h http.Header) {
 	s.set(func() { h = s.header.Clone() })
 	return h
