@@ -19,11 +19,11 @@ import (
 type Presence uint8
 
 const (
-	// Unknown: the journal does not reach back that far for this object.
+	// Unknown means that the journal does not reach back that far for this object.
 	Unknown Presence = iota
-	// Absent: the object did not exist, or was not selected.
+	// Absent means that the object did not exist, or was not selected.
 	Absent
-	// Present: the object existed; State has its JSON.
+	// Present means that the object existed: State has its JSON.
 	Present
 )
 
