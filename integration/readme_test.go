@@ -128,7 +128,8 @@ func (r *reader) deployment(t *testing.T) string {
 
 // follow runs one command of the README.
 func (r *reader) follow(t *testing.T, command string) {
-	command = strings.NewReplacer("https://example.com/hook", r.hook, "nats.example:4222", r.nats).Replace(command)
+	command = strings.NewReplacer("https://example.com/hook", r.hook, "nats.example:4222", r.nats,
+		"--at 10:00", "--at "+r.to.Format(time.RFC3339), "--since 10:00", "--since "+r.from.Add(-time.Second).Format(time.RFC3339)).Replace(command)
 	verb := strings.Fields(command)[1]
 	switch {
 	case strings.HasSuffix(command, "--help"):
@@ -141,6 +142,10 @@ func (r *reader) follow(t *testing.T, command string) {
 		d := r.start(t, command+" --journal "+filepath.Join(t.TempDir(), "journal.db"))
 		d.wait(t, d.err, "msg=recording")
 		d.interrupt(t)
+	case verb == "diff":
+		if out := string(r.output(t, command+"; test $? = 1")); !strings.Contains(out, "deploy/web") || !strings.Contains(out, ".image: web:1 → web:1.") {
+			t.Errorf("the image is not among the differences:\n%s", out)
+		}
 	case verb == "log" && strings.Contains(command, " -f"):
 		l := r.start(t, command)
 		l.wait(t, l.out, "web")
@@ -221,7 +226,9 @@ var answers = []struct {
 	{"tattler sinks", "hook", false},
 	{"tattler show", "deployments.apps/web in default", false},
 	{"tattler status", "records ", false},
-	{"tattler journal verify", "damaged", true},
+	{"tattler get deploy/web --at", "- image: web:1.", false},
+	{"tattler blame deploy/web", "kubectl-set", false},
+	{"tattler journal verify", "is not damaged", false},
 }
 
 // start starts a command that keeps running.
