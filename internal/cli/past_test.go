@@ -181,3 +181,31 @@ func TestPastFormats(t *testing.T) {
 		}
 	}
 }
+
+// TestPastCompletion: a shell is offered what the journal has, and nothing where there is no journal.
+func TestPastCompletion(t *testing.T) {
+	t.Setenv("TATTLER_JOURNAL", recordedPast(t))
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"get", "con"}, "configmaps\n:4\n"},
+		{[]string{"get", ""}, "configmaps\ndeployments\nsecrets\n:4\n"},
+		{[]string{"diff", "cm", ""}, "back\nflag\nold\n:4\n"},
+		{[]string{"blame", "cm/f"}, "cm/flag\n:4\n"},
+		{[]string{"log", "deploy/web", "cm/b"}, "cm/back\n:4\n"},
+		{[]string{"get", "-n", "shop", "deploy", ""}, "web\n:4\n"},
+		{[]string{"get", "-n", "other", "deploy", ""}, ":4\n"},
+		{[]string{"get", "--journal", "/does/not/exist", ""}, ":4\n"},
+		{[]string{"get", "nothing", ""}, ":4\n"},
+	} {
+		_, out, _ := tattler(t.Context(), append([]string{"tattler", "__complete"}, tt.args...)...)
+		if out != tt.want {
+			t.Errorf("%q completes to %q, want %q", tt.args, out, tt.want)
+		}
+	}
+	_, out, _ := tattler(t.Context(), "tattler", "__complete", "show", "")
+	if !strings.Contains(out, "\tdeleted deployments/web\n") || !strings.HasSuffix(out, ":36\n") {
+		t.Errorf("changes: %q", out)
+	}
+}

@@ -74,6 +74,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text or json")
 	complete.Words(cmd, "output", text, render.JSON)
 	o.Past.Add(cmd)
+	o.Past.CompleteObjects(cmd)
 	return cmd
 }
 

@@ -80,6 +80,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Noise, "noise", false, "show quiet fields, too")
 	complete.Words(cmd, "output", text, render.JSON, render.YAML)
 	o.Past.Add(cmd)
+	o.Past.CompleteObjects(cmd)
 	return cmd
 }
 

@@ -86,6 +86,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.KeepHidden, "keep-hidden", false, "with --clean: keep hidden values")
 	complete.Words(cmd, "output", table, render.YAML, render.JSON, name)
 	o.Past.Add(cmd)
+	o.Past.CompleteObjects(cmd)
 	return cmd
 }
 

@@ -109,6 +109,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
 	o.Past.Add(cmd)
+	o.Past.CompleteObjects(cmd)
 	return cmd
 }
 

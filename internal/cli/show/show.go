@@ -53,6 +53,7 @@ func NewCommand(streams *terminal.IO) *cobra.Command {
 	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text, json or yaml (an event)")
 	complete.Words(cmd, "output", "text", render.JSON, render.YAML)
 	o.Past.Add(cmd)
+	o.Past.CompleteChanges(cmd)
 	return cmd
 }
 
