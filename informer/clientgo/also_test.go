@@ -61,7 +61,7 @@ func TestNumbersAndQuantities(t *testing.T) {
 	if got := p.unpacked.Load(); got != unpacked {
 		t.Errorf("%d are said not to be packed, want %d", got, unpacked)
 	}
-	for range 2 * proveFirst { // from then on, what the plan says is believed
+	for range 2 * verifyFirst { // from then on, what the plan says is believed
 		p.item(&measured{Count: "7"})
 	}
 	for _, n := range []json.Number{"", "0", "1.50", "1e400", "12345678901234567890"} {

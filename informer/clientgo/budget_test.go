@@ -50,7 +50,7 @@ func TestWhatIsAtHandCountsAgainstTheBudget(t *testing.T) {
 func testAtHand(t *testing.T, deletions bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		const size, budget, n = 64 << 10, 1 << 20, maxAtHand / 4
+		const size, budget, n = 64 << 10, 1 << 20, maxDecodedNotes / 4
 		e := newEngine(Options{HandlerBudget: budget, Storage: Compact, Hot: 1})
 		s := newServer()
 		i := e.NewInformer(s, &corev1.Pod{}, 0, cache.Indexers{})

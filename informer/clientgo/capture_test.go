@@ -376,11 +376,11 @@ func (f transportFunc) RoundTrip(req *http.Request) (*http.Response, error) { re
 // TestReadLater: a list that is read after the call that it was asked in is not read into an informer.
 func TestReadLater(t *testing.T) {
 	c := newTap(metav1.ListOptions{}, false)
-	if err := c.note(func() {}); err != nil {
+	if err := c.record(func() {}); err != nil {
 		t.Error(err)
 	}
 	_ = c.end()
-	if err := c.note(func() { t.Error("noted") }); !errors.Is(err, errOver) {
+	if err := c.record(func() { t.Error("noted") }); !errors.Is(err, errReadLate) {
 		t.Error(err)
 	}
 }
@@ -390,10 +390,10 @@ func TestSilenceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := newSilence(ctx, io.NopCloser(nil)).Read(nil); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := newSilentBody(ctx, io.NopCloser(nil)).Read(nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		s := newSilence(t.Context(), io.NopCloser(nil))
+		s := newSilentBody(t.Context(), io.NopCloser(nil))
 		go func() { _ = s.Close() }()
 		if _, err := s.Read(nil); !errors.Is(err, io.EOF) {
 			t.Error(err)

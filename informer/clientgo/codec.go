@@ -23,8 +23,8 @@ import (
 type codec struct {
 	typ    reflect.Type // a struct
 	format wire.Format
-	// kinded says that apiVersion and kind are not in the bytes.
-	kinded bool
+	// needsKind says that apiVersion and kind are not in the bytes.
+	needsKind bool
 	// growth is how much larger than its bytes an object is on the heap. Measured on pods; it only has
 	// to be near.
 	growth float64
@@ -70,7 +70,7 @@ func newCodec(t reflect.Type, parts *plans.Table) *codec {
 	}
 	if _, ok := zero.(generated); ok && tagged(t.Elem()) {
 		return &codec{
-			typ: t.Elem(), format: wire.Protobuf, kinded: true, growth: protobufGrowth,
+			typ: t.Elem(), format: wire.Protobuf, needsKind: true, growth: protobufGrowth,
 			check: planOf(t.Elem(), true), append: appendProtobuf, decode: decodeProtobuf(t.Elem()),
 			share: shareProtobuf(t.Elem(), parts), near: nearProtobuf(t.Elem(), parts),
 		}
@@ -169,8 +169,8 @@ func tagged(t reflect.Type) bool {
 // Now and then an object is decoded again to see whether it is the same: the first of each type, and
 // every so many. What types do in their own methods cannot be told from outside.
 const (
-	proveFirst = 8
-	proveEvery = 4096
+	verifyFirst = 8
+	verifyEvery = 4096
 )
 
 // encode appends the object's bytes to dst.
@@ -190,8 +190,8 @@ func (c *codec) encode(dst []byte, obj any) ([]byte, error) {
 		return dst, fmt.Errorf("encode object: %w", err)
 	}
 	n := c.encoded.Add(1)
-	drawn := n <= proveFirst || n%proveEvery == 0
-	if verdict == same && !drawn || c.returns(raw[len(dst):], obj) {
+	sampled := n <= verifyFirst || n%verifyEvery == 0
+	if verdict == same && !sampled || c.roundTrips(raw[len(dst):], obj) {
 		return raw, nil
 	}
 	if verdict == same {
@@ -202,7 +202,7 @@ func (c *codec) encode(dst []byte, obj any) ([]byte, error) {
 
 // returns tells whether the bytes decode to the object. What panics does not: of unexported fields below an
 // object's own, Semantic wants to know nothing.
-func (c *codec) returns(raw []byte, obj any) (same bool) {
+func (c *codec) roundTrips(raw []byte, obj any) (same bool) {
 	defer func() {
 		if recover() != nil {
 			same = false
@@ -212,7 +212,7 @@ func (c *codec) returns(raw []byte, obj any) (same bool) {
 	if err != nil {
 		return false
 	}
-	if c.kinded {
+	if c.needsKind {
 		setKind(back, kindOf(obj))
 		// The plan has told nil from empty; and to encode a quantity can write into it.
 		return equality.Semantic.DeepEqual(back, obj)

@@ -79,7 +79,7 @@ func TestDeletionOfTheUnknownIsTold(t *testing.T) {
 		var l log
 		handle(t, i, &l)
 		start(t, i)
-		s.tell(watch.Deleted, pod("a/never", "1", "n1"))
+		s.notify(watch.Deleted, pod("a/never", "1", "n1"))
 		expect(t, "client-go tells what the watch said", l.take(), "delete a/never(1 on n1)")
 	})
 }
@@ -107,7 +107,7 @@ func TestVersionsAreNotJudged(t *testing.T) {
 		for _, node := range []string{"n1", "n2", "n3"} {
 			p := pod("a/one", "", node)
 			p.ResourceVersion = map[string]string{"n1": "", "n2": "7", "n3": "5"}[node]
-			s.tell(watch.Modified, p)
+			s.notify(watch.Modified, p)
 		}
 		expect(t, "fakes leave UIDs and versions empty, or do not count", l.take(),
 			"add a/one( on n1)", "update a/one( on n1) -> a/one( on n2)", "update a/one( on n2) -> a/one( on n3)")
@@ -295,7 +295,7 @@ func TestVersions(t *testing.T) {
 		check("a deletion's", "103")
 		b := &corev1.Pod{}
 		b.ResourceVersion = "200"
-		s.tell(watch.Bookmark, b)
+		s.notify(watch.Bookmark, b)
 		check("a bookmark's", "200")
 	})
 }

@@ -52,7 +52,7 @@ func newDetector() *detector {
 }
 
 // gives notes that somebody is given objects: before that happens.
-func (d *detector) gives(reader string, objs ...any) {
+func (d *detector) handsOut(reader string, objs ...any) {
 	if d == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (d *detector) gives(reader string, objs ...any) {
 			obj = gone.Obj
 		}
 		o, ok := obj.(runtime.Object)
-		if !ok || none(o) {
+		if !ok || isNil(o) {
 			continue
 		}
 		h := d.given[o]
@@ -82,7 +82,7 @@ func (d *detector) gives(reader string, objs ...any) {
 // reads is gives for who reads the store: the report names the caller.
 func (d *detector) reads(what string, objs ...any) {
 	if d != nil {
-		d.gives(what+" by "+caller(), objs...)
+		d.handsOut(what+" by "+caller(), objs...)
 	}
 }
 
@@ -92,7 +92,7 @@ func caller() string {
 	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(3, pcs)])
 	for {
 		f, more := frames.Next()
-		if !between(f.Function) {
+		if !isLibrary(f.Function) {
 			return fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line)
 		}
 		if !more {
@@ -101,7 +101,7 @@ func caller() string {
 	}
 }
 
-func between(function string) bool {
+func isLibrary(function string) bool {
 	for _, p := range []string{
 		"github.com/tattler-dev/tattler/informer/clientgo.(", "github.com/tattler-dev/tattler/informer/clientgo.indexer.", "k8s.io/client-go/", "sigs.k8s.io/controller-runtime/",
 	} {

@@ -19,7 +19,7 @@
 //	                 one returns nothing, that object is left out; where one fails for an object of a
 //	                 list, the list is repeated.
 //	Slow handlers    Receive every version, up to Options.HandlerBudget; beyond, of each object's
-//	                 difference since, until they have caught up. client-go keeps queueing.
+//	                 difference since, until they have captured up. client-go keeps queueing.
 //	Handlers         Are called by one goroutine each. Their order among each other is that in which
 //	                 they came.
 //	By hand          What is written through GetStore or GetIndexer is kept as it is.

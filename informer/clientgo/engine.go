@@ -25,11 +25,11 @@ import (
 // Engine is what informers share: the connection, the room for decoded objects, statistics. It is safe
 // for concurrent use.
 type Engine struct {
-	opts   Options
-	http   *http.Client
-	client *request.Client // has the connection
-	hot    *compact.Hot
-	room   room
+	opts       Options
+	http       *http.Client
+	client     *request.Client // has the connection
+	hot        *compact.Hot
+	keptBudget keptBudget
 
 	mu        sync.Mutex
 	informers map[*sharedInformer]struct{} // that run
@@ -68,7 +68,7 @@ func newEngine(o Options) *Engine {
 		hot:       compact.NewHot(orDefault(o.Hot, defaultHot)),
 		informers: map[*sharedInformer]struct{}{},
 	}
-	e.room.budget = orDefault(o.Kept, defaultKept)
+	e.keptBudget.limit = orDefault(o.Kept, defaultKept)
 	return e
 }
 
@@ -94,7 +94,7 @@ func (e *Engine) NewInformerWithOptions(lw cache.ListerWatcher, example runtime.
 // for nothing else: it takes the answers to lw's requests undecoded, and relies on lw being one that
 // controller-runtime's cache made, which hands on what the server sends.
 func (e *Engine) NewCacheInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return e.newInformer(lw, cacheOwn, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
+	return e.newInformer(lw, controllerRuntime, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
 func (e *Engine) newInformer(lw cache.ListerWatcher, made provenance, example runtime.Object, o cache.SharedIndexInformerOptions) *sharedInformer {
@@ -165,7 +165,7 @@ func (e *Engine) leave(s *sharedInformer) {
 
 // folds tells that a handler has exceeded its budget.
 func (e *Engine) folds(l *listener) {
-	e.log().Info("A handler is too slow: until it has caught up, it is told of each object's last state only",
+	e.log().Info("A handler is too slow: until it has captured up, it is told of each object's last state only",
 		"informer", l.informer.title(), "handler", l.name, "budget", e.opts.handlerBudget())
 	if f := e.opts.Hooks.Folding; f != nil {
 		go f(l.informer.title(), l.name) // it may ask the engine, which is busy with this handler
@@ -192,9 +192,9 @@ type InformerStats struct {
 	// Decoded says why, in a sentence.
 	Raw     bool
 	Decoded string
-	// Misfits counts the versions of objects that the server sent and the type cannot hold, where Raw: it
+	// Undecodable counts the versions of objects that the server sent and the type cannot hold, where Raw: it
 	// shows when they are read first. Such an object is as if it were not there.
-	Misfits uint64
+	Undecodable uint64
 	// Unpacked counts the versions of objects that are kept as they came, since their type cannot be packed or they
 	// would come back changed: a quantity such as "0.5", which Go writes as "500m", is one.
 	Unpacked uint64
@@ -225,7 +225,7 @@ func (e *Engine) Stats() Stats {
 		running = append(running, s)
 	}
 	e.mu.Unlock()
-	st := Stats{Decoded: e.hot.Bytes(), Kept: e.room.used.Load()}
+	st := Stats{Decoded: e.hot.Bytes(), Kept: e.keptBudget.used.Load()}
 	for _, s := range running {
 		st.Informers = append(st.Informers, s.stats())
 	}
@@ -244,12 +244,12 @@ func (s *sharedInformer) stats() InformerStats {
 	t.mu.RUnlock()
 	if isRaw {
 		st.Raw = true
-		st.Misfits = raw.misfits.n.Load()
+		st.Undecodable = raw.undecodable.n.Load()
 	}
 	st.LeftOut = s.left.Load()
 	st.Bytes = t.bytes.Load() + t.packing.packer.Router.Stats().Bytes
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	for _, l := range s.listeners {
 		h := HandlerStats{Name: l.name}
 		h.Queued, h.Bytes, h.Folded = l.queue.lag()

@@ -41,7 +41,7 @@ type planner struct {
 // planOf returns the check of a struct that is an API object. Its TypeMeta is not looked at. Of one that writes or
 // reads its JSON in a way of its own, as a whole, nothing is known that decoding it does not tell.
 func planOf(t reflect.Type, proto bool) check {
-	if !proto && codes(t) {
+	if !proto && encodesItself(t) {
 		return func(unsafe.Pointer) verdict { return unsure }
 	}
 	b := &planner{proto: proto, plans: map[reflect.Type]*check{}}
@@ -62,19 +62,19 @@ func (b *planner) of(t reflect.Type) check {
 	case reflect.Struct:
 		return b.structure(t)
 	case reflect.Array, reflect.Interface:
-		return where(t, unsure)
+		return unlessZero(t, unsure)
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
-		return where(t, changed)
+		return unlessZero(t, changed)
 	case reflect.String:
 		if !b.proto { // what is no UTF-8 is written as U+FFFD
-			return func(p unsafe.Pointer) verdict { return comesBack(utf8.ValidString(*(*string)(p))) }
+			return func(p unsafe.Pointer) verdict { return sameIf(utf8.ValidString(*(*string)(p))) }
 		}
 	}
 	return nil
 }
 
 // where is v for every value but the zero value.
-func where(t reflect.Type, v verdict) check {
+func unlessZero(t reflect.Type, v verdict) check {
 	return func(p unsafe.Pointer) verdict {
 		if reflect.NewAt(t, p).Elem().IsZero() {
 			return same
@@ -93,7 +93,7 @@ var (
 )
 
 // codes tells that a type encodes or decodes itself.
-func codes(t reflect.Type) bool {
+func encodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler) || p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
 }
@@ -128,8 +128,8 @@ func (b *planner) special(t reflect.Type) (check, bool) {
 	case reflect.TypeFor[runtime.RawExtension]():
 		return checkExtension, true
 	}
-	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && codes(t) {
-		return where(t, unsure), true
+	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && encodesItself(t) {
+		return unlessZero(t, unsure), true
 	}
 	return nil, false
 }
@@ -166,8 +166,8 @@ func (b *planner) slice(t reflect.Type, kept bool) check {
 func (b *planner) dictionary(t reflect.Type, kept bool) check {
 	value := b.of(t.Elem())
 	switch {
-	case !b.proto && codes(t.Key()):
-		return where(t, unsure)
+	case !b.proto && encodesItself(t.Key()):
+		return unlessZero(t, unsure)
 	case !b.proto && t.Key().Kind() == reflect.String && t.Elem().Kind() == reflect.String:
 		return func(p unsafe.Pointer) verdict { return checkTexts(*(*map[string]string)(p), kept) }
 	case t.Elem() == reflect.TypeFor[resource.Quantity]() && t.Key().Kind() == reflect.String:
@@ -209,7 +209,7 @@ func (b *planner) dictionary(t reflect.Type, kept bool) check {
 func (b *planner) pointer(t reflect.Type) check {
 	switch t.Elem().Kind() {
 	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Interface:
-		return where(t, unsure)
+		return unlessZero(t, unsure)
 	}
 	elem := b.of(t.Elem())
 	if elem == nil {
@@ -280,20 +280,20 @@ func (b *planner) fields(t reflect.Type, object bool) check {
 func (b *planner) field(f reflect.StructField) check {
 	if b.proto {
 		if tag := f.Tag.Get("protobuf"); tag == "" || tag == "-" || !f.IsExported() {
-			return where(f.Type, changed)
+			return unlessZero(f.Type, changed)
 		}
 		return b.of(f.Type)
 	}
 	tag := f.Tag.Get("json")
 	if tag == "-" || !f.IsExported() && !f.Anonymous {
-		return where(f.Type, changed)
+		return unlessZero(f.Type, changed)
 	}
 	_, options, _ := strings.Cut(tag, ",")
 	switch {
 	case f.Anonymous && f.Type.Kind() == reflect.Pointer: // it is made by the first field that is written
-		return where(f.Type, unsure)
+		return unlessZero(f.Type, unsure)
 	case strings.Contains(options, "omitzero") && (f.Type.Implements(zeroer) || reflect.PointerTo(f.Type).Implements(zeroer)):
-		return where(f.Type, unsure)
+		return unlessZero(f.Type, unsure)
 	}
 	kept := !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")
 	if _, ok := b.special(f.Type); !ok {
@@ -311,12 +311,12 @@ func (b *planner) field(f reflect.StructField) check {
 // the monotonic clock.
 func checkTime(p unsafe.Pointer) verdict {
 	t := (*metav1.Time)(p).Time
-	return comesBack(t == time.Time{} || !t.IsZero() && t == time.Unix(t.Unix(), 0).Local())
+	return sameIf(t == time.Time{} || !t.IsZero() && t == time.Unix(t.Unix(), 0).Local())
 }
 
 func checkMicroTime(p unsafe.Pointer) verdict {
 	t := (*metav1.MicroTime)(p).Time
-	return comesBack(t == time.Time{} ||
+	return sameIf(t == time.Time{} ||
 		!t.IsZero() && t == time.Unix(t.Unix(), int64(t.Nanosecond()/1000*1000)).Local())
 }
 
@@ -326,12 +326,12 @@ func checkQuantity(p unsafe.Pointer) verdict {
 	if err == nil && back != *(*resource.Quantity)(p) {
 		_ = back.String() // one that is shared has its text already
 	}
-	return comesBack(err == nil && back == *(*resource.Quantity)(p))
+	return sameIf(err == nil && back == *(*resource.Quantity)(p))
 }
 
 func checkQuantities(m map[string]resource.Quantity, kept bool) verdict {
 	if len(m) == 0 {
-		return comesBack(m == nil || kept)
+		return sameIf(m == nil || kept)
 	}
 	for _, q := range m {
 		if v := checkQuantity(unsafe.Pointer(&q)); v != same {
@@ -343,7 +343,7 @@ func checkQuantities(m map[string]resource.Quantity, kept bool) verdict {
 
 func checkTexts(m map[string]string, kept bool) verdict {
 	if len(m) == 0 {
-		return comesBack(m == nil || kept)
+		return sameIf(m == nil || kept)
 	}
 	for k, v := range m {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
@@ -355,7 +355,7 @@ func checkTexts(m map[string]string, kept bool) verdict {
 
 func checkIntOrString(p unsafe.Pointer) verdict {
 	v := (*intstr.IntOrString)(p)
-	return comesBack(v.Type == intstr.Int && v.StrVal == "" || v.Type == intstr.String && v.IntVal == 0)
+	return sameIf(v.Type == intstr.Int && v.StrVal == "" || v.Type == intstr.String && v.IntVal == 0)
 }
 
 func checkFields(p unsafe.Pointer) verdict {
@@ -385,7 +385,7 @@ func plainJSON(raw []byte) verdict {
 	return same
 }
 
-func comesBack(yes bool) verdict {
+func sameIf(yes bool) verdict {
 	if yes {
 		return same
 	}

@@ -53,7 +53,7 @@ func (o *odd) DeepCopyObject() runtime.Object { c := *o; return &c }
 // TestOddTypes: what no field of the first objects has shown comes back, too, or is kept as it is.
 func TestOddTypes(t *testing.T) {
 	p := newPacking(false)
-	for i := range proveFirst {
+	for i := range verifyFirst {
 		if it := p.item(&odd{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}}); it.v == nil {
 			t.Fatal("a plain one is not packed")
 		}
@@ -157,7 +157,7 @@ func TestATypeThatWritesItselfIsProvedEachTime(t *testing.T) {
 	feeling := func(mood string) *whimsical {
 		return &whimsical{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Mood: mood}
 	}
-	for range 2 * proveFirst {
+	for range 2 * verifyFirst {
 		if it := p.item(feeling("good")); it.v == nil {
 			t.Fatal("one that comes back is not packed")
 		}

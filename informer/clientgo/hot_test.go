@@ -101,7 +101,7 @@ func TestOldVersionsAreNotKept(t *testing.T) {
 		slow := log{gate: make(chan struct{})}
 		handle(t, i, &slow)
 		start(t, i)
-		for n := range 3 * maxAtHand {
+		for n := range 3 * maxDecodedNotes {
 			s.modify(pod("a/one", "1", fmt.Sprint("n", n+1)))
 		}
 		synctest.Wait()
@@ -127,7 +127,7 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 			stop := start(t, i)
 			s.modify(pod("a/p7", "7", "n2"))
 			favourites(t, i)
-			for range often {
+			for range readsToKeep {
 				i.GetStore().List()
 			}
 			var seen births
@@ -136,7 +136,7 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if e.hot.Bytes()+e.room.used.Load() == 0 {
+			if e.hot.Bytes()+e.keptBudget.used.Load() == 0 {
 				t.Fatal("nothing was decoded")
 			}
 			stop()
@@ -149,7 +149,7 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 			for range 3 {
 				read()
 			}
-			if hot, whole := e.hot.Bytes(), e.room.used.Load(); hot != 0 || whole != 0 {
+			if hot, whole := e.hot.Bytes(), e.keptBudget.used.Load(); hot != 0 || whole != 0 {
 				t.Errorf("%d and %d bytes are still decoded", hot, whole)
 			}
 			if n := seen.alive(); n > 0 {
@@ -167,10 +167,10 @@ func TestMisfitsAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(Options{Hot: 1})
 		tb := newTable(e, Auto, cache.Indexers{"node": byNode}, nil)
-		m := &misfits{informer: e.newInformer(nil, unknown, &corev1.Pod{}, cache.SharedIndexInformerOptions{})}
+		m := &undecodableLog{informer: e.newInformer(nil, unknown, &corev1.Pod{}, cache.SharedIndexInformerOptions{})}
 		decodes := 0
 		c := *newCodec(typeOfPod, tb.packing.parts)
-		f := &form{misfits: m, codec: &codec{typ: c.typ, format: c.format, decode: func([]byte) (any, error) {
+		f := &form{undecodable: m, codec: &codec{typ: c.typ, format: c.format, decode: func([]byte) (any, error) {
 			decodes++
 			return nil, errors.New("a list where a map should be")
 		}}}
@@ -185,8 +185,8 @@ func TestMisfitsAreCountedOnce(t *testing.T) {
 		for range 5 {
 			tb.all()
 			tb.get("a/bad1")
-			(&note{op: resynced, key: "a/bad2", new: changes[2].item}).tell(&log{}, tb)
-			(&note{op: deleted, key: "a/bad3", old: changes[3].item}).tell(&log{}, tb)
+			(&notification{op: resynced, key: "a/bad2", new: changes[2].item}).deliver(&log{}, tb)
+			(&notification{op: deleted, key: "a/bad3", old: changes[3].item}).deliver(&log{}, tb)
 		}
 		if got := m.n.Load(); got != n || decodes != n {
 			t.Errorf("%d objects were counted %d times, and decoded %d times", n, got, decodes)
@@ -194,7 +194,7 @@ func TestMisfitsAreCountedOnce(t *testing.T) {
 		if said := complaints.Load() - before; said != 1 {
 			t.Errorf("logged %d times within a minute", said)
 		}
-		pass(sayMisfits)
+		pass(logUndecodableEvery)
 		tb.apply([]change{{key: "a/worse", item: &item{form: f, v: tb.packing.packer.Pack(wire.JSON, "w", "2", []byte(`{}`))}}}, false, nil)
 		if said := complaints.Load() - before; said != 2 || m.n.Load() != n+1 {
 			t.Errorf("logged %d times in two minutes, of %d", said, m.n.Load())

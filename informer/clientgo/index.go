@@ -61,7 +61,7 @@ func (t *table) compute(c *change) [][]string {
 		if all == nil {
 			all = make([][]string, len(t.indexes))
 		}
-		t.detector().gives("index "+ix.name, c.obj)
+		t.detector().handsOut("index "+ix.name, c.obj)
 		if c.byHand {
 			all[i] = ix.values(c.key, c.obj)
 		} else {

@@ -36,7 +36,7 @@ type sharedInformer struct {
 
 	// turn is held while a change is made and told, and while handlers come and go: one that joins
 	// gets each object once, in its first state or as a change. It is taken after mu.
-	turn      sync.Mutex
+	notifyMu  sync.Mutex
 	listeners []*listener
 	started   bool // listeners run as they join
 	running   sync.WaitGroup
@@ -111,8 +111,8 @@ func (s *sharedInformer) begin(c source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.controller = c
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	s.started = true
 	for _, l := range s.listeners {
 		s.running.Go(l.run)
@@ -151,8 +151,8 @@ func (s *sharedInformer) end() {
 
 // release ends the handlers.
 func (s *sharedInformer) release() {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	for _, l := range s.listeners {
 		l.queue.close()
 	}
@@ -215,7 +215,7 @@ func genericKind(obj any) *schema.GroupVersionKind {
 var partialKind = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
 
 // meet notes the kind of an object that was decoded.
-func (s *sharedInformer) meet(obj any) {
+func (s *sharedInformer) learnKind(obj any) {
 	if s.kind.Load() == nil {
 		if k := genericKind(obj); k != nil {
 			s.kind.Store(k)
@@ -308,10 +308,10 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler
 	if o.ResyncPeriod != nil {
 		period = *o.ResyncPeriod
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	period = s.agree(log, period)
-	l := newListener(s, h, log, period, effective(log, period, s.check))
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
+	period = s.clampPeriod(log, period)
+	l := newListener(s, h, log, period, effectivePeriod(log, period, s.check))
 	s.listeners = append(s.listeners, l)
 	if !s.started {
 		return l, nil
@@ -319,8 +319,8 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler
 	s.running.Go(l.run)
 	items := s.table.items()
 	for i := range items {
-		n := &note{op: added, initial: true, key: items[i].key, new: items[i].item}
-		if i < maxAtHand {
+		n := &notification{op: added, initial: true, key: items[i].key, new: items[i].item}
+		if i < maxDecodedNotes {
 			n.newObj = items[i].obj
 		}
 		l.add(n)
@@ -336,7 +336,7 @@ const minPeriod = time.Second
 
 // agree is the period that a handler gets. Before the informer starts, the shortest one decides how
 // often it is asked who is due. The caller holds mu and turn.
-func (s *sharedInformer) agree(log klog.Logger, period time.Duration) time.Duration {
+func (s *sharedInformer) clampPeriod(log klog.Logger, period time.Duration) time.Duration {
 	if period <= 0 {
 		return period
 	}
@@ -352,25 +352,25 @@ func (s *sharedInformer) agree(log klog.Logger, period time.Duration) time.Durat
 	default:
 		s.check = period
 		for _, l := range s.listeners {
-			l.period = effective(log, l.wanted, period)
+			l.period = effectivePeriod(log, l.requested, period)
 		}
 	}
 	return period
 }
 
 // effective is what becomes of a period where it is asked this often who is due.
-func effective(log klog.Logger, wanted, check time.Duration) time.Duration {
+func effectivePeriod(log klog.Logger, requested, check time.Duration) time.Duration {
 	switch {
-	case wanted == 0:
+	case requested == 0:
 		return 0
 	case check == 0:
-		log.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing", "desired", wanted)
+		log.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing", "desired", requested)
 		return 0
-	case wanted < check:
-		log.Info("Warning: the specified resyncPeriod is being increased to the minimum resyncCheckPeriod", "desired", wanted, "resyncCheckPeriod", check)
+	case requested < check:
+		log.Info("Warning: the specified resyncPeriod is being increased to the minimum resyncCheckPeriod", "desired", requested, "resyncCheckPeriod", check)
 		return check
 	}
-	return wanted
+	return requested
 }
 
 // RemoveEventHandler implements cache.SharedInformer.
@@ -381,8 +381,8 @@ func (s *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerReg
 	}
 	s.mu.Lock() // so that changes wait for one caller at most, not for each that waits for turn
 	defer s.mu.Unlock()
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	i := slices.Index(s.listeners, l)
 	if i < 0 {
 		return nil
@@ -397,8 +397,8 @@ func (s *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerReg
 
 // shouldResync asks who is due.
 func (s *sharedInformer) shouldResync() bool {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	now, some := time.Now(), false
 	for _, l := range s.listeners {
 		l.syncing = l.isDue(now)

@@ -38,9 +38,9 @@ var (
 //	          what was known of the object stays until its next version; but that it is deleted is believed.
 //	a panic   goes on into the Reflector, as with client-go: if that does not end the process, it lists again.
 
-// parcel is an object of a streaming list, packed as it came: the list is never held decoded. That handlers
+// packedObject is an object of a streaming list, packed as it came: the list is never held decoded. That handlers
 // have its objects decoded again costs no more than the collector would, which had to mark them all.
-type parcel struct {
+type packedObject struct {
 	key  string
 	item *item // nil: it is left out
 	err  error // the error of the transform; the Reflector would leave the object out
@@ -54,7 +54,7 @@ func (in *intake) Transformer() cache.TransformFunc {
 	}
 	return func(obj any) (any, error) {
 		c, err := in.receive(obj)
-		return parcel{c.key, c.item, err}, nil
+		return packedObject{c.key, c.item, err}, nil
 	}
 }
 
@@ -68,10 +68,10 @@ func (in *intake) transformed(obj any) (any, error) {
 // receive is the change that makes an object what it is now; one without an item is of an object that is left
 // out.
 func (in *intake) receive(obj any) (change, error) {
-	if p, ok := obj.(parcel); ok {
+	if p, ok := obj.(packedObject); ok {
 		return change{key: p.key, item: p.item}, p.err
 	}
-	if none(obj) { // of a streaming list, where that is compared
+	if isNil(obj) { // of a streaming list, where that is compared
 		return change{}, nil
 	}
 	before, err := keyOf(obj)
@@ -81,7 +81,7 @@ func (in *intake) receive(obj any) (change, error) {
 	if obj, err = in.transformed(obj); err != nil {
 		return change{}, fmt.Errorf("transform %s: %w", before, err)
 	}
-	if none(obj) {
+	if isNil(obj) {
 		return change{key: before}, nil
 	}
 	key, err := keyOf(obj)
@@ -89,7 +89,7 @@ func (in *intake) receive(obj any) (change, error) {
 		return change{}, err
 	}
 	t := in.informer.table
-	if in.shares || t.keeps(key) {
+	if in.shares || t.staysDecoded(key) {
 		it := t.packing.keep(obj)
 		return change{key: key, item: it, obj: it.obj}, nil
 	}
@@ -97,7 +97,7 @@ func (in *intake) receive(obj any) (change, error) {
 }
 
 // none reports whether there is no object.
-func none(obj any) bool {
+func isNil(obj any) bool {
 	if obj == nil {
 		return true
 	}
@@ -116,7 +116,7 @@ func (in *intake) Update(obj any) error {
 		return err
 	case c.item == nil:
 		in.informer.left.Add(1)
-		in.informer.miss(c.key)
+		in.informer.deleteMissed(c.key)
 	default:
 		in.informer.put(c)
 	}
@@ -130,8 +130,8 @@ func (in *intake) Delete(obj any) error {
 		return err
 	}
 	if _, ok := obj.(cache.DeletedFinalStateUnknown); !ok {
-		if obj, err = in.transformed(obj); err != nil || none(obj) {
-			in.informer.miss(key) // what was known of it is its last state
+		if obj, err = in.transformed(obj); err != nil || isNil(obj) {
+			in.informer.deleteMissed(key) // what was known of it is its last state
 			return err
 		}
 		if key, err = keyOf(obj); err != nil {

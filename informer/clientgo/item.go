@@ -20,29 +20,29 @@ import (
 
 // item is one state of one object: packed, or as it is. It is immutable, but for what was found out.
 type item struct {
-	v      *compact.Version // nil: obj is what is kept
-	obj    any
-	form   *form         // of v, or of what obj was decoded from
-	weight int64         // of the object when decoded, estimated, in bytes of heap
-	kept   bool          // obj is kept because it is read often: it could be packed
-	used   atomic.Bool   // kept: it was read since age asked
-	cost   atomic.Int64  // what it weighed when it was decoded last; 0: not known
-	reads  atomic.Uint32 // how often it was decoded for readers, lately
-	misfit atomic.Bool   // v could not be decoded, and was counted
-	gone   atomic.Bool   // it was stored, and is not any more: what it is decoded to is not kept
+	v           *compact.Version // nil: obj is what is kept
+	obj         any
+	form        *form         // of v, or of what obj was decoded from
+	weight      int64         // of the object when decoded, estimated, in bytes of heap
+	kept        bool          // obj is kept because it is read often: it could be packed
+	used        atomic.Bool   // kept: it was read since age asked
+	cost        atomic.Int64  // what it weighed when it was decoded last; 0: not known
+	reads       atomic.Uint32 // how often it was decoded for readers, lately
+	undecodable atomic.Bool   // v could not be decoded, and was counted
+	gone        atomic.Bool   // it was stored, and is not any more: what it is decoded to is not kept
 }
 
 // form is what the bytes of an item do not say.
 type form struct {
 	codec *codec
 	kind  schema.GroupVersionKind // to be set on what is decoded; empty: none
-	// misfits, if set, says that the bytes are the server's: whether the type can hold them shows when
+	// undecodable, if set, says that the bytes are the server's: whether the type can hold them shows when
 	// they are decoded. It counts those that it cannot hold.
-	misfits *misfits
+	undecodable *undecodableLog
 }
 
-// misfits counts what the server sent and a type cannot hold: each version of an object once.
-type misfits struct {
+// undecodable counts what the server sent and a type cannot hold: each version of an object once.
+type undecodableLog struct {
 	n        atomic.Uint64
 	informer *sharedInformer
 
@@ -50,15 +50,15 @@ type misfits struct {
 	said time.Time // when it was logged last
 }
 
-// sayMisfits is how often misfits of an informer are logged: there may be as many as objects.
-const sayMisfits = time.Minute
+// logUndecodableEvery is how often undecodable of an informer are logged: there may be as many as objects.
+const logUndecodableEvery = time.Minute
 
-func (m *misfits) add(err error) {
+func (m *undecodableLog) add(err error) {
 	n := m.n.Add(1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	if !m.said.IsZero() && now.Sub(m.said) < sayMisfits {
+	if !m.said.IsZero() && now.Sub(m.said) < logUndecodableEvery {
 		return
 	}
 	m.said = now
@@ -134,16 +134,16 @@ func (it *item) decode() any {
 	switch {
 	case it.v == nil:
 		return it.obj
-	case it.misfit.Load():
+	case it.undecodable.Load():
 		return nil
 	}
 	obj, err := it.tryDecode()
 	switch {
 	case err == nil:
 		return obj
-	case it.form.misfits != nil:
-		if !it.misfit.Swap(true) {
-			it.form.misfits.add(err)
+	case it.form.undecodable != nil:
+		if !it.undecodable.Swap(true) {
+			it.form.undecodable.add(err)
 		}
 		return nil
 	}
@@ -198,7 +198,7 @@ func (it *item) decodeNear(other *item, near any) any {
 // follows reports whether an item can be decoded from another version: both are packed in the same form, and decoded by
 // nothing but their codec: quantities that a program's client decoded may lack the text that String would store in them.
 func (it *item) follows(other *item) bool {
-	return it.v != nil && other.v != nil && it.form == other.form && it.form.misfits != nil && it.form.codec.near != nil
+	return it.v != nil && other.v != nil && it.form == other.form && it.form.undecodable != nil && it.form.codec.near != nil
 }
 
 // packing makes the items of one informer.
@@ -215,7 +215,7 @@ type packing struct {
 }
 
 func newPacking(live bool) *packing {
-	limit := int64(fewParts)
+	limit := int64(minPartsLimit)
 	if live {
 		limit = partsLimit
 	}
@@ -256,17 +256,17 @@ func (p *packing) encode(b *[]byte, obj any) (*form, error) {
 	}
 	*b = raw
 	f := form{codec: c}
-	if c.kinded {
+	if c.needsKind {
 		f.kind = kindOf(obj)
 	}
 	return p.form(f), nil
 }
 
-// The parts that an informer's table holds are bounded, in bytes, by partsLimit where objects stay decoded, and by fewParts
+// The parts that an informer's table holds are bounded, in bytes, by partsLimit where objects stay decoded, and by minPartsLimit
 // where they seldom do.
 const (
-	partsLimit = 64 << 20
-	fewParts   = 8 << 20
+	partsLimit    = 64 << 20
+	minPartsLimit = 8 << 20
 )
 
 // keep makes the item of an object that stays decoded. It is encoded and decoded again, with shared parts, so
@@ -324,31 +324,31 @@ func (p *packing) form(f form) *form {
 	return &f
 }
 
-// glimpse is a decoded object for as long as somebody else keeps it.
-type glimpse struct {
+// weakRef is a decoded object for as long as somebody else keeps it.
+type weakRef struct {
 	p   weak.Pointer[byte]
 	typ reflect.Type // of the struct; nil: none
 }
 
-func glimpseOf(obj any) glimpse {
+func weakRefOf(obj any) weakRef {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return glimpse{}
+		return weakRef{}
 	}
-	return glimpse{weak.Make((*byte)(v.UnsafePointer())), v.Type().Elem()}
+	return weakRef{weak.Make((*byte)(v.UnsafePointer())), v.Type().Elem()}
 }
 
-// sight is where an object was seen last: whoever comes soon after finds it, and need not decode it again.
-type sight struct{ at atomic.Pointer[glimpse] }
+// weakObject is where an object was seen last: whoever comes soon after finds it, and need not decode it again.
+type weakObject struct{ at atomic.Pointer[weakRef] }
 
-func (s *sight) set(obj any) {
-	if g := glimpseOf(obj); g.typ != nil {
+func (s *weakObject) set(obj any) {
+	if g := weakRefOf(obj); g.typ != nil {
 		s.at.Store(&g)
 	}
 }
 
 // get returns the object, or nil.
-func (s *sight) get() any {
+func (s *weakObject) get() any {
 	if g := s.at.Load(); g != nil {
 		return g.get()
 	}
@@ -356,7 +356,7 @@ func (s *sight) get() any {
 }
 
 // get returns the object, or nil.
-func (g glimpse) get() any {
+func (g weakRef) get() any {
 	if g.typ == nil {
 		return nil
 	}

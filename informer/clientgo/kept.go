@@ -12,24 +12,24 @@ import (
 const (
 	// often is how many times an object is decoded for readers, within a while, before it is kept. A program that reads
 	// everything once, as at its start, has nothing kept.
-	often = 2
+	readsToKeep = 2
 	// while is how often objects that were not read are looked for.
-	while = 10 * time.Minute
+	packUnreadEvery = 10 * time.Minute
 )
 
 // room is what all informers of an engine may keep decoded because it is read often.
-type room struct {
-	budget int64
-	used   atomic.Int64
+type keptBudget struct {
+	limit int64
+	used  atomic.Int64
 }
 
-func (r *room) fits(weight int64) bool { return r.used.Load()+weight <= r.budget }
+func (b *keptBudget) fits(weight int64) bool { return b.used.Load()+weight <= b.limit }
 
 // keeper keeps a table's objects decoded that are read often. Nil is one that keeps none.
 type keeper struct {
-	room    *room
-	waiting atomic.Bool  // the timer runs
-	likely  atomic.Int64 // objects that are kept, or are about to be
+	budget     *keptBudget
+	waiting    atomic.Bool  // the timer runs
+	candidates atomic.Int64 // objects that are kept, or are about to be
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -44,19 +44,19 @@ type reading struct {
 }
 
 // partsFor is the limit of a table's shared parts where so many objects are kept decoded, or are about to be.
-func partsFor(objects int64) int64 { return min(partsLimit, fewParts+8<<10*objects) }
+func partsFor(objects int64) int64 { return min(partsLimit, minPartsLimit+8<<10*objects) }
 
 // wasRead counts a read that had to decode, and reports whether the object is to be kept.
 func (t *table) wasRead(it *item) bool {
 	if t.keeper == nil || it.v == nil {
 		return false
 	}
-	t.keeper.ask(t.age)
+	t.keeper.schedule(t.age)
 	n := it.reads.Add(1)
-	if n == often {
-		t.packing.parts.Limit(partsFor(t.keeper.likely.Add(1)))
+	if n == readsToKeep {
+		t.packing.parts.Limit(partsFor(t.keeper.candidates.Add(1)))
 	}
-	return n >= often && t.keeper.room.fits(it.heap())
+	return n >= readsToKeep && t.keeper.budget.fits(it.heap())
 }
 
 // promote keeps objects. Where somebody writes, it is left to the next read: an index function may read, too.
@@ -71,7 +71,7 @@ func (t *table) promote(some []reading) {
 		return
 	}
 	for _, r := range some {
-		if t.entries[r.e.key] != r.e || r.e.item != r.it || !t.keeper.room.fits(r.it.heap()) {
+		if t.entries[r.e.key] != r.e || r.e.item != r.it || !t.keeper.budget.fits(r.it.heap()) {
 			continue
 		}
 		t.swap(r.e, &item{obj: r.obj, form: r.it.form, weight: r.it.heap(), kept: true})
@@ -80,8 +80,8 @@ func (t *table) promote(some []reading) {
 
 // swap puts the same version of an object in another form. The caller holds writing and mu.
 func (t *table) swap(e *entry, it *item) {
-	t.forget(e)
-	t.took(it)
+	t.release(e)
+	t.account(it)
 	e.item = it
 }
 
@@ -91,10 +91,10 @@ func (t *table) age() {
 	defer t.writing.Unlock()
 	t.packing.parts.Sweep()
 	some := t.demote(false)
-	t.keeper.likely.Store(t.kept.Load())
+	t.keeper.candidates.Store(t.kept.Load())
 	t.packing.parts.Limit(partsFor(t.kept.Load()))
 	if some {
-		t.keeper.again()
+		t.keeper.reschedule()
 	}
 }
 
@@ -125,7 +125,7 @@ func (t *table) demote(all bool) (some bool) {
 }
 
 // ask schedules a call of f, unless one is scheduled.
-func (k *keeper) ask(f func()) {
+func (k *keeper) schedule(f func()) {
 	if k.waiting.Load() || k.waiting.Swap(true) {
 		return
 	}
@@ -134,14 +134,14 @@ func (k *keeper) ask(f func()) {
 	switch {
 	case k.ended:
 	case k.timer == nil:
-		k.timer = time.AfterFunc(while, func() { k.waiting.Store(false); f() })
+		k.timer = time.AfterFunc(packUnreadEvery, func() { k.waiting.Store(false); f() })
 	default:
-		k.timer.Reset(while)
+		k.timer.Reset(packUnreadEvery)
 	}
 }
 
 // again schedules the same function as before.
-func (k *keeper) again() { k.ask(nil) }
+func (k *keeper) reschedule() { k.schedule(nil) }
 
 // end stops the timer.
 func (k *keeper) end() {
@@ -154,10 +154,10 @@ func (k *keeper) end() {
 }
 
 // keeps reports whether the object that follows an item is to be kept decoded, too.
-func (t *table) keeps(key string) bool {
+func (t *table) staysDecoded(key string) bool {
 	if t.keeper == nil {
 		return false
 	}
 	it := t.item(key)
-	return it != nil && it.kept && t.keeper.room.fits(0)
+	return it != nil && it.kept && t.keeper.budget.fits(0)
 }

@@ -30,7 +30,7 @@ func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, s := filled(t, Options{Hot: 1}, 100)
 		x := i.GetIndexer()
-		for range often - 1 {
+		for range readsToKeep - 1 {
 			x.List()
 			if kept(e) > 0 {
 				t.Error("that is not often")
@@ -48,7 +48,7 @@ func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 		s.remove("a/p8")
 		s.add(pod("a/p100", "100", "n1"))
 		synctest.Wait()
-		for range often {
+		for range readsToKeep {
 			if objs := x.List(); len(objs) != 100 {
 				t.Errorf("%d objects, want 100", len(objs))
 			}
@@ -64,7 +64,7 @@ func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 			t.Errorf("after a list, %d objects are kept", kept(e))
 		}
 		for range 5 {
-			pass(while / 2)
+			pass(packUnreadEvery / 2)
 			x.List()
 		}
 		if kept(e) != 100 {
@@ -72,7 +72,7 @@ func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 		}
 		for n := range 30 { // changes are no reads
 			s.modify(pod("a/p7", "7", fmt.Sprint("n", n)))
-			pass(while / 10)
+			pass(packUnreadEvery / 10)
 		}
 		s.modify(pod("a/p7", "7", "n2"))
 		synctest.Wait()
@@ -113,7 +113,7 @@ func TestAnIndexKeepsWhatItFinds(t *testing.T) {
 func TestReadsByKeyKeepLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, _ := filled(t, Options{Hot: 20 << 10}, 100)
-		for range often - 1 {
+		for range readsToKeep - 1 {
 			for n := range 100 {
 				if _, ok, _ := i.GetStore().GetByKey(fmt.Sprintf("a/p%d", n)); !ok {
 					t.Fatal("not found")
@@ -133,7 +133,7 @@ func TestReadsByKeyKeepLittle(t *testing.T) {
 func TestKeptIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, s := filled(t, Options{Hot: 1, Kept: 64 << 10}, 1000)
-		for range 2 * often {
+		for range 2 * readsToKeep {
 			i.GetStore().List()
 		}
 		if n := kept(e); n == 0 || n == 1000 || e.Stats().Kept > 64<<10 {
@@ -149,7 +149,7 @@ func TestKeptIsBounded(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		e, i, _ := filled(t, Options{Hot: 1, Kept: -1}, 10)
-		for range 2 * often {
+		for range 2 * readsToKeep {
 			i.GetStore().List()
 		}
 		if kept(e) > 0 {
@@ -162,7 +162,7 @@ func TestKeptIsBounded(t *testing.T) {
 func TestEqualPartsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, i, _ := filled(t, Options{Hot: 1}, 100)
-		for range often {
+		for range readsToKeep {
 			i.GetStore().List()
 		}
 		arrays := map[*corev1.Container]bool{}
@@ -184,7 +184,7 @@ func TestStorageByKind(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		e, i, _ := filled(t, Options{Storage: Compact}, 3)
-		for range 2 * often {
+		for range 2 * readsToKeep {
 			i.GetStore().List()
 		}
 		if kept(e) > 0 {
@@ -195,7 +195,7 @@ func TestStorageByKind(t *testing.T) {
 
 func TestManyObjectsAreReadByAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 5*scanEach + 7
+		const n = 5*minScan + 7
 		_, i, _ := filled(t, Options{Storage: Compact, Hot: 1}, n)
 		seen := map[string]bool{}
 		for _, obj := range i.GetStore().List() {

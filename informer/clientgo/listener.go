@@ -21,25 +21,25 @@ type listener struct {
 	finished chan struct{} // closed once the handler is not called any more
 
 	// The informer's turn guards these.
-	wanted  time.Duration // the period that was asked for; 0: none
-	period  time.Duration // what became of it
-	due     time.Time     // of the next resync
-	syncing bool          // it is told of what did not change
+	requested time.Duration // the period that was asked for; 0: none
+	period    time.Duration // what became of it
+	due       time.Time     // of the next resync
+	syncing   bool          // it is told of what did not change
 }
 
 var _ cache.ResourceEventHandlerRegistration = (*listener)(nil)
 
-func newListener(s *sharedInformer, h cache.ResourceEventHandler, log klog.Logger, wanted, period time.Duration) *listener {
+func newListener(s *sharedInformer, h cache.ResourceEventHandler, log klog.Logger, requested, period time.Duration) *listener {
 	name := nameOf(h)
 	o := &s.engine.opts
 	l := &listener{
 		informer: s, handler: h, name: name, log: log,
-		synced:   synctrack.NewSingleFileTracker(fmt.Sprintf("%s + event handler %s", s.done.Name(), name)),
-		finished: make(chan struct{}),
-		wanted:   wanted, period: period, due: time.Now().Add(period),
+		synced:    synctrack.NewSingleFileTracker(fmt.Sprintf("%s + event handler %s", s.done.Name(), name)),
+		finished:  make(chan struct{}),
+		requested: requested, period: period, due: time.Now().Add(period),
 		syncing: true, // until the first resync, like client-go's
 	}
-	l.queue = newQueue(o.handlerBudget(), o.Coalesce, func(*note) { l.synced.Finished() }, s.table.packing.item)
+	l.queue = newQueue(o.handlerBudget(), o.Coalesce, func(*notification) { l.synced.Finished() }, s.table.packing.item)
 	return l
 }
 
@@ -53,7 +53,7 @@ func (l *listener) HasSyncedChecker() cache.DoneChecker { return l.synced }
 func (l *listener) ShutdownChan() <-chan struct{} { return l.finished }
 
 // add queues a note.
-func (l *listener) add(n *note) {
+func (l *listener) add(n *notification) {
 	if n.op == added && n.initial {
 		l.synced.Start()
 	}
@@ -77,14 +77,14 @@ func (l *listener) run() {
 		if crashed {
 			time.Sleep(time.Second)
 		}
-		crashed = !l.tell(n)
+		crashed = !l.deliver(n)
 	}
 }
 
 // tell calls the handler, and returns false if that panicked.
-func (l *listener) tell(n *note) (ok bool) {
+func (l *listener) deliver(n *notification) (ok bool) {
 	defer utilruntime.HandleCrashWithLogger(l.log)
-	n.tell(l.watched(), l.informer.table)
+	n.deliver(l.watched(), l.informer.table)
 	if n.op == added && n.initial {
 		l.synced.Finished()
 	}
@@ -99,9 +99,9 @@ func (l *listener) watched() cache.ResourceEventHandler {
 	}
 	who := "handler " + l.name
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(obj any, initial bool) { d.gives(who, obj); l.handler.OnAdd(obj, initial) },
-		UpdateFunc: func(old, obj any) { d.gives(who, old, obj); l.handler.OnUpdate(old, obj) },
-		DeleteFunc: func(obj any) { d.gives(who, obj); l.handler.OnDelete(obj) },
+		AddFunc:    func(obj any, initial bool) { d.handsOut(who, obj); l.handler.OnAdd(obj, initial) },
+		UpdateFunc: func(old, obj any) { d.handsOut(who, old, obj); l.handler.OnUpdate(old, obj) },
+		DeleteFunc: func(obj any) { d.handsOut(who, obj); l.handler.OnDelete(obj) },
 	}
 }
 

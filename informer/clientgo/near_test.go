@@ -15,7 +15,7 @@ import (
 // rawItems packs versions of pods as they come from the server: each pod's, in order.
 func rawItems(p *packing, pods, versions int) [][]*item {
 	c := newCodec(reflect.TypeFor[*corev1.Pod](), p.parts)
-	f := &form{codec: c, misfits: &misfits{}}
+	f := &form{codec: c, undecodable: &undecodableLog{}}
 	g := samples.New(1)
 	all := make([][]*item, pods)
 	for i := range all {

@@ -62,7 +62,7 @@ type Options struct {
 
 // Hooks are told what happens, each time on a goroutine of its own. Each may be nil.
 type Hooks struct {
-	// Folding hears that a handler has exceeded its budget, each time anew after it had caught up.
+	// Folding hears that a handler has exceeded its budget, each time anew after it had captured up.
 	Folding func(informer, handler string)
 }
 

@@ -41,9 +41,9 @@ func TestProvenance(t *testing.T) {
 	fakeDyn := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{pods: "PodList"}).Resource(pods)
 	fakeMeta := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()).Resource(pods)
 	for _, tc := range []struct {
-		why              string
-		lw               cache.ListerWatcher
-		handsOn, streams bool
+		why                    string
+		lw                     cache.ListerWatcher
+		passesThrough, streams bool
 	}{
 		{"typed", ListWatch(typed.CoreV1().Pods("shop")), true, true},
 		{"typed, of another group", ListWatch(typed.AppsV1().Deployments("")), true, true},
@@ -58,7 +58,7 @@ func TestProvenance(t *testing.T) {
 		{"one of ours within it", cache.ToListWatcherWithWatchListSemantics(wrapped(ListWatch(dyn), nil, nil), dyn), false, true},
 	} {
 		i := newEngine(Options{}).newInformer(tc.lw, unknown, &corev1.Pod{}, cache.SharedIndexInformerOptions{})
-		if _, _, got := i.handsOn(); got != tc.handsOn {
+		if _, _, got := i.passesThrough(); got != tc.passesThrough {
 			t.Errorf("%s: hands on what the server sends: %v", tc.why, got)
 		}
 		says, ok := tc.lw.(interface{ IsWatchListSemanticsUnSupported() bool })

@@ -4,46 +4,46 @@ import "sync"
 
 // queue holds what one handler has yet to be told. It keeps every note while they take no more than
 // its budget, if need be without the objects at hand; beyond, it folds them by object, until the handler
-// has caught up: what is left of an object's changes is the difference between what the handler was told
+// has captured up: what is left of an object's changes is the difference between what the handler was told
 // last and what is.
 type queue struct {
-	budget int64 // in bytes; negative: there is none
-	always bool  // it folds from the first
-	dead   func(*note)
-	pack   func(any) *item
+	budget    int64 // in bytes; negative: there is none
+	always    bool  // it folds from the first
+	onDropped func(*notification)
+	pack      func(any) *item
 
-	mu     sync.Mutex
-	cond   sync.Cond
-	closed bool
-	notes  []*note // while it does not fold
-	head   int     // the first one
-	bytes  int64   // without objects at hand
-	atHand int64   // bytes of those
-	handy  int     // notes that have some
+	mu           sync.Mutex
+	cond         sync.Cond
+	closed       bool
+	notes        []*notification // while it does not fold
+	head         int             // the first one
+	bytes        int64           // without objects at hand
+	decodedBytes int64           // estimated size of the decoded objects of queued notifications
+	decoded      int             // notifications with decoded objects
 
 	folding     bool
 	fold        map[string]*folded
 	first, last *folded // in the order of the first change
-	lost        uint64  // notes that were folded away, ever
+	foldedAway  uint64  // notes that were folded away, ever
 }
 
 // folded is what is left of the changes of one object: one note, or a deletion and what came after.
 type folded struct {
 	key        string
-	a, b       *note
+	a, b       *notification
 	prev, next *folded
 }
 
 // newQueue returns a queue. dead hears of notes of the initial state that are folded away; pack makes items
 // of deleted objects that cannot stay at hand.
-func newQueue(budget int64, always bool, dead func(*note), pack func(any) *item) *queue {
-	q := &queue{budget: budget, always: always, dead: dead, pack: pack}
+func newQueue(budget int64, always bool, onDropped func(*notification), pack func(any) *item) *queue {
+	q := &queue{budget: budget, always: always, onDropped: onDropped, pack: pack}
 	q.cond.L = &q.mu
 	return q
 }
 
 // push adds a note, and tells whether the queue began to fold because of it. It does not wait.
-func (q *queue) push(n *note) (began bool) {
+func (q *queue) push(n *notification) (began bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -60,7 +60,7 @@ func (q *queue) push(n *note) (began bool) {
 		q.notes = append(q.notes, n)
 	default:
 		q.strip()
-		if n = n.bare(q.pack); q.exceededBy(n) {
+		if n = n.withoutObjects(q.pack); q.exceededBy(n) {
 			began = true
 			q.startFolding()
 			q.add(n)
@@ -74,32 +74,32 @@ func (q *queue) push(n *note) (began bool) {
 }
 
 // exceededBy tells whether a note is too much; the only one never is.
-func (q *queue) exceededBy(n *note) bool {
-	return q.budget >= 0 && len(q.notes) > q.head && q.bytes+q.atHand+n.weight()+n.atHand() > q.budget
+func (q *queue) exceededBy(n *notification) bool {
+	return q.budget >= 0 && len(q.notes) > q.head && q.bytes+q.decodedBytes+n.weight()+n.decodedBytes() > q.budget
 }
 
 // count notes that a note came, or with -1 that it went.
-func (q *queue) count(n *note, sign int) {
+func (q *queue) count(n *notification, sign int) {
 	q.bytes += int64(sign) * n.weight()
-	q.atHand += int64(sign) * n.atHand()
-	if n.handy() {
-		q.handy += sign
+	q.decodedBytes += int64(sign) * n.decodedBytes()
+	if n.hasDecoded() {
+		q.decoded += sign
 	}
 }
 
-// strip lets go of the objects at hand. Those that have some are among the first (maxAtHand).
+// strip lets go of the objects at hand. Those that have some are among the first (maxDecodedNotes).
 func (q *queue) strip() {
-	for i := q.head; q.handy > 0 && i < len(q.notes); i++ {
-		if n := q.notes[i]; n.handy() {
+	for i := q.head; q.decoded > 0 && i < len(q.notes); i++ {
+		if n := q.notes[i]; n.hasDecoded() {
 			q.count(n, -1)
-			q.notes[i] = n.bare(q.pack)
+			q.notes[i] = n.withoutObjects(q.pack)
 			q.count(q.notes[i], 1)
 		}
 	}
 }
 
 // next waits for the next note; false is returned once the queue is closed.
-func (q *queue) next() (*note, bool) {
+func (q *queue) next() (*notification, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.closed && q.len() == 0 {
@@ -118,18 +118,18 @@ func (q *queue) next() (*note, bool) {
 	switch {
 	case q.head == len(q.notes): // the array is kept, unless it is large
 		q.notes, q.head = q.notes[:0], 0
-		if cap(q.notes) > keepNotes {
+		if cap(q.notes) > keepNotesCap {
 			q.notes = nil
 		}
-	case q.head > keepNotes && 2*q.head > len(q.notes):
-		q.notes = append(make([]*note, 0, 2*(len(q.notes)-q.head)), q.notes[q.head:]...)
+	case q.head > keepNotesCap && 2*q.head > len(q.notes):
+		q.notes = append(make([]*notification, 0, 2*(len(q.notes)-q.head)), q.notes[q.head:]...)
 		q.head = 0
 	}
 	return n, true
 }
 
-// keepNotes is how many notes a queue keeps the room for.
-const keepNotes = 1024
+// keepNotesCap is how many notes a queue keeps the room for.
+const keepNotesCap = 1024
 
 // close drops what is queued.
 func (q *queue) close() {
@@ -137,7 +137,7 @@ func (q *queue) close() {
 	defer q.mu.Unlock()
 	q.closed = true
 	q.notes, q.head, q.fold, q.first, q.last = nil, 0, nil, nil, nil
-	q.bytes, q.atHand, q.handy = 0, 0, 0
+	q.bytes, q.decodedBytes, q.decoded = 0, 0, 0
 	q.cond.Broadcast()
 }
 
@@ -157,26 +157,26 @@ func (q *queue) waiting() int {
 }
 
 // lag is how much is queued, and how much was folded away.
-func (q *queue) lag() (notes int, bytes int64, lost uint64) {
+func (q *queue) lag() (notes int, bytes int64, foldedAway uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.len(), q.bytes + q.atHand, q.lost
+	return q.len(), q.bytes + q.decodedBytes, q.foldedAway
 }
 
 func (q *queue) startFolding() {
 	q.folding, q.fold = true, map[string]*folded{}
 	notes := q.notes[q.head:]
-	q.notes, q.head, q.bytes, q.atHand, q.handy = nil, 0, 0, 0, 0
+	q.notes, q.head, q.bytes, q.decodedBytes, q.decoded = nil, 0, 0, 0, 0
 	for _, n := range notes {
 		q.add(n)
 	}
 }
 
 // add folds a note in.
-func (q *queue) add(n *note) {
+func (q *queue) add(n *notification) {
 	f := q.fold[n.key]
 	if f == nil {
-		f = &folded{key: n.key, a: n.bare(q.pack), prev: q.last}
+		f = &folded{key: n.key, a: n.withoutObjects(q.pack), prev: q.last}
 		q.fold[n.key] = f
 		if q.last == nil {
 			q.first = f
@@ -192,10 +192,10 @@ func (q *queue) add(n *note) {
 	case f.b != nil:
 		if f.b = q.merge(f.b, n); f.b != nil && f.b.op == deleted { // one deletion says it, with the last words
 			f.a, f.b = f.b, nil
-			q.lost++
+			q.foldedAway++
 		}
 	case f.a.op == deleted && n.op != deleted: // an addition, or what became of an object that was put there by hand
-		f.b = n.bare(q.pack)
+		f.b = n.withoutObjects(q.pack)
 	default:
 		f.a = q.merge(f.a, n)
 	}
@@ -208,25 +208,25 @@ func (q *queue) add(n *note) {
 
 // merge returns what is left of two changes of an object, of which the handler knows neither; nil is
 // nothing.
-func (q *queue) merge(a, n *note) *note {
+func (q *queue) merge(a, n *notification) *notification {
 	if n.op == resynced {
 		return a
 	}
-	q.lost++
+	q.foldedAway++
 	switch {
 	case a.op == resynced, a.op == deleted: // a deletion of what is not there is told again
-		return n.bare(q.pack)
+		return n.withoutObjects(q.pack)
 	case n.op == deleted && a.op == added:
 		if a.initial {
-			q.dead(a)
+			q.onDropped(a)
 		}
 		return nil
 	case n.op == deleted:
-		return n.bare(q.pack)
+		return n.withoutObjects(q.pack)
 	}
-	b := &note{op: a.op, initial: a.initial, key: a.key, old: a.old, new: n.new}
-	b.oldSeen.set(firstOf(a.oldObj, &a.oldSeen))
-	b.newSeen.set(firstOf(n.newObj, &n.newSeen))
+	b := &notification{op: a.op, initial: a.initial, key: a.key, old: a.old, new: n.new}
+	b.oldWeak.set(firstOf(a.oldObj, &a.oldWeak))
+	b.newWeak.set(firstOf(n.newObj, &n.newWeak))
 	return b
 }
 
@@ -240,7 +240,7 @@ func (f *folded) weight() int64 {
 }
 
 // takeFolded removes the first note.
-func (q *queue) takeFolded() *note {
+func (q *queue) takeFolded() *notification {
 	f := q.first
 	n := f.a
 	q.bytes -= f.weight()

@@ -7,9 +7,9 @@ import (
 )
 
 // sayings are notes by what they say: + adds, ~ updates, - deletes, = resyncs; with ! a + is initial.
-func saying(s string) *note {
+func saying(s string) *notification {
 	ops := map[byte]op{'+': added, '~': updated, '-': deleted, '=': resynced}
-	n := &note{op: ops[s[0]], key: s[1:2], initial: strings.HasSuffix(s, "!")}
+	n := &notification{op: ops[s[0]], key: s[1:2], initial: strings.HasSuffix(s, "!")}
 	state := strings.TrimSuffix(s[2:], "!")
 	old, now, both := strings.Cut(state, ">")
 	if !both {
@@ -25,7 +25,7 @@ func saying(s string) *note {
 	return n
 }
 
-func said(n *note) string {
+func said(n *notification) string {
 	switch n.op {
 	case added:
 		mark := ""
@@ -67,7 +67,7 @@ func TestQueueFolds(t *testing.T) {
 		{"a relist may add twice what it names twice", "+a1 +a2", "+a2", 0},
 	} {
 		dead := 0
-		q := newQueue(0, true, func(*note) { dead++ }, held)
+		q := newQueue(0, true, func(*notification) { dead++ }, held)
 		for _, s := range strings.Fields(tc.in) {
 			q.push(saying(s))
 		}
@@ -95,7 +95,7 @@ func drain(t *testing.T, q *queue) string {
 }
 
 func TestQueueKeepsEveryNoteWithinItsBudget(t *testing.T) {
-	q := newQueue(1<<20, false, func(*note) {}, held)
+	q := newQueue(1<<20, false, func(*notification) {}, held)
 	var want []string
 	for i := range 5000 {
 		s := fmt.Sprintf("+a%d", i)
@@ -116,7 +116,7 @@ func TestQueueKeepsEveryNoteWithinItsBudget(t *testing.T) {
 }
 
 func TestQueueFoldsBeyondItsBudgetUntilItIsEmpty(t *testing.T) {
-	q := newQueue(3*saying("~a1>2").weight(), false, func(*note) {}, held)
+	q := newQueue(3*saying("~a1>2").weight(), false, func(*notification) {}, held)
 	began := 0
 	push := func(s string) {
 		if q.push(saying(s)) {
@@ -135,6 +135,6 @@ func TestQueueFoldsBeyondItsBudgetUntilItIsEmpty(t *testing.T) {
 	push("~a1>2")
 	push("~a2>3")
 	if got := drain(t, q); got != "~a1>2 ~a2>3" {
-		t.Errorf("having caught up, it is told every version again: %s", got)
+		t.Errorf("having captured up, it is told every version again: %s", got)
 	}
 }

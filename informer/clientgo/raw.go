@@ -24,13 +24,13 @@ import (
 // are cut: nothing is decoded before somebody reads it. When and what is asked, what becomes of errors and how
 // long it takes until the next attempt is up to client-go.
 type rawSource struct {
-	in       *intake
-	informer *sharedInformer
-	lw       cache.ListerWatcherWithContext
-	forms    rawForms
-	misfits  *misfits
-	listed   kinds // what becomes of kinds in lists
-	watched  kinds // and in watches
+	in          *intake
+	informer    *sharedInformer
+	lw          cache.ListerWatcherWithContext
+	forms       rawForms
+	undecodable *undecodableLog
+	listed      kinds // what becomes of kinds in lists
+	watched     kinds // and in watches
 	// transforms: a transform gets each object, decoded, and may change it.
 	transforms bool
 
@@ -41,8 +41,8 @@ type rawSource struct {
 type provenance uint8
 
 const (
-	unknown  provenance = iota // the program
-	cacheOwn                   // controller-runtime's cache
+	unknown           provenance = iota // the program
+	controllerRuntime                   // controller-runtime's cache
 )
 
 // Why objects are decoded by the ListerWatcher: sentences for InformerStats.Decoded.
@@ -55,7 +55,7 @@ const (
 
 // newRawSource returns a source; or why objects of this informer come decoded. The caller holds s.mu.
 func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSource, string) {
-	listed, watched, ok := s.handsOn()
+	listed, watched, ok := s.passesThrough()
 	switch _, object := s.example.(metav1.Object); {
 	case !ok || !object || reflect.TypeOf(s.example).Kind() != reflect.Pointer:
 		return nil, decodedAsUsual
@@ -67,10 +67,10 @@ func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSour
 		return nil, decodedToCompare
 	}
 	in.shares = s.transform != nil && s.table.packing.live
-	m := &misfits{informer: s}
+	m := &undecodableLog{informer: s}
 	r := &rawSource{
 		informer: s, in: in, lw: cache.ToListerWatcherWithContext(s.lw), listed: listed, watched: watched,
-		misfits: m, forms: newRawForms(s.example, s.table.packing.parts, m), transforms: s.transform != nil,
+		undecodable: m, forms: newRawForms(s.example, s.table.packing.parts, m), transforms: s.transform != nil,
 	}
 	config.Queue = &rawIntake{intake: in, raw: r}
 	config.ListerWatcher = rawListerWatcher{r}
@@ -79,10 +79,10 @@ func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSour
 	return r, ""
 }
 
-// handsOn reports whether the ListerWatcher hands on what the server sends, and what becomes of kinds in its lists
+// passesThrough reports whether the ListerWatcher hands on what the server sends, and what becomes of kinds in its lists
 // and watches.
-func (s *sharedInformer) handsOn() (listed, watched kinds, ok bool) {
-	if s.made == cacheOwn {
+func (s *sharedInformer) passesThrough() (listed, watched kinds, ok bool) {
+	if s.made == controllerRuntime {
 		listed, watched = cacheKinds(s.example)
 		return listed, watched, true
 	}
@@ -90,7 +90,7 @@ func (s *sharedInformer) handsOn() (listed, watched kinds, ok bool) {
 	if !ok {
 		return kinds{}, kinds{}, false
 	}
-	ok, keeps := handsOn(l.client)
+	ok, keeps := passesThrough(l.client)
 	return kinds{}, kinds{clear: !keeps}, ok
 }
 

@@ -73,7 +73,7 @@ var accesses = []access{
 		"as=PartialObjectMetadata", metadataOf},
 	{"metadata, given its kind", widgets, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "Widget", APIVersion: "example.com/v1"}}, "as=PartialObjectMetadata",
 		func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
-			return kinded{cache.ToListerWatcherWithContext(metadataOf(t, cfg, c))}
+			return needsKind{cache.ToListerWatcherWithContext(metadataOf(t, cfg, c))}
 		}},
 	{"a Go type of one's own", widgets, &gadget{TypeMeta: metav1.TypeMeta{Kind: "Widget", APIVersion: "example.com/v1"}}, "application/json", gadgets},
 	{"a built-in kind, dynamic", pods, &unstructured.Unstructured{}, "application/json", func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
@@ -88,20 +88,20 @@ func metadataOf(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatc
 	return ListWatch(must[metadata.Interface](t)(metadata.NewForConfigAndClient(cfg, c)).Resource(widgets).Namespace("shop"))
 }
 
-// kinded says what metadata is of, as controller-runtime's ListerWatcher does.
-type kinded struct{ cache.ListerWatcherWithContext }
+// needsKind says what metadata is of, as controller-runtime's ListerWatcher does.
+type needsKind struct{ cache.ListerWatcherWithContext }
 
 var widgetKind = widgets.GroupVersion().WithKind("Widget")
 
-func (k kinded) List(o metav1.ListOptions) (runtime.Object, error) {
+func (k needsKind) List(o metav1.ListOptions) (runtime.Object, error) {
 	return k.ListWithContext(context.Background(), o)
 }
 
-func (k kinded) Watch(o metav1.ListOptions) (watch.Interface, error) {
+func (k needsKind) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return k.WatchWithContext(context.Background(), o)
 }
 
-func (k kinded) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+func (k needsKind) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	l, err := k.ListerWatcherWithContext.ListWithContext(ctx, o)
 	if l, ok := l.(*metav1.PartialObjectMetadataList); ok && err == nil {
 		for i := range l.Items {
@@ -111,7 +111,7 @@ func (k kinded) ListWithContext(ctx context.Context, o metav1.ListOptions) (runt
 	return l, err
 }
 
-func (k kinded) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+func (k needsKind) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := k.ListerWatcherWithContext.WatchWithContext(ctx, o)
 	if err != nil {
 		return nil, err
@@ -368,7 +368,7 @@ func TestAnObjectThatTheTypeCannotHold(t *testing.T) {
 			r := handle(t, i, &h)
 			start(t, i)
 			pass(time.Second)
-			if st := e.Stats().Informers[0]; !st.Raw || st.Misfits == 0 {
+			if st := e.Stats().Informers[0]; !st.Raw || st.Undecodable == 0 {
 				t.Errorf("%v: %+v", storage, st)
 			}
 			for range 4 { // the third list would be of what is kept whole

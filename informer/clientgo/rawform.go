@@ -14,9 +14,9 @@ import (
 
 // rawForms are how an informer's objects are read from what the server sent.
 type rawForms struct {
-	codecs  map[wire.Format]*codec // none where the type cannot be read from it
-	bare    map[wire.Format]*codec // those that clear what an object says of its kind
-	misfits *misfits
+	codecs      map[wire.Format]*codec // none where the type cannot be read from it
+	bare        map[wire.Format]*codec // those that clear what an object says of its kind
+	undecodable *undecodableLog
 
 	mu   *sync.Mutex
 	made map[rawForm]*form
@@ -27,10 +27,10 @@ type rawForm struct {
 	kinds  kinds
 }
 
-func newRawForms(example runtime.Object, parts *plans.Table, m *misfits) rawForms {
+func newRawForms(example runtime.Object, parts *plans.Table, m *undecodableLog) rawForms {
 	f := rawForms{
 		codecs: map[wire.Format]*codec{}, bare: map[wire.Format]*codec{},
-		misfits: m, mu: &sync.Mutex{}, made: map[rawForm]*form{},
+		undecodable: m, mu: &sync.Mutex{}, made: map[rawForm]*form{},
 	}
 	add := func(c *codec) {
 		cleared := &codec{typ: c.typ, format: c.format, growth: c.growth, decode: kindless(c.decode), share: kindlessShared(c.share), near: c.near}
@@ -66,7 +66,7 @@ func (f *rawForms) of(w wire.Format, k kinds, lent bool) *form {
 	if have := f.made[key]; have != nil {
 		return have
 	}
-	made := &form{codec: f.codecs[w], kind: k.given, misfits: f.misfits}
+	made := &form{codec: f.codecs[w], kind: k.given, undecodable: f.undecodable}
 	if k.clear {
 		made.codec = f.bare[w]
 	}

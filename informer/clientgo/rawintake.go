@@ -40,7 +40,7 @@ func (in *rawIntake) Update(obj any) error {
 		return in.intake.Update(obj)
 	case o.obj != nil:
 		return in.intake.Update(o.obj)
-	case o.misfit:
+	case o.undecodable:
 		return nil
 	}
 	in.informer.put(change{key: o.key, item: o.item, obj: o.item.obj})
@@ -57,13 +57,13 @@ func (in *rawIntake) Delete(obj any) error {
 	case o.obj != nil:
 		return in.intake.Delete(o.obj)
 	}
-	if !o.misfit {
+	if !o.undecodable {
 		if last := o.item.decode(); last != nil {
 			in.informer.drop(o.key, last)
 			return nil
 		}
 	}
-	in.informer.miss(o.key)
+	in.informer.deleteMissed(o.key)
 	return nil
 }
 
@@ -74,7 +74,7 @@ func (in *rawIntake) Replace(objs []any, version string) error {
 	for _, obj := range objs {
 		o, ok := obj.(*rawObject)
 		switch {
-		case ok && o.misfit:
+		case ok && o.undecodable:
 			if it := in.informer.table.item(o.key); it != nil { // as it was known
 				changes = append(changes, change{key: o.key, item: it})
 			}

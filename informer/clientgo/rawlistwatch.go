@@ -56,7 +56,7 @@ func (r rawListerWatcher) ListWithContext(ctx context.Context, o metav1.ListOpti
 		if err != nil {
 			return nil, err
 		}
-		return p.empty(), t.note(func() { got = p })
+		return p.empty(), t.record(func() { got = p })
 	}
 	l, err := r.lw.ListWithContext(t.mark(ctx), o)
 	c := t.end()

@@ -21,10 +21,10 @@ type rawObject struct {
 
 	key, version string
 	item         *item
-	obj          any     // decoded, for a transform; then there is no item
-	made         *parcel // of a list, what a transform made of it; then there is neither
-	misfit       bool    // the type cannot hold it: it is as if it were not there
-	end          bool    // it is the bookmark that ends a list
+	obj          any           // decoded, for a transform; then there is no item
+	made         *packedObject // of a list, what a transform made of it; then there is neither
+	undecodable  bool          // the type cannot hold it: it is as if it were not there
+	end          bool          // it is the bookmark that ends a list
 }
 
 // GetNamespace implements metav1.Object.
@@ -72,9 +72,9 @@ func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 		case err == nil:
 			items = append(items, r.transformed(r.receive(o, r.listed, true)))
 		case errors.As(err, new(*wire.ObjectError)):
-			r.misfits.add(err)
+			r.undecodable.add(err)
 			if o.Name != "" {
-				items = append(items, &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion, misfit: true})
+				items = append(items, &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion, undecodable: true})
 			}
 		default:
 			return page{}, fmt.Errorf("read list: %w", err)
@@ -86,7 +86,7 @@ func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 func (r *rawSource) transformed(o *rawObject) *rawObject {
 	if o.obj != nil {
 		c, err := r.in.receive(o.obj)
-		o.obj, o.made = nil, &parcel{c.key, c.item, err}
+		o.obj, o.made = nil, &packedObject{c.key, c.item, err}
 	}
 	return o
 }
@@ -114,14 +114,14 @@ func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 	t := r.informer.table
 	switch {
 	case f == nil || o.Raw == nil:
-		raw.misfit = true
-		r.misfits.add(fmt.Errorf("read %s: a %T cannot be read from %v", raw.key, r.informer.example, o.Format))
+		raw.undecodable = true
+		r.undecodable.add(fmt.Errorf("read %s: a %T cannot be read from %v", raw.key, r.informer.example, o.Format))
 		return raw
 	case r.transforms:
 		obj, err := f.codec.decode(o.Raw) // the transform may change it
 		if err != nil {
-			raw.misfit = true
-			r.misfits.add(fmt.Errorf("decode %s: %w", raw.key, err))
+			raw.undecodable = true
+			r.undecodable.add(fmt.Errorf("decode %s: %w", raw.key, err))
 			return raw
 		}
 		setKind(obj, f.kind)
@@ -133,7 +133,7 @@ func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 		}
 	}
 	live := t.packing.live
-	if live || t.keeps(raw.key) {
+	if live || t.staysDecoded(raw.key) {
 		obj, size, err := f.codec.shared(o.Raw)
 		switch {
 		case err == nil:
@@ -141,8 +141,8 @@ func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 			raw.item = &item{obj: obj, form: f, weight: size, kept: !live}
 			return raw
 		case live:
-			raw.misfit = true
-			r.misfits.add(fmt.Errorf("decode %s: %w", raw.key, err))
+			raw.undecodable = true
+			r.undecodable.add(fmt.Errorf("decode %s: %w", raw.key, err))
 			return raw
 		}
 	}

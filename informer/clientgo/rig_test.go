@@ -91,7 +91,7 @@ func (s *server) lose(key string) *corev1.Pod {
 	return p
 }
 
-func (s *server) tell(typ watch.EventType, p runtime.Object) {
+func (s *server) notify(typ watch.EventType, p runtime.Object) {
 	s.mu.Lock()
 	s.watches = slices.DeleteFunc(s.watches, (*watch.FakeWatcher).IsStopped)
 	watches := slices.Clone(s.watches)
@@ -101,9 +101,9 @@ func (s *server) tell(typ watch.EventType, p runtime.Object) {
 	}
 }
 
-func (s *server) add(p *corev1.Pod)    { s.tell(watch.Added, s.set(p)) }
-func (s *server) modify(p *corev1.Pod) { s.tell(watch.Modified, s.set(p)) }
-func (s *server) remove(key string)    { s.tell(watch.Deleted, s.lose(key)) }
+func (s *server) add(p *corev1.Pod)    { s.notify(watch.Added, s.set(p)) }
+func (s *server) modify(p *corev1.Pod) { s.notify(watch.Modified, s.set(p)) }
+func (s *server) remove(key string)    { s.notify(watch.Deleted, s.lose(key)) }
 
 // relist ends the watches such that the informer lists again, and waits until it has.
 func (s *server) relist() {

@@ -44,7 +44,7 @@ type entry struct {
 func newTable(e *Engine, storage Storage, indexers cache.Indexers, of *sharedInformer) *table {
 	t := &table{of: of, packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
 	if storage == Auto {
-		t.keeper = &keeper{room: &e.room}
+		t.keeper = &keeper{budget: &e.keptBudget}
 	}
 	for name, f := range indexers {
 		t.indexes = append(t.indexes, newIndex(name, f))
@@ -88,7 +88,7 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 		}
 		had := c.obj != nil
 		c.vals = t.compute(c)
-		if !had && i >= maxAtHand { // of a list, not every object is kept decoded at once
+		if !had && i >= maxDecodedNotes { // of a list, not every object is kept decoded at once
 			c.obj = nil
 		}
 	}
@@ -152,12 +152,12 @@ func (t *table) put(c *change) {
 		c.obj = c.was
 		return
 	default:
-		t.forget(e)
+		t.release(e)
 	}
 	if e.item != nil && c.item.v != nil {
 		c.item.reads.Store(e.item.reads.Load())
 	}
-	t.took(c.item)
+	t.account(c.item)
 	e.item = c.item
 	for i, ix := range t.indexes {
 		if kept := ix.move(e, valuesAt(e.values, i), valuesAt(c.vals, i)); c.vals != nil {
@@ -179,22 +179,22 @@ func (t *table) enter(key string) *entry {
 }
 
 // forget lets go of what an entry has, which is about to be replaced.
-func (t *table) forget(e *entry) {
+func (t *table) release(e *entry) {
 	t.bytes.Add(-e.item.size())
 	e.item.gone.Store(true)
 	t.hot.Drop(e.item.v)
 	if e.item.kept {
-		t.keeper.room.used.Add(-e.item.weight)
+		t.keeper.budget.used.Add(-e.item.weight)
 		t.kept.Add(-1)
 	}
 }
 
 // took counts what an entry is about to have.
-func (t *table) took(it *item) {
+func (t *table) account(it *item) {
 	t.bytes.Add(it.size())
 	it.gone.Store(false)
 	if it.kept {
-		t.keeper.room.used.Add(it.weight)
+		t.keeper.budget.used.Add(it.weight)
 		t.kept.Add(1)
 	}
 }
@@ -205,7 +205,7 @@ func (t *table) remove(key string) {
 	if e == nil {
 		return
 	}
-	t.forget(e)
+	t.release(e)
 	for i, ix := range t.indexes {
 		ix.leave(e)
 		ix.move(e, valuesAt(e.values, i), nil)
@@ -275,7 +275,7 @@ func (t *table) get(key string) (any, bool) {
 
 // glance decodes an item for a handler, which goes over much: that drives nothing out of what is kept for
 // readers. Nil is one that cannot be decoded.
-func (t *table) glance(it *item) any {
+func (t *table) decodeForHandler(it *item) any {
 	if it.v == nil {
 		return it.obj
 	}
@@ -290,7 +290,7 @@ func (t *table) glance(it *item) any {
 }
 
 // warm keeps an object decoded for a while that was just changed: whoever hears of it may read it.
-func (t *table) warm(c *change) {
+func (t *table) cacheChanged(c *change) {
 	if c.item.v != nil && c.obj != nil {
 		t.keep(c.item, c.obj, t.hot.Put)
 	}
@@ -300,7 +300,7 @@ func (t *table) warm(c *change) {
 // nobody would drop it. It returns what is kept, or obj.
 func (t *table) keep(it *item, obj any, by func(v *compact.Version, decoder, obj any, size int64) any) any {
 	if t.of != nil {
-		t.of.meet(obj)
+		t.of.learnKind(obj)
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -359,7 +359,7 @@ type missing struct {
 // Reads of many objects are decoded by several goroutines: whoever lists all pods waits for them.
 const (
 	scanners = 4
-	scanEach = 256 // objects that are worth a goroutine
+	minScan  = 256 // objects that are worth a goroutine
 )
 
 // scan decodes what is missing, and leaves out what cannot be decoded. It drives nothing out of what is kept decoded
@@ -368,7 +368,7 @@ func (t *table) scan(objs []any, some []missing) []any {
 	if len(some) == 0 {
 		return objs
 	}
-	each := max(scanEach, (len(some)+scanners-1)/scanners)
+	each := max(minScan, (len(some)+scanners-1)/scanners)
 	var mu sync.Mutex
 	var keep []reading
 	var others sync.WaitGroup

@@ -101,7 +101,7 @@ func transformsAndShares(t *testing.T, storage Storage, a access) {
 	pass(time.Second)
 	read := func() map[string]runtime.Object {
 		all := map[string]runtime.Object{}
-		for range often { // Auto keeps what is read often
+		for range readsToKeep { // Auto keeps what is read often
 			for _, obj := range i.GetStore().List() {
 				m := must[metav1.Object](t)(meta.Accessor(obj))
 				all[m.GetName()] = obj.(runtime.Object)

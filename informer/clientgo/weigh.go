@@ -31,7 +31,7 @@ func weigh(obj any) int64 {
 		return 512 + weighJSON(o.Object)
 	}
 	s := scale{left: maxWeighed}
-	return s.beyond(v)
+	return s.referenced(v)
 }
 
 // sizeOf asks an object for its size, where a type's own method may panic that client-go would never call.
@@ -73,7 +73,7 @@ func weighJSON(v any) int64 {
 type scale struct{ left int }
 
 // beyond is what a value refers to, without itself.
-func (s *scale) beyond(v reflect.Value) (w int64) {
+func (s *scale) referenced(v reflect.Value) (w int64) {
 	if s.left--; s.left < 0 {
 		return 0
 	}
@@ -84,7 +84,7 @@ func (s *scale) beyond(v reflect.Value) (w int64) {
 		if v.IsNil() {
 			return 0
 		}
-		return int64(v.Elem().Type().Size()) + s.beyond(v.Elem())
+		return int64(v.Elem().Type().Size()) + s.referenced(v.Elem())
 	case reflect.Slice:
 		w = int64(v.Cap()) * int64(v.Type().Elem().Size())
 		if flat(v.Type().Elem()) {
@@ -93,16 +93,16 @@ func (s *scale) beyond(v reflect.Value) (w int64) {
 		fallthrough
 	case reflect.Array:
 		for i := 0; i < v.Len() && s.left > 0; i++ {
-			w += s.beyond(v.Index(i))
+			w += s.referenced(v.Index(i))
 		}
 	case reflect.Map:
 		w = int64(v.Len()) * (perPair + int64(v.Type().Key().Size()+v.Type().Elem().Size()))
 		for i := v.MapRange(); i.Next() && s.left > 0; {
-			w += s.beyond(i.Key()) + s.beyond(i.Value())
+			w += s.referenced(i.Key()) + s.referenced(i.Value())
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			w += s.beyond(v.Field(i))
+			w += s.referenced(v.Field(i))
 		}
 	}
 	return w

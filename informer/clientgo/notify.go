@@ -2,21 +2,21 @@ package clientgo
 
 // What happens to an informer's objects: each method changes the cache, then tells the handlers.
 
-// maxAtHand is how many notes may be queued for a handler whose objects are kept decoded for it, so
+// maxDecodedNotes is how many notes may be queued for a handler whose objects are kept decoded for it, so
 // that a handler that keeps up costs no decoding. They count against its budget, and go first.
-const maxAtHand = 256
+const maxDecodedNotes = 256
 
 // put stores a new state of an object.
 func (s *sharedInformer) put(c change) { s.metrics.process(func() { s.doPut(c) }) }
 
 func (s *sharedInformer) doPut(c change) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	s.sync() // what comes before a list is complete without one
 	changes := []change{c}
 	s.table.apply(changes, false, c.version())
-	s.table.warm(&changes[0])
-	s.stored(&changes[0], s.atHand())
+	s.table.cacheChanged(&changes[0])
+	s.stored(&changes[0], s.handlersKeepUp())
 }
 
 // drop deletes an object, which need not be there. What was said of it last is told.
@@ -25,25 +25,25 @@ func (s *sharedInformer) drop(key string, last any) {
 }
 
 func (s *sharedInformer) doDrop(key string, last any) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	s.sync()
 	s.table.apply([]change{{key: key}}, false, seen(last))
-	n := &note{op: deleted, key: key, oldObj: last, old: held(last)}
-	if !s.atHand() {
-		n = n.bare(s.table.packing.item)
+	n := &notification{op: deleted, key: key, oldObj: last, old: held(last)}
+	if !s.handlersKeepUp() {
+		n = n.withoutObjects(s.table.packing.item)
 	}
-	s.tell(n, false)
+	s.notify(n, false)
 }
 
 // miss deletes an object of whose deletion no more is known.
-func (s *sharedInformer) miss(key string) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+func (s *sharedInformer) deleteMissed(key string) {
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	changes := []change{{key: key}}
 	s.table.apply(changes, false, nil)
 	if old := changes[0].old; old != nil {
-		s.tell(&note{op: deleted, missed: true, key: key, old: old}, false)
+		s.notify(&notification{op: deleted, missed: true, key: key, old: old}, false)
 	}
 }
 
@@ -54,35 +54,35 @@ func (s *sharedInformer) replace(changes []change, version string) {
 }
 
 func (s *sharedInformer) doReplace(changes []change, version string) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	gone := s.table.apply(changes, true, &version)
 	for i := range gone {
-		n := &note{op: deleted, missed: true, key: gone[i].key, old: gone[i].old}
-		if s.atHand() {
+		n := &notification{op: deleted, missed: true, key: gone[i].key, old: gone[i].old}
+		if s.handlersKeepUp() {
 			n.oldObj = gone[i].was
 		}
-		s.tell(n, false)
+		s.notify(n, false)
 	}
 	for i := range changes {
-		s.stored(&changes[i], s.atHand())
+		s.stored(&changes[i], s.handlersKeepUp())
 	}
 	s.sync()
 }
 
 // resync tells those who asked for it of every object.
 func (s *sharedInformer) resync() {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	for _, it := range s.table.items() {
 		_, versioned := it.item.version()
-		s.tell(&note{op: resynced, key: it.key, new: it.item}, versioned)
+		s.notify(&notification{op: resynced, key: it.key, new: it.item}, versioned)
 	}
 }
 
 func (s *sharedInformer) bookmark(version string) {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	s.table.apply(nil, false, &version)
 }
 
@@ -99,27 +99,27 @@ func (s *sharedInformer) sync() {
 
 // stored tells of a change that was applied. The caller holds turn.
 func (s *sharedInformer) stored(c *change, atHand bool) {
-	n := &note{op: added, initial: !s.HasSynced(), key: c.key, new: c.item}
+	n := &notification{op: added, initial: !s.HasSynced(), key: c.key, new: c.item}
 	if atHand {
 		n.newObj = c.obj
 	} else { // who is quick still finds it
-		n.newSeen.set(c.obj)
+		n.newWeak.set(c.obj)
 	}
 	if c.obj != nil {
-		s.meet(c.obj)
+		s.learnKind(c.obj)
 	}
 	if c.old == nil {
-		s.tell(n, false)
+		s.notify(n, false)
 		return
 	}
 	n.initial = false
 	if s.engine.opts.Recreate && recreated(c.old.uid(), c.item.uid()) {
-		gone := &note{op: deleted, key: c.key, old: c.old}
+		gone := &notification{op: deleted, key: c.key, old: c.old}
 		if atHand {
 			gone.oldObj = c.was
 		}
-		s.tell(gone, false)
-		s.tell(n, false)
+		s.notify(gone, false)
+		s.notify(n, false)
 		return
 	}
 	n.op, n.old = updated, c.old
@@ -128,7 +128,7 @@ func (s *sharedInformer) stored(c *change, atHand bool) {
 	}
 	before, ok := c.old.version()
 	now, also := c.item.version()
-	s.tell(n, ok && also && before == now)
+	s.notify(n, ok && also && before == now)
 }
 
 // recreated tells that two UIDs are of two objects; fakes leave them empty.
@@ -136,7 +136,7 @@ func recreated(before, now string) bool { return before != "" && now != "" && be
 
 // tell queues a note for every handler; one of what did not change, for those who asked to hear of it.
 // The caller holds turn.
-func (s *sharedInformer) tell(n *note, unchanged bool) {
+func (s *sharedInformer) notify(n *notification, unchanged bool) {
 	for _, l := range s.listeners {
 		if !unchanged || l.syncing {
 			l.add(n)
@@ -145,9 +145,9 @@ func (s *sharedInformer) tell(n *note, unchanged bool) {
 }
 
 // atHand tells that handlers keep up. The caller holds turn.
-func (s *sharedInformer) atHand() bool {
+func (s *sharedInformer) handlersKeepUp() bool {
 	for _, l := range s.listeners {
-		if l.queue.waiting() > maxAtHand {
+		if l.queue.waiting() > maxDecodedNotes {
 			return false
 		}
 	}

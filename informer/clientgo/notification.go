@@ -17,7 +17,7 @@ const (
 )
 
 // note tells handlers of one change. It is shared by all of them, and immutable, but for what was seen.
-type note struct {
+type notification struct {
 	op      op
 	initial bool // added: the object is of the state that the handler starts with
 	missed  bool // deleted: a list did not name it, and what is known is its last state
@@ -27,17 +27,17 @@ type note struct {
 
 	// The objects, where they are at hand: the queue is short. Else they may still be elsewhere.
 	oldObj, newObj   any
-	oldSeen, newSeen sight
+	oldWeak, newWeak weakObject
 }
 
 // weight is what a queued note keeps in memory that nobody else needs, in bytes: what is new is stored.
-func (n *note) weight() int64 {
-	return int64(unsafe.Sizeof(note{})) + n.old.size()
+func (n *notification) weight() int64 {
+	return int64(unsafe.Sizeof(notification{})) + n.old.size()
 }
 
 // atHand is what the objects at hand cost beside that, in bytes. Others may have them, too: nobody knows for
 // how long.
-func (n *note) atHand() int64 {
+func (n *notification) decodedBytes() int64 {
 	var w int64
 	if n.oldObj != nil && n.old != nil && n.old.v != nil {
 		w += n.old.weight
@@ -49,21 +49,21 @@ func (n *note) atHand() int64 {
 }
 
 // handy tells whether objects are at hand.
-func (n *note) handy() bool { return n.oldObj != nil || n.newObj != nil }
+func (n *notification) hasDecoded() bool { return n.oldObj != nil || n.newObj != nil }
 
 // bare is the note without objects at hand. pack makes the item of a deleted object that was held since it was
 // at hand.
-func (n *note) bare(pack func(any) *item) *note {
-	b := &note{op: n.op, initial: n.initial, missed: n.missed, key: n.key, old: n.old, new: n.new}
+func (n *notification) withoutObjects(pack func(any) *item) *notification {
+	b := &notification{op: n.op, initial: n.initial, missed: n.missed, key: n.key, old: n.old, new: n.new}
 	if n.op == deleted && n.oldObj != nil && n.old.v == nil {
 		b.old = pack(n.oldObj)
 	}
-	b.oldSeen.set(firstOf(n.oldObj, &n.oldSeen))
-	b.newSeen.set(firstOf(n.newObj, &n.newSeen))
+	b.oldWeak.set(firstOf(n.oldObj, &n.oldWeak))
+	b.newWeak.set(firstOf(n.newObj, &n.newWeak))
 	return b
 }
 
-func firstOf(obj any, seen *sight) any {
+func firstOf(obj any, seen *weakObject) any {
 	if obj != nil {
 		return obj
 	}
@@ -72,9 +72,9 @@ func firstOf(obj any, seen *sight) any {
 
 // tell calls the handler's method. What cannot be decoded is as if it were not there; that it is gone is
 // told without it, since the handler may have known another version.
-func (n *note) tell(h cache.ResourceEventHandler, t *table) {
+func (n *notification) deliver(h cache.ResourceEventHandler, t *table) {
 	if n.op == deleted {
-		n.tellDeleted(h, n.oldest())
+		n.deliverDeleted(h, n.oldest())
 		return
 	}
 	obj := n.newest(t)
@@ -95,7 +95,7 @@ func (n *note) tell(h cache.ResourceEventHandler, t *table) {
 	}
 }
 
-func (n *note) tellDeleted(h cache.ResourceEventHandler, obj any) {
+func (n *notification) deliverDeleted(h cache.ResourceEventHandler, obj any) {
 	if n.missed || obj == nil {
 		obj = cache.DeletedFinalStateUnknown{Key: n.key, Obj: obj}
 	}
@@ -104,20 +104,20 @@ func (n *note) tellDeleted(h cache.ResourceEventHandler, obj any) {
 
 // oldest decodes the old version from the new one where that is at hand. It is not kept for readers. The new version is
 // never decoded from the old one: what a program writes to a cached object by mistake is gone with the next version.
-func (n *note) oldest() any {
-	if obj := firstOf(n.oldObj, &n.oldSeen); obj != nil {
+func (n *notification) oldest() any {
+	if obj := firstOf(n.oldObj, &n.oldWeak); obj != nil {
 		return obj
 	}
-	obj := n.old.decodeNear(n.new, firstOf(n.newObj, &n.newSeen))
-	n.oldSeen.set(obj)
+	obj := n.old.decodeNear(n.new, firstOf(n.newObj, &n.newWeak))
+	n.oldWeak.set(obj)
 	return obj
 }
 
-func (n *note) newest(t *table) any {
-	if obj := firstOf(n.newObj, &n.newSeen); obj != nil {
+func (n *notification) newest(t *table) any {
+	if obj := firstOf(n.newObj, &n.newWeak); obj != nil {
 		return obj
 	}
-	obj := t.glance(n.new)
-	n.newSeen.set(obj)
+	obj := t.decodeForHandler(n.new)
+	n.newWeak.set(obj)
 	return obj
 }
