@@ -17,13 +17,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// capturing is a transport that takes what the server answers to a list or watch under a marked context, and hands on
-// an answer without objects. So the requests are those of the program's own client: its headers, its rate limit, its
-// retries and the errors that it makes of refusals.
+// capturing is a transport that intercepts the response to a list or watch under a marked context, and returns a
+// response without objects instead. The program's own client still forms the requests: its headers, rate limit,
+// retries and error handling apply.
 type capturing struct {
 	next http.RoundTripper
-	base string // path of the server's address
-	gzip bool   // may be asked for
+	base string // path of the server's URL
+	gzip bool   // the client may request gzip
 }
 
 var _ utilnet.RoundTripperWrapper = (*capturing)(nil)
@@ -37,7 +37,7 @@ func (t *capturing) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !ok || !c.matches(req, t.base) {
 		return t.next.RoundTrip(req)
 	}
-	if t.gzip && req.Header.Get("Accept-Encoding") == "" { // else net/http would, and would uncompress late
+	if t.gzip && req.Header.Get("Accept-Encoding") == "" { // otherwise net/http sets it and uncompresses too late
 		req = req.Clone(req.Context())
 		req.Header.Set("Accept-Encoding", "gzip")
 	}
@@ -54,15 +54,15 @@ func (t *capturing) RoundTrip(req *http.Request) (*http.Response, error) {
 
 type tapKey struct{}
 
-// tap takes the answer to the request that a ListerWatcher sends in one call.
+// tap intercepts the response to the request that a ListerWatcher sends in one call.
 type tap struct {
 	watch                  bool
-	version, continueToken string // what the request asks for: its resource version and continue token
-	// read reads a list and returns what is answered instead.
+	version, continueToken string // the request's resource version and continue token
+	// read reads a list and returns the body to respond with instead.
 	read func(body io.Reader, f wire.Format) ([]byte, error)
 
 	mu    sync.Mutex
-	ended bool // the call has returned: requests that are sent later are not for us
+	ended bool // the call has returned: later requests pass through
 	got   captured
 }
 
@@ -71,22 +71,22 @@ func newTap(o metav1.ListOptions, watch bool) *tap {
 	return &tap{watch: watch, version: o.ResourceVersion, continueToken: o.Continue}
 }
 
-// errReadLate is the error of a list that is read after the call that it was asked for in.
+// errReadLate is returned for a list that is read after its List call has returned.
 var errReadLate = errors.New("the list was not read while its ListerWatcher was called")
 
-// captured is what a tap took.
+// captured is the result of a tap.
 type captured struct {
-	broken      bool          // a request had no answer
-	unsupported string        // the media type of an answer that cannot be cut
-	taken       int           // answers
-	body        io.ReadCloser // of the last one, where it is a watch
+	broken      bool          // a request failed without a response
+	unsupported string        // the media type of a response that cannot be cut
+	taken       int           // number of intercepted responses
+	body        io.ReadCloser // of the last response, if it is a watch
 	format      wire.Format
 }
 
-// mark returns a context under which requests are tapped.
+// mark returns a context whose requests are tapped.
 func (t *tap) mark(ctx context.Context) context.Context { return context.WithValue(ctx, tapKey{}, t) }
 
-// wants reports whether a request is the one that was asked for: all others pass through.
+// matches reports whether a request is the one to intercept. All others pass through.
 func (t *tap) matches(req *http.Request, base string) bool {
 	if req.Method != http.MethodGet || !isCollection(belowBase(req.URL.Path, base)) {
 		return false
@@ -101,12 +101,12 @@ func (t *tap) matches(req *http.Request, base string) bool {
 	return !t.ended
 }
 
-// belowBase is a path below that of the server's address.
+// belowBase returns a path relative to the server's URL.
 func belowBase(path, base string) string {
 	return strings.TrimPrefix(path, strings.TrimSuffix(base, "/"))
 }
 
-// isCollection reports whether a path is that of a resource's objects, all or those of a namespace.
+// isCollection reports whether a path is a resource's collection, in all namespaces or one.
 func isCollection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -120,7 +120,7 @@ func isCollection(path string) bool {
 	return len(parts) == 1 || len(parts) == 3 && parts[0] == "namespaces"
 }
 
-// take returns the format of an answer that is taken; 0 is one that is not.
+// take intercepts a response and returns its format, or 0 if it passes through.
 func (t *tap) take(resp *http.Response, err error) wire.Format {
 	if err == nil {
 		request.Uncompress(resp)
@@ -147,7 +147,7 @@ func (t *tap) take(resp *http.Response, err error) wire.Format {
 	return f
 }
 
-// note has what was read of an answer noted while the call is under way.
+// record calls f, unless the call has already returned.
 func (t *tap) record(f func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -158,7 +158,7 @@ func (t *tap) record(f func()) error {
 	return nil
 }
 
-// end returns what was taken, once the call has returned.
+// end ends the call and returns what was intercepted.
 func (t *tap) end() captured {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -166,14 +166,14 @@ func (t *tap) end() captured {
 	return t.got
 }
 
-// drop closes what is open.
+// drop closes an intercepted body.
 func (c *captured) drop() {
 	if c.body != nil {
 		_ = c.body.Close()
 	}
 }
 
-// reason is why nothing was taken.
+// reason returns why no response was intercepted.
 func (c *captured) reason() error {
 	if c.unsupported != "" {
 		return fmt.Errorf("the server answered in %s, which cannot be cut into objects: set Options.Decoded", c.unsupported)
@@ -181,7 +181,7 @@ func (c *captured) reason() error {
 	return errElsewhere
 }
 
-// answered is an answer with another body.
+// answered returns a copy of a response with another body.
 func answered(resp *http.Response, body io.ReadCloser) *http.Response {
 	made := *resp
 	made.Header = resp.Header.Clone()
@@ -191,7 +191,7 @@ func answered(resp *http.Response, body io.ReadCloser) *http.Response {
 	return &made
 }
 
-// listResponse reads the server's list when it is read, so that whoever asked meets the errors of that.
+// listResponse reads the server's list when its reader does, so that the reader gets its errors.
 type listResponse struct {
 	body io.ReadCloser
 	read func(io.Reader) ([]byte, error)
@@ -215,7 +215,8 @@ func (a *listResponse) Read(p []byte) (int, error) {
 // Close implements io.Closer.
 func (a *listResponse) Close() error { return a.body.Close() }
 
-// silentBody is the body of a watch without events. It ends with its request; to close it closes the server's answer.
+// silentBody is the body of a watch without events. It ends with its request. Closing it closes the server's
+// response.
 type silentBody struct {
 	io.Closer
 

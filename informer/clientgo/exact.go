@@ -16,30 +16,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What is packed must come back exactly, with nil distinct from empty, or is kept as it is. A plan per Go type
-// inspects each object for what its encoding would lose.
+// A packed object must decode exactly, with nil distinct from empty; otherwise it is kept decoded. A plan per Go type
+// inspects each object for values that its encoding would lose.
 
-// verdict says what becomes of a value that is encoded and decoded again.
+// verdict is the effect of encoding and decoding on a value.
 type verdict uint8
 
 const (
 	same    verdict = iota
-	unsure          // only decoding it tells
-	changed         // it comes back otherwise, if only as nil where it was empty
+	unsure          // known only after decoding
+	changed         // it comes back changed, if only as nil instead of empty
 )
 
-// check judges the value at p, of the type that it was made for. None is needed where every value of a
-// type comes back.
+// check inspects the value at p, of the type for which it was made. A nil check means that every value of the type
+// round-trips.
 type check func(p unsafe.Pointer) verdict
 
 // planner makes checks for one encoding: the generated protobuf, or JSON.
 type planner struct {
 	proto bool
-	plans map[reflect.Type]*check // those that are being made, too: types refer to themselves
+	plans map[reflect.Type]*check // includes unfinished ones: types may be recursive
 }
 
-// planOf returns the check of a struct that is an API object. Its TypeMeta is not looked at. Of one that writes or
-// reads its JSON in a way of its own, as a whole, nothing is known that decoding it does not tell.
+// planOf returns the check of a struct that is an API object. It ignores TypeMeta. A type with its own JSON methods
+// is always unsure: only decoding shows what they do.
 func planOf(t reflect.Type, proto bool) check {
 	if !proto && encodesItself(t) {
 		return func(unsafe.Pointer) verdict { return unsure }
@@ -53,7 +53,7 @@ func (b *planner) of(t reflect.Type) check {
 		return c
 	}
 	switch t.Kind() {
-	case reflect.Slice: // as an element, which JSON never leaves out
+	case reflect.Slice: // as an element, which JSON never omits
 		return b.slice(t, !b.proto)
 	case reflect.Map:
 		return b.dictionary(t, !b.proto)
@@ -66,14 +66,14 @@ func (b *planner) of(t reflect.Type) check {
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
 		return unlessZero(t, changed)
 	case reflect.String:
-		if !b.proto { // what is no UTF-8 is written as U+FFFD
+		if !b.proto { // invalid UTF-8 is written as U+FFFD
 			return func(p unsafe.Pointer) verdict { return sameIf(utf8.ValidString(*(*string)(p))) }
 		}
 	}
 	return nil
 }
 
-// where is v for every value but the zero value.
+// unlessZero returns a check that yields v for every value but the zero value.
 func unlessZero(t reflect.Type, v verdict) check {
 	return func(p unsafe.Pointer) verdict {
 		if reflect.NewAt(t, p).Elem().IsZero() {
@@ -86,19 +86,19 @@ func unlessZero(t reflect.Type, v verdict) check {
 var (
 	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
-	// Who only reads in a way of its own need not understand what is written.
+	// A type with its own decoder may not understand the default encoding.
 	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 	zeroer          = reflect.TypeFor[interface{ IsZero() bool }]()
 )
 
-// codes tells that a type encodes or decodes itself.
+// encodesItself reports whether a type has its own encoder or decoder.
 func encodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler) || p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// special knows the types that encode themselves.
+// special returns the check of a type that encodes itself.
 func (b *planner) special(t reflect.Type) (check, bool) {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -111,12 +111,12 @@ func (b *planner) special(t reflect.Type) (check, bool) {
 		return nil, true
 	}
 	if b.proto {
-		return nil, t == reflect.TypeFor[metav1.FieldsV1]() // which holds bytes or a string, as it was built
+		return nil, t == reflect.TypeFor[metav1.FieldsV1]() // it holds bytes or a string, depending on how it was built
 	}
 	switch t {
 	case reflect.TypeFor[intstr.IntOrString]():
 		return checkIntOrString, true
-	case reflect.TypeFor[json.Number](): // one that is empty is written as 0, unless it is left out
+	case reflect.TypeFor[json.Number](): // an empty one is written as 0, unless omitted
 		return func(p unsafe.Pointer) verdict {
 			if *(*json.Number)(p) == "" {
 				return unsure
@@ -134,7 +134,7 @@ func (b *planner) special(t reflect.Type) (check, bool) {
 	return nil, false
 }
 
-// slice checks that nothing that is empty would come back as nil, unless kept says that it does not.
+// slice returns a check for slices whose empty values would decode as nil. If kept, they do not.
 func (b *planner) slice(t reflect.Type, kept bool) check {
 	bytes := t.Elem().Kind() == reflect.Uint8
 	if bytes && (b.proto || kept) {
@@ -162,7 +162,7 @@ func (b *planner) slice(t reflect.Type, kept bool) check {
 	}
 }
 
-// dictionary does for maps what slice does for slices.
+// dictionary is slice for maps.
 func (b *planner) dictionary(t reflect.Type, kept bool) check {
 	value := b.of(t.Elem())
 	switch {
@@ -173,7 +173,7 @@ func (b *planner) dictionary(t reflect.Type, kept bool) check {
 	case t.Elem() == reflect.TypeFor[resource.Quantity]() && t.Key().Kind() == reflect.String:
 		return func(p unsafe.Pointer) verdict { return checkQuantities(*(*map[string]resource.Quantity)(p), kept) }
 	case t.Elem().Kind() == reflect.Slice && t.Elem().Elem().Kind() == reflect.Uint8 && b.proto:
-		value = func(p unsafe.Pointer) verdict { // nil comes back as empty
+		value = func(p unsafe.Pointer) verdict { // nil decodes as empty
 			if *(*unsafe.Pointer)(p) == nil {
 				return changed
 			}
@@ -221,15 +221,14 @@ func (b *planner) pointer(t reflect.Type) check {
 		switch {
 		case q == nil:
 			return same
-		case null && (*time.Time)(q).IsZero(): // both types are a struct of a time.Time alone
+		case null && (*time.Time)(q).IsZero(): // both types embed only a time.Time
 			return changed
 		}
 		return elem(q)
 	}
 }
 
-// structure returns a check that looks its fields' up when it is called first, since they may hold the
-// type itself.
+// structure returns a struct's check. For a recursive type it looks the check up when called.
 func (b *planner) structure(t reflect.Type) check {
 	if c, ok := b.plans[t]; ok {
 		return func(p unsafe.Pointer) verdict {
@@ -245,7 +244,7 @@ func (b *planner) structure(t reflect.Type) check {
 	return *c
 }
 
-// fields is the check of a struct's fields; of the object itself, all but its TypeMeta.
+// fields returns the check of a struct's fields, without the TypeMeta of an API object.
 func (b *planner) fields(t reflect.Type, object bool) check {
 	type field struct {
 		offset uintptr
@@ -290,7 +289,7 @@ func (b *planner) field(f reflect.StructField) check {
 	}
 	_, options, _ := strings.Cut(tag, ",")
 	switch {
-	case f.Anonymous && f.Type.Kind() == reflect.Pointer: // it is made by the first field that is written
+	case f.Anonymous && f.Type.Kind() == reflect.Pointer: // the first decoded field allocates it
 		return unlessZero(f.Type, unsure)
 	case strings.Contains(options, "omitzero") && (f.Type.Implements(zeroer) || reflect.PointerTo(f.Type).Implements(zeroer)):
 		return unlessZero(f.Type, unsure)
@@ -307,8 +306,8 @@ func (b *planner) field(f reflect.StructField) check {
 	return b.of(f.Type)
 }
 
-// checkTime tells whether a time is as the decoders make it: in seconds, local, without a reading of
-// the monotonic clock.
+// checkTime reports whether a time is as decoders produce it: whole seconds, local, without a monotonic clock
+// reading.
 func checkTime(p unsafe.Pointer) verdict {
 	t := (*metav1.Time)(p).Time
 	return sameIf(t == time.Time{} || !t.IsZero() && t == time.Unix(t.Unix(), 0).Local())
@@ -321,10 +320,10 @@ func checkMicroTime(p unsafe.Pointer) verdict {
 }
 
 func checkQuantity(p unsafe.Pointer) verdict {
-	q := *(*resource.Quantity)(p) // a copy: String would write into it
+	q := *(*resource.Quantity)(p) // a copy, since String writes into its receiver
 	back, err := resource.ParseQuantity(q.String())
 	if err == nil && back != *(*resource.Quantity)(p) {
-		_ = back.String() // one that is shared has its text already
+		_ = back.String() // fills in the text, as in a shared quantity
 	}
 	return sameIf(err == nil && back == *(*resource.Quantity)(p))
 }
@@ -377,7 +376,7 @@ func checkExtension(p unsafe.Pointer) verdict {
 	return plainJSON(x.Raw)
 }
 
-// plainJSON tells whether encoding/json would leave the text of an object or array as it is.
+// plainJSON reports whether encoding/json would keep the text of an object or array unchanged.
 func plainJSON(raw []byte) verdict {
 	if len(raw) < 2 || raw[0] != '{' && raw[0] != '[' || bytes.ContainsAny(raw, " \t\r\n<>&\u2028\u2029") {
 		return unsure

@@ -6,37 +6,38 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// op is what a note tells.
+// op is the kind of a notification.
 type op uint8
 
 const (
 	added op = iota + 1
 	updated
 	deleted
-	resynced // nothing happened: the handler asked to be told now and then
+	resynced // nothing changed: the handler asked for resyncs
 )
 
-// note tells handlers of one change. It is shared by all of them, and immutable, but for what was seen.
+// notification is one change for the handlers. All handlers share it. It is immutable except for its weak references.
 type notification struct {
 	op      op
-	initial bool // added: the object is of the state that the handler starts with
-	missed  bool // deleted: a list did not name it, and what is known is its last state
+	initial bool // added: the object belongs to the handler's initial state
+	missed  bool // deleted: a list no longer contained it, so only its last known state is available
 	key     string
 	old     *item // updated, deleted
 	new     *item // added, updated, resynced
 
-	// The objects, where they are at hand: the queue is short. Else they may still be elsewhere.
+	// The decoded objects, while the queue is short. Otherwise weak references may still find them.
 	oldObj, newObj   any
 	oldWeak, newWeak weakObject
 }
 
-// weight is what a queued note keeps in memory that nobody else needs, in bytes: what is new is stored.
+// weight returns the bytes that only this queued notification keeps in memory. The store holds the new version
+// anyway.
 func (n *notification) weight() int64 {
 	return int64(unsafe.Sizeof(notification{})) + n.old.size()
 }
 
-// atHand is what the objects at hand cost beside that, in bytes. Others may have them, too: nobody knows for
-// how long.
+// decodedBytes returns the size of the decoded objects, which weight does not include. They count in full, although
+// others may hold them too.
 func (n *notification) decodedBytes() int64 {
 	var w int64
 	if n.oldObj != nil && n.old != nil && n.old.v != nil {
@@ -48,11 +49,11 @@ func (n *notification) decodedBytes() int64 {
 	return w
 }
 
-// handy tells whether objects are at hand.
+// hasDecoded reports whether the notification holds decoded objects.
 func (n *notification) hasDecoded() bool { return n.oldObj != nil || n.newObj != nil }
 
-// bare is the note without objects at hand. pack makes the item of a deleted object that was held since it was
-// at hand.
+// withoutObjects returns the notification without decoded objects. pack makes the item of a deleted object that was
+// only held decoded.
 func (n *notification) withoutObjects(pack func(any) *item) *notification {
 	b := &notification{op: n.op, initial: n.initial, missed: n.missed, key: n.key, old: n.old, new: n.new}
 	if n.op == deleted && n.oldObj != nil && n.old.v == nil {
@@ -70,8 +71,8 @@ func firstOf(obj any, seen *weakObject) any {
 	return seen.get()
 }
 
-// tell calls the handler's method. What cannot be decoded is as if it were not there; that it is gone is
-// told without it, since the handler may have known another version.
+// deliver calls the handler's method. A version that cannot be decoded is treated as absent. Its deletion is
+// delivered without an object, since the handler may know an earlier version.
 func (n *notification) deliver(h cache.ResourceEventHandler, t *table) {
 	if n.op == deleted {
 		n.deliverDeleted(h, n.oldest())
@@ -102,8 +103,9 @@ func (n *notification) deliverDeleted(h cache.ResourceEventHandler, obj any) {
 	h.OnDelete(obj)
 }
 
-// oldest decodes the old version from the new one where that is at hand. It is not kept for readers. The new version is
-// never decoded from the old one: what a program writes to a cached object by mistake is gone with the next version.
+// oldest returns the old version. It decodes it from the new one if that is decoded, and does not cache it for
+// readers. The reverse never happens: if a program writes to a cached object by mistake, the next version must not
+// inherit the change.
 func (n *notification) oldest() any {
 	if obj := firstOf(n.oldObj, &n.oldWeak); obj != nil {
 		return obj

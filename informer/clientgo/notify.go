@@ -1,9 +1,9 @@
 package clientgo
 
-// What happens to an informer's objects: each method changes the cache, then tells the handlers.
+// Changes of an informer's objects: each method changes the cache, then notifies the handlers.
 
-// maxDecodedNotes is how many notes may be queued for a handler whose objects are kept decoded for it, so
-// that a handler that keeps up costs no decoding. They count against its budget, and go first.
+// maxDecodedNotes is the queue length up to which a handler's notifications hold decoded objects, so that a handler
+// that keeps up costs no decoding. The objects count against its budget and are dropped first.
 const maxDecodedNotes = 256
 
 // put stores a new state of an object.
@@ -12,14 +12,14 @@ func (s *sharedInformer) put(c change) { s.metrics.process(func() { s.doPut(c) }
 func (s *sharedInformer) doPut(c change) {
 	s.notifyMu.Lock()
 	defer s.notifyMu.Unlock()
-	s.sync() // what comes before a list is complete without one
+	s.sync() // a change before the first list counts as that list
 	changes := []change{c}
 	s.table.apply(changes, false, c.version())
 	s.table.cacheChanged(&changes[0])
 	s.stored(&changes[0], s.handlersKeepUp())
 }
 
-// drop deletes an object, which need not be there. What was said of it last is told.
+// drop deletes an object, which need not exist, and delivers last as its final state.
 func (s *sharedInformer) drop(key string, last any) {
 	s.metrics.process(func() { s.doDrop(key, last) })
 }
@@ -36,7 +36,7 @@ func (s *sharedInformer) doDrop(key string, last any) {
 	s.notify(n, false)
 }
 
-// miss deletes an object of whose deletion no more is known.
+// deleteMissed deletes an object whose final state is not known.
 func (s *sharedInformer) deleteMissed(key string) {
 	s.notifyMu.Lock()
 	defer s.notifyMu.Unlock()
@@ -47,8 +47,8 @@ func (s *sharedInformer) deleteMissed(key string) {
 	}
 }
 
-// replace makes the objects those of a list: first everything is stored, then deletions are told, then
-// what was added or replaced.
+// replace makes a list the current state: it stores everything, then notifies of deletions, then of additions and
+// replacements.
 func (s *sharedInformer) replace(changes []change, version string) {
 	s.metrics.process(func() { s.doReplace(changes, version) })
 }
@@ -70,7 +70,7 @@ func (s *sharedInformer) doReplace(changes []change, version string) {
 	s.sync()
 }
 
-// resync tells those who asked for it of every object.
+// resync notifies handlers that are due of every object.
 func (s *sharedInformer) resync() {
 	s.notifyMu.Lock()
 	defer s.notifyMu.Unlock()
@@ -86,7 +86,7 @@ func (s *sharedInformer) bookmark(version string) {
 	s.table.apply(nil, false, &version)
 }
 
-// sync says that the first list is complete. The caller holds turn.
+// sync marks the first list as complete. The caller holds notifyMu.
 func (s *sharedInformer) sync() {
 	if s.HasSynced() {
 		return
@@ -97,12 +97,12 @@ func (s *sharedInformer) sync() {
 	}
 }
 
-// stored tells of a change that was applied. The caller holds turn.
+// stored notifies of an applied change. The caller holds notifyMu.
 func (s *sharedInformer) stored(c *change, atHand bool) {
 	n := &notification{op: added, initial: !s.HasSynced(), key: c.key, new: c.item}
 	if atHand {
 		n.newObj = c.obj
-	} else { // who is quick still finds it
+	} else { // a fast handler may still find it
 		n.newWeak.set(c.obj)
 	}
 	if c.obj != nil {
@@ -131,11 +131,11 @@ func (s *sharedInformer) stored(c *change, atHand bool) {
 	s.notify(n, ok && also && before == now)
 }
 
-// recreated tells that two UIDs are of two objects; fakes leave them empty.
+// recreated reports whether two UIDs belong to different objects. Fakes leave them empty.
 func recreated(before, now string) bool { return before != "" && now != "" && before != now }
 
-// tell queues a note for every handler; one of what did not change, for those who asked to hear of it.
-// The caller holds turn.
+// notify queues a notification for every handler. An unchanged object goes only to handlers that are being resynced.
+// The caller holds notifyMu.
 func (s *sharedInformer) notify(n *notification, unchanged bool) {
 	for _, l := range s.listeners {
 		if !unchanged || l.syncing {
@@ -144,7 +144,7 @@ func (s *sharedInformer) notify(n *notification, unchanged bool) {
 	}
 }
 
-// atHand tells that handlers keep up. The caller holds turn.
+// handlersKeepUp reports whether no handler has more than maxDecodedNotes queued. The caller holds notifyMu.
 func (s *sharedInformer) handlersKeepUp() bool {
 	for _, l := range s.listeners {
 		if l.queue.waiting() > maxDecodedNotes {
@@ -154,7 +154,7 @@ func (s *sharedInformer) handlersKeepUp() bool {
 	return true
 }
 
-// version is what the change says that the last version is; nil is nothing.
+// version returns the version to record as the last one seen, or nil.
 func (c *change) version() *string {
 	if v, ok := c.item.version(); ok {
 		return &v

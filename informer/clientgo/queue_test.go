@@ -135,6 +135,6 @@ func TestQueueFoldsBeyondItsBudgetUntilItIsEmpty(t *testing.T) {
 	push("~a1>2")
 	push("~a2>3")
 	if got := drain(t, q); got != "~a1>2 ~a2>3" {
-		t.Errorf("having captured up, it is told every version again: %s", got)
+		t.Errorf("having caught up, it is told every version again: %s", got)
 	}
 }

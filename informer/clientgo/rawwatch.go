@@ -15,12 +15,12 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// eventBuffer is how many events may be cut out before the Reflector takes them: to wake it for each costs more than to
-// cut one.
+// eventBuffer is the number of events that may be cut out before the Reflector takes them. Waking it for each event
+// costs more than cutting one.
 const eventBuffer = 128
 
-// rawWatch is apimachinery's StreamWatcher but for that. It lasts no longer than the program's own watch, which has
-// no events.
+// rawWatch is a StreamWatcher (apimachinery) with a buffer. It ends with the program's own watch, which has no
+// events.
 type rawWatch struct {
 	decoder *rawDecoder
 	program watch.Interface
@@ -61,7 +61,7 @@ func (w *rawWatch) run(ctx context.Context) {
 		ev := watch.Event{Type: typ, Object: obj}
 		if err != nil {
 			select {
-			case <-w.stopped: // the program's watch has ended, or nobody wants ours
+			case <-w.stopped: // the program's watch has ended, or the Reflector has stopped ours
 				w.report(unexpected)
 				return
 			default:
@@ -85,7 +85,7 @@ func (w *rawWatch) run(ctx context.Context) {
 	}
 }
 
-// follow ends the watch when the program's ends, and when that has an event.
+// follow ends the watch when the program's watch ends or has an event.
 func (w *rawWatch) follow(unexpected chan<- watch.Event) {
 	defer w.Stop()
 	select {
@@ -101,7 +101,7 @@ func (w *rawWatch) follow(unexpected chan<- watch.Event) {
 	}
 }
 
-// report hands on what has ended the program's watch, if somebody still listens.
+// report passes on the event that ended the program's watch, if the Reflector still listens.
 func (w *rawWatch) report(unexpected <-chan watch.Event) {
 	select {
 	case ev := <-unexpected:
@@ -113,5 +113,5 @@ func (w *rawWatch) report(unexpected <-chan watch.Event) {
 	}
 }
 
-// decoding says of an error that what the server sent cannot be read, as client-go's clients do.
+// decoding marks an error as unreadable server data, as client-go's clients do.
 var decoding = apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")

@@ -45,7 +45,7 @@ func TestASlowHandlerCostsItsBudget(t *testing.T) {
 			"add a/hot(1 on n0)", "a/hot(1 on n300)")
 		s.modify(pod("a/hot", "1", "x"))
 		s.modify(pod("a/hot", "1", "y"))
-		expect(t, "having captured up, it is told every version", slow.take(),
+		expect(t, "having caught up, it is told every version", slow.take(),
 			"update a/hot(1 on n300) -> a/hot(1 on x)", "update a/hot(1 on x) -> a/hot(1 on y)")
 	})
 }
