@@ -30,14 +30,14 @@ var (
 
 // The result of a transform decides what happens to an object:
 //
-//   nil       The object is left out: not stored, or deleted if it was stored (as if missing from a list), and
-//             counted. client-go does not sync in this case.
-//   error     For an object of a list, the whole list fails and the Reflector lists again. So it does with
-//             client-go, whose streaming lists however continue without the object. For an object of a watch, as
-//             with client-go, the Reflector logs the error, and the last known state stays until the next
-//             version; a deletion is applied.
-//   panic     Propagates into the Reflector, as with client-go. If it does not end the process, the Reflector
-//             lists again.
+//	nil       The object is left out: not stored, or deleted if it was stored (as if missing from a list), and
+//	          counted. client-go does not sync in this case.
+//	error     For an object of a list, the whole list fails and the Reflector lists again. So it does with
+//	          client-go, whose streaming lists however continue without the object. For an object of a watch, as
+//	          with client-go, the Reflector logs the error, and the last known state stays until the next
+//	          version; a deletion is applied.
+//	panic     Propagates into the Reflector, as with client-go. If it does not end the process, the Reflector
+//	          lists again.
 
 // packedObject is an object of a streaming list, packed on arrival, so that the list is never held decoded. Decoding
 // the objects again for handlers costs no more than the garbage collector would need to mark them all.

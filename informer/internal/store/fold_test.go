@@ -24,7 +24,7 @@ func TestFold(t *testing.T) {
 			[]Change{put("c", "c1", "5"), put("a", "a1", "6"), del("c", "c1", "7"), put("c", "c2", "8")},
 			"!slow consumer 2-8 ", "~a/a1 1>6 +c/c2 >8 =8"},
 		{"update and delete", []Change{put("a", "a1", "5"), del("a", "a1", "6")}, "!slow consumer 2-6 ", "-a/a1 1> =6"},
-		{"recreated: both are told, nothing is lost", []Change{del("a", "a1", "5"), put("a", "a2", "6")}, "", "-a/a1 1> +a/a2 >6 =6"},
+		{"recreated: both are delivered, nothing is lost", []Change{del("a", "a1", "5"), put("a", "a2", "6")}, "", "-a/a1 1> +a/a2 >6 =6"},
 		{"recreated and updated", []Change{del("a", "a1", "5"), put("a", "a2", "6"), put("a", "a2", "7")},
 			"!slow consumer 2-7 ", "-a/a1 1> +a/a2 >7 =7"},
 		{"recreated twice", []Change{put("a", "a2", "5"), put("a", "a3", "6")}, "!slow consumer 2-6 ", "-a/a1 1> +a/a3 >6 =6"},

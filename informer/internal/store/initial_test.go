@@ -16,7 +16,7 @@ func TestInitial(t *testing.T) {
 		want    string
 	}{
 		{"what was not taken moves on", []Change{put("b", "b1", "5"), put("b", "b1", "6")}, "+b/b1 >6i =6"},
-		{"what is gone meanwhile is not told", []Change{del("b", "b1", "5")}, "=5"},
+		{"an object that is gone meanwhile is not delivered", []Change{del("b", "b1", "5")}, "=5"},
 		{"what was replaced meanwhile is not initial", []Change{del("b", "b1", "5"), put("b", "b2", "6")}, "+b/b2 >6 =6"},
 		{"nor is what left and entered again", []Change{del("b", "b1", "5"), put("b", "b1", "6")}, "+b/b1 >6 =6"},
 		{"what was taken changes behind it", []Change{put("a", "a1", "5"), put("b", "b1", "6")}, "+b/b1 >6i | ~a/a1 1>5 =6"},

@@ -125,7 +125,7 @@ func TestListing(t *testing.T) {
 		list  []Change
 		want  string
 	}{
-		{"first: an object that is told twice is updated", true,
+		{"first: an object that is named twice is updated", true,
 			[]Change{put("a", "a1", "1"), put("a", "a1", "3")}, "+a/a1 >1i ~a/a1 1>3 =9"},
 		{"first: an object that goes again", true,
 			[]Change{put("a", "a1", "1"), del("a", "a1", "3")}, "+a/a1 >1i -a/a1 1> =9"},

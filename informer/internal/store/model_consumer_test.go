@@ -28,7 +28,7 @@ type expectation interface {
 	// start is told when the queue joins, or a state is loaded into the store.
 	start(s *source, at time.Time)
 	// push is told what each commit means, and whether it has a gap and is a part of the first list.
-	push(means []meaning, gap, forming bool, at time.Time)
+	push(means []meaning, gap, firstList bool, at time.Time)
 	// check sees each batch before the consumer applies it.
 	check(b *Batch)
 	// left is how many objects, or changes, are still to come.

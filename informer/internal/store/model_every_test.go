@@ -16,7 +16,7 @@ type every struct {
 	due   []Delta
 	gaps  []int // deltas that are due before each gap
 	knows map[Key]*compact.Version
-	told  bool
+	taken bool
 }
 
 func (e *every) start(s *source, at time.Time) {
@@ -30,11 +30,11 @@ func (e *every) start(s *source, at time.Time) {
 	}
 }
 
-func (e *every) push(means []meaning, gap, forming bool, _ time.Time) {
+func (e *every) push(means []meaning, gap, firstList bool, _ time.Time) {
 	if gap {
 		e.gaps = append(e.gaps, len(e.due))
 	}
-	if e.skip && forming {
+	if e.skip && firstList {
 		e.knows = e.ref.versions()
 		return
 	}
@@ -46,8 +46,8 @@ func (e *every) push(means []meaning, gap, forming bool, _ time.Time) {
 func (e *every) left() int { return len(e.due) }
 
 func (e *every) check(b *Batch) {
-	if !e.told && (len(b.Deltas) > 0 || b.Phase == Live) {
-		e.told = true
+	if !e.taken && (len(b.Deltas) > 0 || b.Phase == Live) {
+		e.taken = true
 		maps.Copy(e.state, e.knows)
 	}
 	if b.Gap != nil && b.Gap.Reason != "test" {
@@ -82,8 +82,8 @@ type budgeted struct {
 	at    map[string]int // by epoch and version: where log stood
 	owed  map[Key]bool   // objects that it starts with and does not have
 	knows map[Key]*compact.Version
-	told  bool
-	gap   bool // was told since the consumer last was live
+	taken bool
+	gap   bool // was taken since the consumer last was live
 }
 
 func (g *budgeted) start(s *source, _ time.Time) {
@@ -103,8 +103,8 @@ func (g *budgeted) mark() {
 	}
 }
 
-func (g *budgeted) push(means []meaning, _, forming bool, _ time.Time) {
-	if g.skip && forming {
+func (g *budgeted) push(means []meaning, _, firstList bool, _ time.Time) {
+	if g.skip && firstList {
 		g.knows = g.ref.versions()
 	} else {
 		for _, m := range means {
@@ -117,7 +117,7 @@ func (g *budgeted) push(means []meaning, _, forming bool, _ time.Time) {
 // left is how many objects differ from what the consumer has.
 func (g *budgeted) left() int {
 	have, n := g.state, 0
-	if !g.told {
+	if !g.taken {
 		have = g.knows
 	}
 	for k, h := range g.ref.has {
@@ -134,8 +134,8 @@ func (g *budgeted) left() int {
 }
 
 func (g *budgeted) check(b *Batch) {
-	if !g.told && (len(b.Deltas) > 0 || b.Phase == Live) {
-		g.told = true
+	if !g.taken && (len(b.Deltas) > 0 || b.Phase == Live) {
+		g.taken = true
 		maps.Copy(g.state, g.knows)
 	}
 	g.gap = g.gap || b.Gap != nil && b.Gap.Reason != "test"

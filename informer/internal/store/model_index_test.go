@@ -18,7 +18,7 @@ type toyIndex struct {
 
 func (x *toyIndex) Set(k Key, values any) {
 	if x.slot < 0 {
-		x.Errorf("an index that was removed is told of %v", k)
+		x.Errorf("a removed index is called for %v", k)
 	}
 	x.values[k] = "?"
 	if v, ok := values.(string); ok {

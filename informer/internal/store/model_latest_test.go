@@ -20,7 +20,7 @@ type latest struct {
 	knows map[Key]*compact.Version
 	n     int
 	gap   bool
-	told  bool // something of the state
+	taken bool // something of the state
 
 	complete bool         // the stream was live since it joined
 	first    map[Key]*due // what differed when it became so
@@ -55,9 +55,9 @@ func (l *latest) settle() {
 	}
 }
 
-func (l *latest) push(means []meaning, gap, forming bool, _ time.Time) {
+func (l *latest) push(means []meaning, gap, firstList bool, _ time.Time) {
 	l.gap = l.gap || gap
-	if l.skip && forming {
+	if l.skip && firstList {
 		l.knows = l.ref.versions()
 	} else {
 		for _, m := range means {
@@ -138,8 +138,8 @@ func (l *latest) deltas(k Key) (all []Delta) {
 }
 
 func (l *latest) check(b *Batch) {
-	if !l.told && (len(b.Deltas) > 0 || b.Phase == Live) {
-		l.told = true
+	if !l.taken && (len(b.Deltas) > 0 || b.Phase == Live) {
+		l.taken = true
 		maps.Copy(l.state, l.knows) // without the initial state, it is as if it had it
 	}
 	got := b.Deltas

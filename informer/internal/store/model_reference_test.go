@@ -12,22 +12,22 @@ import (
 // reference says what a store must have, and what each commit must mean.
 type reference struct {
 	*source
-	has     map[Key]*held
-	named   map[Key]bool // by the list under way
-	fresh   bool
-	listing bool
-	synced  bool
-	loaded  bool
-	epoch   int64
-	version string
-	most    int // objects at once
+	has             map[Key]*held
+	named           map[Key]bool // by the list under way
+	compareContents bool
+	listing         bool
+	synced          bool
+	loaded          bool
+	epoch           int64
+	version         string
+	most            int // objects at once
 }
 
 // held is an object that the store has.
 type held struct {
-	v     *compact.Version
-	life  *life
-	doubt bool // it was kept where versions prove nothing
+	v          *compact.Version
+	life       *life
+	unverified bool // it was kept where versions prove nothing
 }
 
 // life is an object from where it is added to where it is deleted.
@@ -50,7 +50,7 @@ func (r *reference) live() bool { return r.synced && !r.listing }
 func (r *reference) begin(newEpoch bool) {
 	r.listing, r.named = true, map[Key]bool{}
 	if newEpoch {
-		r.epoch, r.fresh, r.version = r.epoch+1, true, ""
+		r.epoch, r.compareContents, r.version = r.epoch+1, true, ""
 	}
 }
 
@@ -58,14 +58,14 @@ func (r *reference) begin(newEpoch bool) {
 func (s *source) commit(c Commit) {
 	c.At = s.now()
 	c.After = s.now()
-	forming := s.ref.listing && !s.ref.based()
+	firstList := s.ref.listing && !s.ref.based()
 	means, drops := s.ref.commit(&c)
 	for _, m := range means {
 		s.index.hear(m, c.Changes)
 	}
 	for _, con := range s.consumers {
 		if !con.ending {
-			con.refs[s.id].push(means, c.Gap != nil, forming, c.At)
+			con.refs[s.id].push(means, c.Gap != nil, firstList, c.At)
 		}
 	}
 	if got := s.store.Commit(c); got != drops {
@@ -78,8 +78,8 @@ func (s *source) commit(c Commit) {
 }
 
 func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
-	forming := r.listing && !r.based()
-	tell := func(op Op, k Key, old, now *held, final *compact.Version, relisted bool) {
+	firstList := r.listing && !r.based()
+	notify := func(op Op, k Key, old, now *held, final *compact.Version, relisted bool) {
 		m := meaning{Delta: Delta{Op: op, Key: k, Final: final, Relisted: relisted, At: c.At}}
 		if old != nil {
 			m.Old, m.life = old.v, old.life
@@ -87,7 +87,7 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 		if now != nil {
 			m.New, m.life = now.v, now.life
 		}
-		m.Initial = op == Added && forming
+		m.Initial = op == Added && firstList
 		if relisted {
 			m.After = c.After
 		}
@@ -95,7 +95,7 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 	}
 	for _, ch := range c.Changes {
 		h := r.has[ch.Key]
-		missed := r.listing && !r.named[ch.Key] || h != nil && h.doubt
+		missed := r.listing && !r.named[ch.Key] || h != nil && h.unverified
 		if ch.Reread {
 			if r.listing || h == nil || h.v.UID() != ch.V.UID() || h.v.RV() != ch.V.RV() {
 				continue
@@ -106,13 +106,13 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 			r.name(ch.Key)
 			if h != nil && ch.UID != "" && ch.UID != h.v.UID() {
 				delete(r.has, ch.Key)
-				tell(Deleted, ch.Key, h, nil, nil, missed)
+				notify(Deleted, ch.Key, h, nil, nil, missed)
 			} else if h != nil {
-				h.doubt = h.doubt || r.fresh
+				h.unverified = h.unverified || r.compareContents
 			}
 			continue
 		}
-		if h != nil && !r.listing && !r.fresh && !h.doubt && wire.Older(ch.V.RV(), h.v.RV()) {
+		if h != nil && !r.listing && !r.compareContents && !h.unverified && wire.Older(ch.V.RV(), h.v.RV()) {
 			drops.Past++
 			continue
 		}
@@ -122,29 +122,29 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 				final = ch.V
 			}
 			delete(r.has, ch.Key)
-			tell(Deleted, ch.Key, h, nil, final, missed)
+			notify(Deleted, ch.Key, h, nil, final, missed)
 		}
 		if ch.Delete {
 			continue
 		}
 		if h != nil && h.v.UID() == ch.V.UID() && r.same(h, ch.V) {
-			h.doubt = false
+			h.unverified = false
 			if !r.listing && !ch.Reread {
 				drops.Same++
 			}
 			r.name(ch.Key)
 			continue
 		}
-		now := &held{v: ch.V, life: &life{formed: forming}}
+		now := &held{v: ch.V, life: &life{formed: firstList}}
 		switch {
 		case h == nil:
-			tell(Added, ch.Key, nil, now, nil, r.listing && r.based())
+			notify(Added, ch.Key, nil, now, nil, r.listing && r.based())
 		case h.v.UID() != ch.V.UID():
-			tell(Deleted, ch.Key, h, nil, nil, missed)
-			tell(Added, ch.Key, nil, now, nil, missed)
+			notify(Deleted, ch.Key, h, nil, nil, missed)
+			notify(Added, ch.Key, nil, now, nil, missed)
 		default:
 			now.life = h.life
-			tell(Updated, ch.Key, h, now, nil, missed)
+			notify(Updated, ch.Key, h, now, nil, missed)
 		}
 		r.has[ch.Key] = now
 		r.most = max(r.most, len(r.has))
@@ -155,10 +155,10 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 			if !r.named[k] {
 				h := r.has[k]
 				delete(r.has, k)
-				tell(Deleted, k, h, nil, nil, true)
+				notify(Deleted, k, h, nil, nil, true)
 			}
 		}
-		r.listing, r.synced, r.fresh, r.version = false, true, false, c.Version
+		r.listing, r.synced, r.compareContents, r.version = false, true, false, c.Version
 	}
 	if !r.listing {
 		r.synced = r.synced || c.Live

@@ -86,7 +86,7 @@ func (s *source) load(trusted bool) {
 		s.ref.has[k] = &held{v: v, life: &life{}}
 	}
 	h := Head{Epoch: 1 + int64(s.rand.IntN(3)), Phase: Live, Version: strconv.Itoa(s.rv), At: s.now()}
-	s.ref.loaded, s.ref.epoch, s.ref.fresh, s.ref.version = true, h.Epoch, !trusted, h.Version
+	s.ref.loaded, s.ref.epoch, s.ref.compareContents, s.ref.version = true, h.Epoch, !trusted, h.Version
 	s.pos = len(s.log)
 	for _, c := range s.consumers {
 		c.refs[s.id].start(s, h.At)
@@ -316,7 +316,7 @@ func (s *source) list(newEpoch, whole bool) {
 func (s *source) known(k Key, v *compact.Version) bool {
 	got := s.store.Known(k, *seen(v))
 	h := s.ref.has[k]
-	want := h != nil && !s.ref.fresh && !h.doubt && v.UID() != "" && h.v.UID() == v.UID() && h.v.RV() == v.RV() && sameContent(h.v, v)
+	want := h != nil && !s.ref.compareContents && !h.unverified && v.UID() != "" && h.v.UID() == v.UID() && h.v.RV() == v.RV() && sameContent(h.v, v)
 	if got != want {
 		s.Fatalf("known %v: %t, want %t", k, got, want)
 	}

@@ -178,10 +178,10 @@ func TestUnsubscribe(t *testing.T) {
 	s.Unsubscribe(q) // twice is harmless
 	s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
 	if got := drain(t, q); got != "" {
-		t.Errorf("a queue that left was told %q", got)
+		t.Errorf("a queue that left got %q", got)
 	}
 	if got, want := drain(t, other), "+a/a1 >1i +b/b1 >2i =2 | ~a/a1 1>5 =5"; got != want {
-		t.Errorf("one that stays was told %q, want %q", got, want)
+		t.Errorf("one that stays got %q, want %q", got, want)
 	}
 }
 

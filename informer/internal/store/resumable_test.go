@@ -80,7 +80,7 @@ func TestResumable(t *testing.T) {
 			commit(s, "6", unread)
 			commit(s, "7", Change{Key: Key{Name: "a"}, UID: "a1", RV: "7", Delete: true})
 		}, "listing live5+ live+ live7+"},
-		{"or told again as it is stored", func(s *Store) {
+		{"or delivered again as it is stored", func(s *Store) {
 			live(s)
 			commit(s, "6", unread)
 			commit(s, "7", put("a", "a1", "1"))

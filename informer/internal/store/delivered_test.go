@@ -20,12 +20,12 @@ func TestTold(t *testing.T) {
 		want := func(why, want string) {
 			t.Helper()
 			var got []string
-			for _, item := range s.Told(q) {
+			for _, item := range s.Delivered(q) {
 				got = append(got, item.Key.Name+item.V.RV())
 			}
 			slices.Sort(got)
 			if got := strings.Join(got, " "); got != want {
-				t.Errorf("%+v: %s: told %q, want %q", o, why, got, want)
+				t.Errorf("%+v: %s: got %q, want %q", o, why, got, want)
 			}
 		}
 		want("the state that it starts with is queued", "")
@@ -93,15 +93,15 @@ func TestStrict(t *testing.T) {
 	for i := 3; i < 100; i++ {
 		s.Commit(Commit{Changes: []Change{put("a", "a1", fmt.Sprint(i))}, Version: fmt.Sprint(i)})
 	}
-	told := 0
+	delivered := 0
 	for {
 		b, err := q.Next(t.Context())
-		if told += len(b.Deltas); err != nil {
+		if delivered += len(b.Deltas); err != nil {
 			break
 		}
 	}
-	if told == 0 || told > 10 {
-		t.Errorf("before its end, it told %d of 97 versions", told)
+	if delivered == 0 || delivered > 10 {
+		t.Errorf("before its end, it delivered %d of 97 versions", delivered)
 	}
 	for range 2 {
 		if _, err := q.Next(t.Context()); !errors.Is(err, ErrBehind) {
@@ -122,10 +122,10 @@ func TestSkipLoaded(t *testing.T) {
 	s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
 	s.Commit(Commit{Version: "7", Live: true})
 	if got, want := strings.TrimPrefix(drain(t, early), " | "), "~a/a1 1>5 | =7"; got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := drain(t, late), "+a/a1 >1i +b/b1 >2i | ~a/a1 1>5 | =7"; got != want {
-		t.Errorf("a late one is told %q, want %q", got, want)
+		t.Errorf("a late one gets %q, want %q", got, want)
 	}
 }
 
