@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// Whether objects are cut out of what the server sends, and what the engine has.
+// The engine's statistics show whether objects are cut out of the server's responses.
 func ExampleEngine_Stats() {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	server := informertest.NewServer()

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// favourites are what a reader keeps reading.
+// favourites are the objects that a reader keeps reading.
 func favourites(t *testing.T, i cache.SharedIndexInformer) (objs []any) {
 	t.Helper()
 	for n := range 5 {
@@ -27,8 +27,8 @@ func favourites(t *testing.T, i cache.SharedIndexInformer) (objs []any) {
 	return objs
 }
 
-// TestHandlersDriveNothingOut: what is read by key stays decoded while handlers go over everything, and lists come.
-func TestHandlersDriveNothingOut(t *testing.T) {
+// TestHandlersEvictNothing: objects read by key stay decoded while handlers process everything and lists arrive.
+func TestHandlersEvictNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(Options{Storage: Compact, Hot: 20 << 10})
 		s := newServer()
@@ -53,7 +53,7 @@ func TestHandlersDriveNothingOut(t *testing.T) {
 		check("it is kept")
 		for range 12 {
 			pass(5 * time.Second)
-			favourites(t, i) // what nobody reads is packed
+			favourites(t, i) // unread objects are packed
 		}
 		pass(time.Second)
 		if got := len(quick.take()); got != 600 {
@@ -65,14 +65,14 @@ func TestHandlersDriveNothingOut(t *testing.T) {
 		synctest.Wait()
 		close(slow.gate)
 		if got := len(slow.take()); got != 600 {
-			t.Errorf("told of %d objects", got)
+			t.Errorf("notified of %d objects", got)
 		}
 		check("a slow handler")
 	})
 }
 
-// TestListsDriveNothingOut: index functions need every object of a list decoded, once.
-func TestListsDriveNothingOut(t *testing.T) {
+// TestListsEvictNothing: index functions decode every object of a list once, without evicting others.
+func TestListsEvictNothing(t *testing.T) {
 	tb := newTable(newEngine(Options{Hot: 4 << 10}), Compact, cache.Indexers{"node": byNode}, nil)
 	list := func(n int) (changes []change) {
 		for k := range n {
@@ -88,11 +88,11 @@ func TestListsDriveNothingOut(t *testing.T) {
 	more[1] = change{key: "a/p1", item: first[1].item} // it did not change
 	tb.apply(more, true, nil)
 	if again, _ := tb.get("a/p1"); again != one {
-		t.Error("what is read is decoded again, since a list came")
+		t.Error("a list evicted an object that is read")
 	}
 }
 
-// TestOldVersionsAreNotKept: what a handler is told that is no more is kept for nobody.
+// TestOldVersionsAreNotKept: old versions decoded for handlers are not cached.
 func TestOldVersionsAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(Options{Storage: Compact, Hot: 1 << 20})
@@ -105,7 +105,7 @@ func TestOldVersionsAreNotKept(t *testing.T) {
 			s.modify(pod("a/one", "1", fmt.Sprint("n", n+1)))
 		}
 		synctest.Wait()
-		runtime.GC() // nobody else has them
+		runtime.GC() // no other references
 		close(slow.gate)
 		slow.take()
 		if e.Stats().Decoded > 4<<10 {
@@ -143,7 +143,7 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 			read := func() {
 				t.Helper()
 				if len(i.GetStore().List()) != 100 || len(favourites(t, i)) != 5 {
-					t.Error("what was cached can still be read")
+					t.Error("the cache must remain readable")
 				}
 			}
 			for range 3 {
@@ -156,7 +156,7 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 				t.Errorf("%d objects are still in memory", n)
 			}
 			if x := i.(*sharedInformer).table.keeper; x != nil && (x.timer == nil || x.timer.Stop()) {
-				t.Error("the timer goes on")
+				t.Error("the timer still runs")
 			}
 			runtime.KeepAlive(i)
 		})
@@ -202,9 +202,9 @@ func TestMisfitsAreCountedOnce(t *testing.T) {
 	})
 }
 
-// TestWhatNobodyReadsIsPacked: an object that was read stays decoded while it is read now and then, and for less than a
-// minute after that.
-func TestWhatNobodyReadsIsPacked(t *testing.T) {
+// TestUnreadObjectsArePacked: an object stays decoded while it is read now and then, and for less than a minute
+// afterwards.
+func TestUnreadObjectsArePacked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, _ := filled(t, Options{}, 10)
 		x := i.GetStore()
@@ -212,12 +212,12 @@ func TestWhatNobodyReadsIsPacked(t *testing.T) {
 		for range 10 {
 			pass(ageEvery)
 			if again, _, _ := x.GetByKey("a/p1"); first != again {
-				t.Fatal("what is read now and then is decoded again")
+				t.Fatal("an object that is read now and then is decoded again")
 			}
 		}
 		pass(time.Minute)
 		if n := e.Stats().Decoded; n > 0 {
-			t.Errorf("%d bytes stay decoded that nobody reads", n)
+			t.Errorf("%d unread bytes stay decoded", n)
 		}
 		if _, ok, _ := x.GetByKey("a/p1"); !ok {
 			t.Error("not found")

@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// filled is an informer of n pods, which stops with the test.
+// filled returns an informer of n pods, which stops with the test.
 func filled(t *testing.T, o Options, n int) (*Engine, cache.SharedIndexInformer, *server) {
 	t.Helper()
 	s := newServer()
@@ -23,7 +23,7 @@ func filled(t *testing.T, o Options, n int) (*Engine, cache.SharedIndexInformer,
 	return e, i, s
 }
 
-// kept is how many objects the engine's only informer keeps decoded because they are read often.
+// kept returns the number of objects that the engine's only informer keeps decoded because they are read often.
 func kept(e *Engine) int { return e.Stats().Informers[0].Kept }
 
 func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
@@ -33,7 +33,7 @@ func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 		for range readsToKeep - 1 {
 			x.List()
 			if kept(e) > 0 {
-				t.Error("that is not often")
+				t.Error("kept after too few reads")
 			}
 		}
 		x.List()
@@ -68,25 +68,25 @@ func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 			x.List()
 		}
 		if kept(e) != 100 {
-			t.Error("it is read on, and packed")
+			t.Error("packed although it is read")
 		}
-		for n := range 30 { // changes are no reads
+		for n := range 30 { // changes do not count as reads
 			s.modify(pod("a/p7", "7", fmt.Sprint("n", n)))
 			pass(packUnreadEvery / 10)
 		}
 		s.modify(pod("a/p7", "7", "n2"))
 		synctest.Wait()
 		if st := e.Stats(); st.Informers[0].Kept != 0 || st.Kept != 0 {
-			t.Errorf("nobody reads it any more, and %d objects of %d bytes are kept", st.Informers[0].Kept, st.Kept)
+			t.Errorf("unread, but %d objects of %d bytes are kept", st.Informers[0].Kept, st.Kept)
 		}
 		if p, ok, _ := x.GetByKey("a/p7"); !ok || p.(*corev1.Pod).Spec.NodeName != "n2" {
-			t.Error("it is packed again, and current")
+			t.Error("the packed object must be current")
 		}
 	})
 }
 
-// TestAnIndexKeepsWhatItFinds: lookups by an index, however many, keep nothing decoded but what they find.
-func TestAnIndexKeepsWhatItFinds(t *testing.T) {
+// TestIndexLookupsKeepWhatTheyFind: lookups by an index keep only the found objects decoded, however many there are.
+func TestIndexLookupsKeepWhatTheyFind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, s := filled(t, Options{Hot: 1}, 100)
 		for n := range 5 {
@@ -125,7 +125,7 @@ func TestReadsByKeyKeepLittle(t *testing.T) {
 		}
 		one, _, _ := i.GetStore().GetByKey("a/p1")
 		if again, _, _ := i.GetStore().GetByKey("a/p1"); one != again {
-			t.Error("what was just read is read again at no cost")
+			t.Error("a second read decodes again")
 		}
 	})
 }
@@ -158,7 +158,7 @@ func TestKeptIsBounded(t *testing.T) {
 	})
 }
 
-// TestEqualPartsAreShared: what is equal in two objects that are decoded is there once.
+// TestEqualPartsAreShared: equal parts of decoded objects are held once.
 func TestEqualPartsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, i, _ := filled(t, Options{Hot: 1}, 100)
@@ -179,7 +179,7 @@ func TestStorageByKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, i, _ := filled(t, Options{Hot: 1, Storage: Live}, 3)
 		if a, b := i.GetStore().List(), i.GetStore().List(); a[0] != b[0] {
-			t.Error("and hands out what it keeps")
+			t.Error("a read must return the kept object")
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -79,8 +79,8 @@ func (l *leaving) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodLi
 	return all, err
 }
 
-// meddler is a ListerWatcher that does more than to hand on what the server sends.
-type meddler struct {
+// modifyingListerWatcher is a ListerWatcher that does more than to hand on what the server sends.
+type modifyingListerWatcher struct {
 	why   string
 	lw    func(t *testing.T, client kubernetes.Interface) cache.ListerWatcher
 	paged bool
@@ -106,7 +106,7 @@ func ours(obj runtime.Object) bool {
 	return h.Sum32()%3 == 0
 }
 
-var meddlers = []meddler{
+var modifyingListerWatchers = []modifyingListerWatcher{
 	{why: "a filter that reads a defaulted field", lw: func(_ *testing.T, c kubernetes.Interface) cache.ListerWatcher {
 		return wrapped(ListWatch(c.CoreV1().Pods("shop")), nil, func(ev watch.Event) (watch.Event, bool) {
 			return ev, ev.Type == watch.Bookmark || graceful(ev.Object)
@@ -141,10 +141,10 @@ var meddlers = []meddler{
 	}, paged: true, has: []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9"}},
 }
 
-// TestMeddlers: what a ListerWatcher of the program's does with real objects counts, it sees no others, and it is asked
+// TestModifyingListerWatchers: what a ListerWatcher of the program's does with real objects counts, it sees no others, and it is asked
 // what client-go asks it, as often.
-func TestMeddlers(t *testing.T) {
-	for _, m := range meddlers {
+func TestModifyingListerWatchers(t *testing.T) {
+	for _, m := range modifyingListerWatchers {
 		t.Run(m.why, func(t *testing.T) {
 			quiet(t)
 			has, asked := meddle(t, m, cache.NewSharedIndexInformer)
@@ -164,7 +164,7 @@ func TestMeddlers(t *testing.T) {
 	}
 }
 
-func meddle(t *testing.T, m meddler, mk maker) (has, asked []string) {
+func meddle(t *testing.T, m modifyingListerWatcher, mk maker) (has, asked []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()

@@ -141,24 +141,24 @@ func (k needsKind) WatchWithContext(ctx context.Context, o metav1.ListOptions) (
 	return p, nil
 }
 
-// told is a handler that keeps what it is told.
-type told struct {
+// recorder is a handler that records its notifications.
+type recorder struct {
 	mu    sync.Mutex
 	notes []any
 }
 
-func (h *told) note(what string, objs ...any) {
+func (h *recorder) note(what string, objs ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.notes = append(h.notes, append([]any{what}, objs...))
 }
 
-func (h *told) OnAdd(obj any, initial bool) { h.note(fmt.Sprint("add ", initial), obj) }
-func (h *told) OnUpdate(old, obj any)       { h.note("update", old, obj) }
-func (h *told) OnDelete(obj any)            { h.note("delete", obj) }
+func (h *recorder) OnAdd(obj any, initial bool) { h.note(fmt.Sprint("add ", initial), obj) }
+func (h *recorder) OnUpdate(old, obj any)       { h.note("update", old, obj) }
+func (h *recorder) OnDelete(obj any)            { h.note("delete", obj) }
 
 // sorted puts what one list told into the order of names, since lists have none.
-func (h *told) sorted() []any {
+func (h *recorder) sorted() []any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := func(n any) string {
@@ -233,7 +233,7 @@ func compareRaw(t *testing.T, a access, f informertest.Fault) {
 			t.Fatal(err)
 		}
 	}
-	var want, got told
+	var want, got recorder
 	handle(t, theirs, &want)
 	handle(t, ours, &got)
 	start(t, theirs)
@@ -364,7 +364,7 @@ func TestAnObjectThatTheTypeCannotHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			quiet(t)
-			var h told
+			var h recorder
 			r := handle(t, i, &h)
 			start(t, i)
 			pass(time.Second)

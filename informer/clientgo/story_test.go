@@ -49,9 +49,9 @@ func (s *story) OnDelete(obj any) {
 	delete(s.known, key)
 }
 
-// TestAQueueTellsAStory: whatever is folded, and whatever objects are let go of, what a handler is told fits what it
+// TestFoldedNotificationsFit: whatever is folded, and whatever objects are let go of, what a handler is told fits what it
 // was told before, and ends with what is.
-func TestAQueueTellsAStory(t *testing.T) {
+func TestFoldedNotificationsFit(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		tb := newTable(newEngine(Options{Hot: 1}), []Storage{Compact, Live}[rng.IntN(2)], nil, nil)

@@ -161,7 +161,7 @@ func (w *world) unregister() {
 	w.both("RemoveEventHandler", func(s *side) error { return s.remove(n, wait) })
 }
 
-// write uses the store as if it were the program's own, as tests with fakes do. Nobody is told.
+// write uses the store as if it were the program's own, as tests with fakes do. Nobody is reported.
 func (w *world) write() {
 	w.made++
 	o := w.kind.object("n1", fmt.Sprintf("o%d", w.rng.IntN(9)), "", w.made, w.rng)
@@ -225,8 +225,8 @@ type stranger struct {
 // fault lets lists or watches of both sides fail.
 func (w *world) fault(n int) {
 	w.resyncsDiffer = w.resync > 0
-	told := w.rng.IntN(4) > 0 // the watch error handler: of a watch that ends sooner, only if the list fails, too
-	if told {
+	reported := w.rng.IntN(4) > 0 // the watch error handler: of a watch that ends sooner, only if the list fails, too
+	if reported {
 		w.sleep(long)
 	}
 	switch n {
@@ -237,12 +237,12 @@ func (w *world) fault(n int) {
 	case 1:
 		w.note("cut")
 		w.each((*line).cut)
-		told = false
+		reported = false
 	case 2:
 		w.errorEvent()
-		told = false
+		reported = false
 	case 3:
-		told = w.refuseWatch() && told
+		reported = w.refuseWatch() && reported
 	case 4:
 		w.note("lists are refused for a while")
 		w.refuse(apierrors.NewForbidden(things, "", errors.New("not now")))
@@ -258,16 +258,16 @@ func (w *world) fault(n int) {
 		w.change(false)
 		w.change(false)
 	}
-	w.recover(told)
+	w.recover(reported)
 }
 
 // recover waits until both have overcome a failure.
-func (w *world) recover(told bool) {
+func (w *world) recover(reported bool) {
 	w.Helper()
 	w.settle()
 	w.sleep(long)
 	a, b := w.theirs.failures(), w.ours.failures()
-	if told && a > 0 && b == 0 {
+	if reported && a > 0 && b == 0 {
 		w.fail("the watch error handler was called %d times by client-go, never by ours", a)
 	}
 	// Each has lost a time of its own, in which it did not resync.
