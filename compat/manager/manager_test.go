@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/tattler-dev/tattler/internal/twin"
+	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
 // quietLimit bounds the wait for quiescence. After failures client-go backs off for up to a minute.
@@ -72,11 +72,11 @@ func (w *workload) quiet(theirs, ours *operator, failed bool) {
 		return w.same(theirs, ours)
 	})
 	for _, kind := range slices.Sorted(maps.Keys(theirs.handlers)) {
-		a, b := twin.PerKey(theirs.handlers[kind].Take()), twin.PerKey(ours.handlers[kind].Take()) // ConfigMaps have two informers
+		a, b := informerdiff.PerKey(theirs.handlers[kind].Take()), informerdiff.PerKey(ours.handlers[kind].Take()) // ConfigMaps have two informers
 		if failed {
 			continue
 		}
-		if d := twin.Differ(a, b, false); d != "" {
+		if d := informerdiff.Differ(a, b, false); d != "" {
 			w.Fatalf("handler of %s: %s", kind, d)
 		}
 	}

@@ -27,7 +27,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
-	"github.com/tattler-dev/tattler/internal/twin"
+	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
 var (
@@ -46,13 +46,13 @@ type operator struct {
 
 	mu       sync.Mutex
 	seen     map[string]string // by controller and key: the state at the last reconcile
-	handlers map[string]*twin.Handler
+	handlers map[string]*informerdiff.Handler
 }
 
 // newOperator returns an operator whose cache's options are changed by with.
 func newOperator(t *testing.T, name string, with func(*rest.Config, *cache.Options)) *operator {
 	t.Helper()
-	o := &operator{name: name, seen: map[string]string{}, handlers: map[string]*twin.Handler{}}
+	o := &operator{name: name, seen: map[string]string{}, handlers: map[string]*informerdiff.Handler{}}
 	cfg := rest.CopyConfig(here.cfg)
 	cfg.Dial = o.line.dial
 	opts := cache.Options{
@@ -194,7 +194,7 @@ func (o *operator) run(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%s: %s: %v", o.name, name, err)
 		}
-		o.handlers[name] = &twin.Handler{}
+		o.handlers[name] = &informerdiff.Handler{}
 		if _, err := informer.AddEventHandler(o.handlers[name]); err != nil {
 			t.Fatalf("%s: %s: %v", o.name, name, err)
 		}

@@ -20,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/tattler-dev/tattler/informer/clientgo"
-	"github.com/tattler-dev/tattler/internal/twin"
+	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
 // constructor is client-go's, or a drop-in replacement.
@@ -127,7 +127,7 @@ type side struct {
 
 // handler is one registration; its counterpart on the other side has the same index.
 type handler struct {
-	twin.Handler
+	informerdiff.Handler
 	registration cache.ResourceEventHandlerRegistration
 	removed      bool
 }

@@ -14,7 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/tattler-dev/tattler/internal/twin"
+	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
 // catchUpLimit bounds the wait for informers that were cut off; client-go waits up to a minute between
@@ -157,13 +157,13 @@ func (w *world) compare(failed, stormy bool) {
 				continue
 			}
 			if failed {
-				a, b = twin.News(a), twin.News(b)
+				a, b = informerdiff.News(a), informerdiff.News(b)
 			}
-			if d := twin.Differ(a, b, failed); d != "" {
+			if d := informerdiff.Differ(a, b, failed); d != "" {
 				w.fail("%s: handler %d: %s", p.name, n, d)
 			}
 		}
-		if d := twin.Views(p.theirs.informer.GetIndexer(), p.ours.informer.GetIndexer(), unnamed(p)); d != "" {
+		if d := informerdiff.Views(p.theirs.informer.GetIndexer(), p.ours.informer.GetIndexer(), unnamed(p)); d != "" {
 			w.fail("%s: the stores differ: %s", p.name, d)
 		}
 		if a, b := fmt.Sprint(p.theirs.state), fmt.Sprint(p.ours.state); a != b {
@@ -178,21 +178,21 @@ func unnamed(p *pair) any {
 }
 
 // follow applies calls to a handler's state, and returns an error for calls that contradict it.
-func follow(state map[string]string, calls []twin.Call) error {
+func follow(state map[string]string, calls []informerdiff.Call) error {
 	for _, c := range calls {
 		known, ok := state[c.Key]
 		switch c.Kind {
-		case twin.Added:
+		case informerdiff.Added:
 			if ok {
 				return fmt.Errorf("%s, but it existed at %s", c, known)
 			}
-			state[c.Key] = twin.Version(c.New)
-		case twin.Updated:
-			if known != twin.Version(c.Old) {
+			state[c.Key] = informerdiff.Version(c.New)
+		case informerdiff.Updated:
+			if known != informerdiff.Version(c.Old) {
 				return fmt.Errorf("%s, but it was at %s", c, known)
 			}
-			state[c.Key] = twin.Version(c.New)
-		case twin.Deleted:
+			state[c.Key] = informerdiff.Version(c.New)
+		case informerdiff.Deleted:
 			if !ok {
 				return fmt.Errorf("%s, but it did not exist", c)
 			}

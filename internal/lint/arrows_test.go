@@ -94,7 +94,7 @@ var rows = []row{
 	},
 	{
 		who: "./...",
-		but: []string{"./informer/clientgo/...", "./informer/controller/...", "./internal/twin"},
+		but: []string{"./informer/clientgo/...", "./informer/controller/...", "./internal/informerdiff"},
 		never: []string{
 			"k8s.io/client-go/tools/cache/...", "k8s.io/client-go/informers/...", "k8s.io/client-go/dynamic/...",
 			"k8s.io/client-go/kubernetes", "k8s.io/client-go/kubernetes/typed/...",
@@ -115,7 +115,7 @@ var rows = []row{
 	},
 	{
 		who:   "./...",
-		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/twin", "./internal/sink/sinktest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
+		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/informerdiff", "./internal/sink/sinktest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
 		why:   "tests and fakes do not ship",
 	},
 	{

@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/tools/cache"
 
-	"github.com/tattler-dev/tattler/internal/twin"
+	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
 // constructor is client-go's, or ours in its place.
@@ -33,7 +33,7 @@ type side struct {
 
 // handler is one registration, which may have ended.
 type handler struct {
-	twin.Handler
+	informerdiff.Handler
 	registration cache.ResourceEventHandlerRegistration
 	removed      bool
 	// period is that of its resyncs.

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 	fcache "k8s.io/client-go/tools/cache/testing"
 
-	"github.com/tattler-dev/tattler/internal/twin"
+	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
 // world is a source, and two informers that follow it.
@@ -133,9 +133,9 @@ func (w *world) compare(thorough bool) {
 			}
 		}
 		if w.unlike.repeats || w.resyncsDiffer {
-			theirs, ours = twin.News(theirs), twin.News(ours)
+			theirs, ours = informerdiff.News(theirs), informerdiff.News(ours)
 		}
-		if d := twin.Differ(theirs, ours, w.unlike.relisted); d != "" {
+		if d := informerdiff.Differ(theirs, ours, w.unlike.relisted); d != "" {
 			w.fail("handler %d: %s", n, d)
 		}
 	}
@@ -160,8 +160,8 @@ func (w *world) lists() {
 }
 
 // resyncs compares how often objects were repeated: the phases of two timers may differ, their periods not.
-func resyncs(theirs, ours []twin.Call) string {
-	count := func(calls []twin.Call) map[string]int {
+func resyncs(theirs, ours []informerdiff.Call) string {
+	count := func(calls []informerdiff.Call) map[string]int {
 		n := map[string]int{}
 		for _, c := range calls {
 			if c.Resync {
@@ -191,7 +191,7 @@ func (w *world) read() {
 			probes = append(probes, w.objects[key])
 		}
 	}
-	if d := twin.Views(w.theirs.informer.GetIndexer(), w.ours.informer.GetIndexer(), probes...); d != "" {
+	if d := informerdiff.Views(w.theirs.informer.GetIndexer(), w.ours.informer.GetIndexer(), probes...); d != "" {
 		w.fail("the stores differ: %s", d)
 	}
 }
@@ -210,8 +210,8 @@ func (w *world) end() {
 		if !a.slow || a.removed {
 			continue
 		}
-		theirs, ours := twin.PerKey(twin.News(a.Take())), twin.PerKey(twin.News(b.Take()))
-		if d := twin.Differ(theirs, ours, false); d != "" {
+		theirs, ours := informerdiff.PerKey(informerdiff.News(a.Take())), informerdiff.PerKey(informerdiff.News(b.Take()))
+		if d := informerdiff.Differ(theirs, ours, false); d != "" {
 			w.fail("slow handler %d: %s", n, d)
 		}
 	}

@@ -1,14 +1,13 @@
-// Package twin compares two shared informers by what client-go's interfaces show of them.
+// Package informerdiff compares two shared informers through client-go's interfaces.
 //
-// One is client-go's own, which decides. A Handler keeps what it was called with, Differ compares what two
-// handlers were called with, and Views what two stores answer to every question. Where client-go's contract leaves
-// an order open, all orders are the same to it:
+// One is client-go's own, the reference. A Handler records its calls, Differ compares the calls of two handlers, and Views
+// compares every answer of two stores. Where client-go does not promise an order, any order is equal:
 //
 //   - of the objects in a list, the first or a later one,
-//   - of those that a late handler gets at once,
-//   - of those that a resync repeats,
-//   - of those that were found gone by a list.
-package twin
+//   - of the objects that a late handler receives at once,
+//   - of the objects that a resync repeats,
+//   - of the deletions that a list found.
+package informerdiff
 
 import (
 	"fmt"
@@ -21,7 +20,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Kind is which method of a handler was called.
+// Kind is the method of a handler that was called.
 type Kind string
 
 // The methods of cache.ResourceEventHandler.
@@ -43,10 +42,10 @@ type Call struct {
 	Old, New any
 }
 
-// Repeats tells whether an update has the version that was known: a resync, or a list that found nothing new.
+// Repeats reports whether an update has the known version: a resync, or a list that found nothing new.
 func (c Call) Repeats() bool { return c.Kind == Updated && Version(c.Old) == Version(c.New) }
 
-// String has no contents, so that it fits a line.
+// String omits the contents, to fit a line.
 func (c Call) String() string {
 	switch {
 	case c.Resync:
@@ -61,7 +60,7 @@ func (c Call) String() string {
 	return fmt.Sprintf("%s %s@%s", c.Kind, c.Key, Version(c.New))
 }
 
-// Version is that of an object, with what else tells it from another of the same name.
+// Version returns an object's resource version and UID.
 func Version(o any) string {
 	if o == nil {
 		return "none"
@@ -87,18 +86,18 @@ func resourceVersion(o any) string {
 	return m.GetResourceVersion()
 }
 
-// News returns the calls that told a handler something that it did not know. It changes calls.
+// News returns the calls with something new for the handler. It modifies calls.
 func News(calls []Call) []Call { return slices.DeleteFunc(calls, Call.Repeats) }
 
-// PerKey sorts calls by object, for whom alone their order is always promised. It changes calls.
+// PerKey sorts calls by object, within which their order is always promised. It modifies calls.
 func PerKey(calls []Call) []Call {
 	slices.SortStableFunc(calls, func(a, b Call) int { return strings.Compare(a.Key, b.Key) })
 	return calls
 }
 
-// Handler keeps the calls that it gets. Its zero value is ready; one of them serves one informer.
+// Handler records its calls. The zero value is ready; each informer needs its own.
 type Handler struct {
-	// Before is called first in every call; nil: nothing is.
+	// Before, if set, is called first in every call.
 	Before func()
 
 	mu    sync.Mutex
@@ -108,17 +107,17 @@ type Handler struct {
 
 var _ cache.ResourceEventHandler = (*Handler)(nil)
 
-// OnAdd keeps the call.
+// OnAdd records the call.
 func (h *Handler) OnAdd(o any, initial bool) {
 	h.keep(Call{Kind: Added, Key: key(o), Initial: initial, New: o})
 }
 
-// OnUpdate keeps the call.
+// OnUpdate records the call.
 func (h *Handler) OnUpdate(before, after any) {
 	h.keep(Call{Kind: Updated, Key: key(after), Old: before, New: after, Resync: samePointer(before, after)})
 }
 
-// OnDelete keeps the call.
+// OnDelete records the call.
 func (h *Handler) OnDelete(o any) {
 	c := Call{Kind: Deleted, Key: key(o), New: o}
 	if gone, ok := o.(cache.DeletedFinalStateUnknown); ok {
@@ -140,7 +139,7 @@ func (h *Handler) keep(c Call) {
 	h.seen[c.Key] = resourceVersion(c.New)
 }
 
-// Seen returns the resource version that the last call about an object had, "" if there was none.
+// Seen returns the resource version in the last call for an object, "" without one.
 func (h *Handler) Seen(key string) string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -169,8 +168,8 @@ func samePointer(a, b any) bool {
 	return va.Kind() == reflect.Pointer && vb.Kind() == reflect.Pointer && va.Pointer() == vb.Pointer()
 }
 
-// Differ returns how the calls of two handlers differ, "" if they do not. Relisted says that the calls
-// are those of a list, whose objects come in any order.
+// Differ describes how the calls of two handlers differ, "" if they do not. relisted says that the calls come from a list,
+// whose objects have no order.
 func Differ(theirs, ours []Call, relisted bool) string {
 	theirs, ours = inOrder(theirs, relisted), inOrder(ours, relisted)
 	for i := range min(len(theirs), len(ours)) {
@@ -216,7 +215,7 @@ func content(a, b any) string {
 	return ""
 }
 
-// inOrder sorts the runs of calls whose order nobody promises.
+// inOrder sorts the runs of calls without a promised order.
 func inOrder(calls []Call, relisted bool) []Call {
 	calls = slices.Clone(calls)
 	for from := 0; from < len(calls); {
@@ -230,7 +229,7 @@ func inOrder(calls []Call, relisted bool) []Call {
 	return calls
 }
 
-// classOf names the run that a call may be part of.
+// classOf names the kind of run that a call may be in.
 func classOf(c Call, relisted bool) string {
 	switch {
 	case c.Resync:
@@ -239,7 +238,7 @@ func classOf(c Call, relisted bool) string {
 		return "found gone"
 	case c.Initial:
 		return "initial"
-	case relisted: // deletions, too: those that a filter makes of what it does not pass any more
+	case relisted: // including deletions by a filter that no longer passes the object
 		return "list"
 	}
 	return ""

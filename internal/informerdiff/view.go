@@ -1,4 +1,4 @@
-package twin
+package informerdiff
 
 import (
 	"encoding/json"
@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Views compares what two stores answer to every question, "" if they answer the same. Probes are asked
-// for, too, by Get, GetByKey and Index, whether they are there or not.
+// Views compares every answer of two stores, "" if they are equal. Get, GetByKey and Index are also called for probes, which
+// need not exist.
 func Views(theirs, ours cache.Indexer, probes ...any) string {
 	if d := contents(theirs, ours); d != "" {
 		return d
@@ -50,7 +50,7 @@ func contents(theirs, ours cache.Indexer) string {
 	return ""
 }
 
-// answers asks an indexer everything else.
+// answers lists an indexer's other answers.
 func answers(x cache.Indexer, probes []any) []string {
 	var out []string
 	say := func(format string, args ...any) { out = append(out, fmt.Sprintf(format, args...)) }
@@ -107,7 +107,7 @@ func lines(theirs, ours []string) string {
 	return fmt.Sprintf("theirs %q, ours %q", theirs, ours)
 }
 
-// dump is an object with its contents.
+// dump formats an object with its contents.
 func dump(o any) string {
 	text, err := json.Marshal(o)
 	if err != nil {
