@@ -15,8 +15,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestRawTransformsThatReturnNil: what a transform makes nothing of is left out of what is taken undecoded, too, be it
-// listed in pages, streamed or watched; and a list is not there before it succeeds for all.
+// TestRawTransformsThatReturnNil: objects for which a transform returns nil are left out of undecoded responses, too,
+// whether paged, streamed or watched; and a list takes effect only when the transform succeeds for all of its
+// objects.
 func TestRawTransformsThatReturnNil(t *testing.T) {
 	for _, storage := range []Storage{Auto, Live} {
 		for _, paged := range []bool{false, true} {
@@ -73,7 +74,7 @@ func rawTransformsThatLose(t *testing.T, storage Storage, paged bool) {
 		events = nil
 	}
 	start(t, i)
-	if paged && i.HasSynced() { // a stream that fails is followed by a list at once
+	if paged && i.HasSynced() { // a failed stream is followed by a list at once
 		t.Error("synced without an object that the transform failed on")
 	}
 	pass(time.Minute)
@@ -91,7 +92,7 @@ func rawTransformsThatLose(t *testing.T, storage Storage, paged bool) {
 	expect("after what was left out has gone", []string{"b"}, nil)
 }
 
-// eventLog notes what it is told of, in brief.
+// eventLog records its notifications in short form.
 type eventLog struct{ events *[]string }
 
 func (l *eventLog) OnAdd(obj any, _ bool) { *l.events = append(*l.events, "+"+nameIn(obj)) }

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// story is a handler that knows what it was told, and notices where that does not fit.
+// story is a handler that checks each notification against the previous ones.
 type story struct {
 	t     *testing.T
 	seed  uint64
@@ -49,8 +49,8 @@ func (s *story) OnDelete(obj any) {
 	delete(s.known, key)
 }
 
-// TestFoldedNotificationsFit: whatever is folded, and whatever objects are let go of, what a handler is told fits what it
-// was told before, and ends with what is.
+// TestFoldedNotificationsFit: whatever is folded, and whichever decoded objects are dropped, a handler's
+// notifications are consistent with each other and end with the current state.
 func TestFoldedNotificationsFit(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
@@ -69,7 +69,7 @@ func TestFoldedNotificationsFit(t *testing.T) {
 				n.deliver(h, tb)
 			}
 			if rng.IntN(400) == 0 {
-				runtime.GC() // what is seen no more
+				runtime.GC() // clears weak references
 			}
 		}
 		for q.waiting() > 0 {
@@ -89,7 +89,7 @@ func TestFoldedNotificationsFit(t *testing.T) {
 	}
 }
 
-// happens does something to an object, and notes it.
+// happens makes a random change of an object and returns its notification.
 func happens(rng *rand.Rand, tb *table, is map[string]*corev1.Pod, step int) *notification {
 	key := fmt.Sprint("a/p", rng.IntN(4))
 	old, now := is[key], pod(key, "1", fmt.Sprint("n", step))
@@ -107,7 +107,7 @@ func happens(rng *rand.Rand, tb *table, is map[string]*corev1.Pod, step int) *no
 	default:
 		n.op, n.new = updated, tb.packing.item(now)
 	}
-	if rng.IntN(2) == 0 { // what is at hand
+	if rng.IntN(2) == 0 { // with decoded objects
 		if n.old != nil {
 			n.oldObj = old
 		}
