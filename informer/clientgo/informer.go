@@ -334,8 +334,8 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler
 // minPeriod is the shortest resync period.
 const minPeriod = time.Second
 
-// agree is the period that a handler gets. Before the informer starts, the shortest one decides how
-// often it is asked who is due. The caller holds mu and turn.
+// clampPeriod returns the resync period that a handler gets. Before the informer starts, the shortest period sets the
+// interval of checks. The caller holds mu and notifyMu.
 func (s *sharedInformer) clampPeriod(log klog.Logger, period time.Duration) time.Duration {
 	if period <= 0 {
 		return period

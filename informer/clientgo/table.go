@@ -80,7 +80,7 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 	defer t.writing.Unlock()
 	for i := range changes {
 		c := &changes[i]
-		if e := t.entries[c.key]; e != nil { // nobody else writes
+		if e := t.entries[c.key]; e != nil { // the lock keeps other writers out
 			c.old, c.was = e.item, t.decoded(e)
 		}
 		if c.item == nil || c.item == c.old {

@@ -26,7 +26,7 @@ const steps = 60
 
 func TestMain(m *testing.M) {
 	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard) // failures are what is tested
+	klog.SetOutput(io.Discard) // failures are expected
 	// The default handlers wait by the real clock, which is decades ahead of a bubble's.
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
 	goleak.VerifyTestMain(m)

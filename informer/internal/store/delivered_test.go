@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// TestTold is what a consumer has taken in the version that is stored, whatever mode it is in and
-// however far it is.
+// TestDelivered: the objects that a consumer has taken in the stored version, in every mode and at every position.
 func TestTold(t *testing.T) {
 	for _, o := range []QueueOptions{{Latest: true}, {Budget: 1 << 20}, {Budget: 1}} {
 		s, _ := listed(t, 1<<20)
@@ -45,7 +44,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestCloseWhileSorting: a queue that is closed while its consumer sorts, which lets go of the lock.
+// TestCloseWhileSorting: a queue is closed while its consumer sorts without the lock.
 func TestCloseWhileSorting(t *testing.T) {
 	s := New(0)
 	s.Begin(false)
@@ -82,7 +81,7 @@ func TestCloseWhileSorting(t *testing.T) {
 	}
 }
 
-// TestStrict: a queue that would have to fold ends instead, behind what it holds.
+// TestStrict: a queue that would have to fold ends instead, after its contents.
 func TestStrict(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Strict: true, Budget: 2000})
@@ -113,7 +112,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestSkipLoaded: only the state that is loaded while the queue is there counts as known.
+// TestSkipLoaded: only a state that is loaded while the queue exists counts as known.
 func TestSkipLoaded(t *testing.T) {
 	early := NewQueue(1, QueueOptions{SkipLoaded: true, Budget: 1 << 20})
 	s := loaded(true, early)
@@ -129,7 +128,7 @@ func TestSkipLoaded(t *testing.T) {
 	}
 }
 
-// TestRemoveIndexClears: who builds an index that is gone has nothing left to do.
+// TestRemoveIndexClears: a removed index is empty and its slot free.
 func TestRemoveIndexClears(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	ix := mirror{}

@@ -53,7 +53,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestLastWord is the server's word on a deletion, which a fold must keep, for that object only.
+// TestLastWord: a fold keeps the server's final version of a deletion, for that object only.
 func TestLastWord(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Latest: true})

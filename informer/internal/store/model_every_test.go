@@ -9,12 +9,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// every says what a queue must hand out that never overflows: the state at its start, then every
-// change.
+// every is the expectation of a queue that never overflows: the initial state, then every change.
 type every struct {
 	base
 	due   []Delta
-	gaps  []int // deltas that are due before each gap
+	gaps  []int // number of deltas due before each gap
 	knows map[Key]*compact.Version
 	taken bool
 }
@@ -61,7 +60,7 @@ func (e *every) check(b *Batch) {
 	}
 	if b.Gap != nil {
 		if len(e.gaps) == 0 || e.gaps[0] != 0 {
-			e.Fatalf("a gap where none is; they are before %v", e.gaps)
+			e.Fatalf("unexpected gap; want gaps before %v", e.gaps)
 		}
 		e.gaps = e.gaps[1:]
 	}
@@ -73,14 +72,13 @@ func (e *every) check(b *Batch) {
 	}
 }
 
-// budgeted says what a queue may hand out that overflows now and then: every change in order, or
-// fewer behind a gap.
+// budgeted is the expectation of a queue that sometimes overflows: every change in order, or fewer after a gap.
 type budgeted struct {
 	base
-	log   []Delta        // what happened since it joined
-	next  map[Key]int    // by key, in log: where the consumer goes on
-	at    map[string]int // by epoch and version: where log stood
-	owed  map[Key]bool   // objects that it starts with and does not have
+	log   []Delta        // the changes since it joined
+	next  map[Key]int    // by key: the consumer's position in log
+	at    map[string]int // by epoch and version: the length of log
+	owed  map[Key]bool   // initial objects that it does not have yet
 	knows map[Key]*compact.Version
 	taken bool
 	gap   bool // was taken since the consumer last was live
@@ -114,7 +112,7 @@ func (g *budgeted) push(means []meaning, _, firstList bool, _ time.Time) {
 	g.mark()
 }
 
-// left is how many objects differ from what the consumer has.
+// left returns the number of objects that differ from the consumer's.
 func (g *budgeted) left() int {
 	have, n := g.state, 0
 	if !g.taken {
@@ -175,8 +173,8 @@ func (g *budgeted) one(d *Delta) {
 	g.Fatalf("%s: did not happen after what the consumer has seen", describe(d))
 }
 
-// skipped checks that what a consumer misses of an object, before a place in the log, is behind a
-// gap, unless it is a move of the state that it starts with.
+// skipped checks that versions of an object that a consumer misses, before a position in the log, follow a gap,
+// unless they are changes of its initial state.
 func (g *budgeted) skipped(k Key, end int) {
 	for i := g.next[k]; i < end; i++ {
 		if d := &g.log[i]; d.Key == k {

@@ -9,31 +9,31 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// reference says what a store must have, and what each commit must mean.
+// reference is the expected state of a store, and yields the expected deltas of each commit.
 type reference struct {
 	*source
 	has             map[Key]*held
-	named           map[Key]bool // by the list under way
+	named           map[Key]bool // by the list in progress
 	compareContents bool
 	listing         bool
 	synced          bool
 	loaded          bool
 	epoch           int64
 	version         string
-	most            int // objects at once
+	most            int // largest number of objects so far
 }
 
-// held is an object that the store has.
+// held is an object of the store.
 type held struct {
 	v          *compact.Version
 	life       *life
 	unverified bool // it was kept where versions prove nothing
 }
 
-// life is an object from where it is added to where it is deleted.
-type life struct{ formed bool } // whether it was added by the first list
+// life is an object from its addition to its deletion.
+type life struct{ formed bool } // added by the first list
 
-// meaning is a delta, as the reference has it.
+// meaning is an expected delta.
 type meaning struct {
 	Delta
 	life *life
@@ -54,7 +54,7 @@ func (r *reference) begin(newEpoch bool) {
 	}
 }
 
-// commit commits to the store, and checks and tells everybody what that must mean.
+// commit commits to the store, checks the result, and passes the expected deltas to all expectations.
 func (s *source) commit(c Commit) {
 	c.At = s.now()
 	c.After = s.now()
@@ -198,7 +198,7 @@ func (s *source) check() {
 	}
 	objects, version := s.store.Stat()
 	if len(items) != len(s.ref.has) || objects != len(items) {
-		s.Fatalf("%d objects, said to be %d, want %d", len(items), objects, len(s.ref.has))
+		s.Fatalf("%d objects, Stat returns %d, want %d", len(items), objects, len(s.ref.has))
 	}
 	if version != s.ref.version || s.store.Epoch() != s.ref.epoch || s.store.Synced() != s.ref.synced {
 		s.Fatalf("at %q in epoch %d, want %q in %d", version, s.store.Epoch(), s.ref.version, s.ref.epoch)
