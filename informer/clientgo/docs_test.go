@@ -44,7 +44,7 @@ func TestVersions(t *testing.T) {
 	for _, tc := range []struct{ mod, line, page string }{
 		{"../../go.mod", `k8s\.io/client-go (v0\.\d+)\.`, "supports client-go "},
 		{"../../compat/go.mod", `sigs\.k8s\.io/controller-runtime (v0\.\d+)\.`, "tested with controller-runtime "},
-		{"../../go.mod", `(?m)^go (1\.\d+)`, "with Go "},
+		{"../../go.mod", `(?m)^go (1\.\d+)`, "needs Go "},
 	} {
 		found := regexp.MustCompile(tc.line).FindStringSubmatch(read(t, tc.mod))
 		if found == nil {

@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+// TestFold: several changes that were not taken in between are folded: after a gap if the budget was exceeded,
+// without one in mode Latest. The consumer knows a1 at 1 and b1 at 2.
 func TestFold(t *testing.T) {
 	for _, c := range []struct {
 		name    string

@@ -81,7 +81,7 @@ type budgeted struct {
 	owed  map[Key]bool   // initial objects that it does not have yet
 	knows map[Key]*compact.Version
 	taken bool
-	gap   bool // was taken since the consumer last was live
+	gap   bool // a gap was delivered since the consumer was last live
 }
 
 func (g *budgeted) start(s *source, _ time.Time) {

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// TestFold: several changes that were not taken in between are folded: after a gap if the budget was exceeded,
-// without one in mode Latest. The consumer knows a1 at 1 and b1 at 2.
+// TestStuck: a consumer that never takes costs memory for the objects that differ, and nothing once it has caught up.
 func TestStuck(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Latest: true})
