@@ -150,8 +150,8 @@ func (w *unreliable) UnmarshalJSON(b []byte) error {
 	return err
 }
 
-// TestSelfEncodingTypesAreVerifiedEachTime: what it did with the first objects says nothing of the next, nor what
-// it does with one of others.
+// TestSelfEncodingTypesAreVerifiedEachTime: a type with its own encoding is verified for every object, since the
+// first ones prove nothing; other types are unaffected.
 func TestSelfEncodingTypesAreVerifiedEachTime(t *testing.T) {
 	p := newPacking(false)
 	feeling := func(mood string) *unreliable {

@@ -45,8 +45,8 @@ type undecodableLog struct {
 	n        atomic.Uint64
 	informer *sharedInformer
 
-	mu   sync.Mutex
-	said time.Time // time of the last log line
+	mu         sync.Mutex
+	lastLogged time.Time // time of the last log line
 }
 
 // logUndecodableEvery is the shortest interval between log lines of an informer: there may be as many failures as
@@ -58,10 +58,10 @@ func (m *undecodableLog) add(err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	if !m.said.IsZero() && now.Sub(m.said) < logUndecodableEvery {
+	if !m.lastLogged.IsZero() && now.Sub(m.lastLogged) < logUndecodableEvery {
 		return
 	}
-	m.said = now
+	m.lastLogged = now
 	utilruntime.HandleErrorWithContext(context.Background(), err, "Unable to decode an object", "informer", m.informer.title(), "objectsSoFar", n)
 }
 

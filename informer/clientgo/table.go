@@ -13,10 +13,10 @@ import (
 // table is an informer's cache: its objects and their indexes. Any number of goroutines may read and write it, as
 // with client-go's stores.
 type table struct {
-	of      *sharedInformer // nil in some tests
-	packing *packing
-	hot     *compact.Hot
-	keeper  *keeper // nil: objects that are read often are not kept decoded
+	informer *sharedInformer // nil in some tests
+	packing  *packing
+	hot      *compact.Hot
+	keeper   *keeper // nil: objects that are read often are not kept decoded
 
 	// writing is held by writers and while indexes are added. Index values are computed under it, so that mu is held
 	// only to swap pointers. Lock it before mu.
@@ -41,8 +41,8 @@ type entry struct {
 	values [][]string // by index; nil for indexes of namespaces, or if there are no others
 }
 
-func newTable(e *Engine, storage Storage, indexers cache.Indexers, of *sharedInformer) *table {
-	t := &table{of: of, packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
+func newTable(e *Engine, storage Storage, indexers cache.Indexers, informer *sharedInformer) *table {
+	t := &table{informer: informer, packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
 	if storage == Auto {
 		t.keeper = &keeper{budget: &e.keptBudget}
 	}
@@ -54,10 +54,10 @@ func newTable(e *Engine, storage Storage, indexers cache.Indexers, of *sharedInf
 
 // detector returns the informer's detector, or nil.
 func (t *table) detector() *detector {
-	if t.of == nil {
+	if t.informer == nil {
 		return nil
 	}
-	return t.of.detector
+	return t.informer.detector
 }
 
 // change is a write to one object.
@@ -108,8 +108,8 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 	}
 	if version != nil {
 		t.version = *version
-		if t.of != nil {
-			t.of.metrics.version(*version)
+		if t.informer != nil {
+			t.informer.metrics.version(*version)
 		}
 	}
 	t.mu.Unlock()
@@ -299,8 +299,8 @@ func (t *table) cacheChanged(c *change) {
 // keep caches an item's decoded object for a while by one of Hot's methods, unless the item was replaced meanwhile:
 // nothing would drop it then. It returns the cached object, or obj.
 func (t *table) keep(it *item, obj any, by func(v *compact.Version, decoder, obj any, size int64) any) any {
-	if t.of != nil {
-		t.of.learnKind(obj)
+	if t.informer != nil {
+		t.informer.learnKind(obj)
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()

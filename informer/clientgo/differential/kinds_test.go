@@ -36,7 +36,7 @@ var kinds = []kind{
 			p.Spec.Containers = []corev1.Container{{Name: "main", Image: fmt.Sprintf("image:%d", n), Ports: []corev1.ContainerPort{{ContainerPort: int32(n)}}}}
 			p.Status.Phase = corev1.PodPhase([]string{"Pending", "Running", ""}[n%3])
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(fmt.Sprint(n, "m")), "memory": resource.MustParse("1Gi")}
-			if n%4 == 0 { // what no codec tells from nothing
+			if n%4 == 0 { // no codec distinguishes it from nil
 				p.Annotations, p.Spec.Tolerations, p.Spec.NodeSelector = map[string]string{}, []corev1.Toleration{}, map[string]string{}
 			}
 			p.Status.StartTime = &metav1.Time{Time: metav1.Unix(int64(n), 0).Time}
@@ -72,7 +72,7 @@ var kinds = []kind{
 		fill: func(o runtime.Object, n int) {
 			g := o.(*gadget)
 			g.Spec = gadgetSpec{Size: n, Limits: map[string]string{"n": fmt.Sprint(n)}, Parts: []string{fmt.Sprint(n)}, Since: metav1.Unix(int64(n), 0)}
-			if n%4 == 0 { // what no codec tells from nothing
+			if n%4 == 0 { // no codec distinguishes it from nil
 				g.Annotations, g.Spec.Limits, g.Spec.Parts = map[string]string{}, map[string]string{}, []string{}
 			}
 		},

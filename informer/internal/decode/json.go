@@ -7,8 +7,8 @@ import (
 )
 
 // JSON decodes an object as util/json.Unmarshal decodes into a map[string]any: integers that fit are int64, other numbers
-// float64, and of a key that comes twice the last value counts. With a table, the object shares parts with other objects,
-// and nobody may change it; with nil it is the caller's.
+// float64, and of a key that comes twice the last value counts. With a table, the object shares parts with others
+// and is read-only; with nil it is the caller's.
 //
 // What servers seldom write (a key that comes twice, half of a surrogate pair, bytes that are not UTF-8, deep nesting,
 // malformed text, null) is left to util/json, and then nothing is shared and the Size is 0.

@@ -16,8 +16,8 @@ var errUnusual = errors.New("not as the API server writes it")
 // maxDepth bounds recursion: types may contain themselves.
 const maxDepth = 100
 
-// Decode fills obj, which must point to a zero value of the plan's type. With a table, obj shares parts with other objects,
-// and nobody may change it. With nil it is the caller's.
+// Decode fills obj, which must point to a zero value of the plan's type. With a table, obj shares parts with others
+// and is read-only. With nil it is the caller's.
 //
 // Ok is false if the API server would not write such bytes. Obj is then half filled; decode the bytes into a new object with
 // the generated Unmarshal, which knows what they mean.
