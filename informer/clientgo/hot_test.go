@@ -163,7 +163,7 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 	}
 }
 
-func TestMisfitsAreCountedOnce(t *testing.T) {
+func TestUndecodableObjectsAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(Options{Hot: 1})
 		tb := newTable(e, Auto, cache.Indexers{"node": byNode}, nil)

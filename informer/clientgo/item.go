@@ -129,7 +129,7 @@ func identityOf(obj any) (uid, version string) {
 }
 
 // decode returns the object, decoding it if it is packed. It returns nil if the server's bytes are undecodable. Bytes
-// from our own codec always decode.
+// from our own codec always decode; anything else is a bug, and it panics.
 func (it *item) decode() any {
 	switch {
 	case it.v == nil:

@@ -167,7 +167,7 @@ func TestWatchErrors(t *testing.T) {
 			ours := hear(t, sit, func(lw cache.ListerWatcher, e *Engine) cache.SharedIndexInformer {
 				return e.NewInformer(lw, &corev1.Pod{}, 0, nil)
 			})
-			expect(t, "told", ours, theirs...)
+			expect(t, "errors", ours, theirs...)
 			if (len(theirs) == 0) != sit.silent {
 				t.Errorf("unexpected situation: client-go reports %q", theirs)
 			}

@@ -84,11 +84,11 @@ var (
 
 var (
 	plansMu sync.Mutex
-	plans   = map[reflect.Type]*message{} // nil: there is none
+	plans   = map[reflect.Type]*message{} // nil: no plan
 	stats   atomic.Int64                  // number of fields with a statistic
 )
 
-// For returns the plan of a struct type, or nil if there is none. Only types of k8s.io/api and k8s.io/apimachinery
+// For returns the plan of a struct type, or nil. Only types of k8s.io/api and k8s.io/apimachinery
 // have plans: elsewhere the same tags may have another meaning.
 func For(t reflect.Type) *Plan {
 	plansMu.Lock()

@@ -275,7 +275,7 @@ func (d *decoder) repeat(f *field, to reflect.Value, run []byte, tagLen, count, 
 // mapSize estimates the heap of a map whose entries have so many bytes in protobuf.
 func mapSize(entries, bytes int) int64 { return 48 + 48*int64(entries) + int64(bytes) }
 
-// entry splits a map's entry, which has a key and then a value. Value is nil if there is none.
+// entry splits a map's entry, which has a key and then a value. Value is nil if it is missing.
 func entry(b []byte) (key, value []byte, ok bool) {
 	const keyTag, valueTag = 1<<3 | length, 2<<3 | length
 	if len(b) == 0 || b[0] != keyTag {

@@ -166,7 +166,7 @@ func (t *Table) Stats() Stats {
 	return st
 }
 
-// part takes a field's value from the table. Where there is none, fill decodes it into the field.
+// part takes a field's value from the table. If it is not there, fill decodes it into the field.
 func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error) error {
 	if d.t == nil || len(raw) == 0 || d.t.stat(f).resting() {
 		return fill()

@@ -70,7 +70,7 @@ type Lag struct {
 	Objects int
 	// Bytes estimates the memory that only the queue keeps: replaced versions and its own records.
 	Bytes int64
-	// Oldest is the time of the first change that was not taken; zero if there is none.
+	// Oldest is the time of the first change that was not taken; zero if all were.
 	Oldest time.Time
 }
 
