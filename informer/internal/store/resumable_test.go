@@ -46,7 +46,7 @@ func TestResumable(t *testing.T) {
 		next func(*Store)
 		want string
 	}{
-		{"a loaded state that nobody has verified has none", func(s *Store) {
+		{"an unverified loaded state has none", func(s *Store) {
 			commit(s, "6", put("a", "a1", "6"))
 		}, "listing listing"},
 		{"one that is verified has, and is not synced before it has caught up", func(s *Store) {
@@ -99,13 +99,13 @@ func TestResumable(t *testing.T) {
 			reread.Reread = true
 			commit(s, "", reread)
 		}, "listing live5+ live+ live+"},
-		{"what is from before says nothing", func(s *Store) {
+		{"an older version changes nothing", func(s *Store) {
 			live(s)
 			commit(s, "6", put("a", "a1", "6"))
 			commit(s, "7", unread)
 			commit(s, "8", put("a", "a1", "5"))
 		}, "listing live5+ live6+ live+ live+"},
-		{"an object that nobody has seen", func(s *Store) {
+		{"an unseen object", func(s *Store) {
 			live(s)
 			c := unread
 			c.Key.Name = "new"

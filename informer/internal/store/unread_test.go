@@ -26,7 +26,7 @@ func TestReadAgain(t *testing.T) {
 		{"it was deleted", []Change{del("a", "a1", "7")}, again("a", "a1", "6"), ""},
 		{"and created again", []Change{del("a", "a1", "7"), put("a", "a2", "8")}, again("a", "a1", "6"), ""},
 		{"one that was read", nil, again("b", "b1", "6"), ""},
-		{"one that nobody knows", nil, again("c", "c1", "6"), ""},
+		{"an unknown object", nil, again("c", "c1", "6"), ""},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			s := New(0)
