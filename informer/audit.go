@@ -173,7 +173,7 @@ func (a *audit) object(o wire.Object, err error) error {
 // compare replaces a stored object if the list has other content at the same version.
 func (a *audit) compare(k store.Key, o wire.Object) {
 	sum := a.sum(o)
-	if a.store.Reformed(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
+	if a.store.ServedDifferently(k, store.Seen{UID: o.UID, RV: o.ResourceVersion, Format: o.Format, Sum: sum}) {
 		a.stage(k, o, sum)
 	}
 }

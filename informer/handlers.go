@@ -130,7 +130,7 @@ func (s *Subscription[T]) resync(ctx context.Context, onUpdate func(old, obj T))
 	whole := s.informer.source.beginScan(s.informer.shared)
 	for _, st := range s.informer.source.streams {
 		pending := s.pending(st)
-		for _, item := range st.store.Told(s.consumer.queue) {
+		for _, item := range st.store.Delivered(s.consumer.queue) {
 			if s.ended(ctx) != nil {
 				return
 			}

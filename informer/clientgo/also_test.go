@@ -23,7 +23,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// measured is a custom resource with a number as text, and quantities.
+// measured is a custom resource with a json.Number and quantities.
 type measured struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -34,7 +34,7 @@ type measured struct {
 	Each  map[string]resource.Quantity `json:"each,omitempty"`
 }
 
-// TestNumbersAndQuantities: they come back as they were. Those that would not are kept as they are, and counted.
+// TestNumbersAndQuantities: numbers and quantities round-trip. Those that would not are kept decoded and counted.
 func TestNumbersAndQuantities(t *testing.T) {
 	packed := map[string]bool{"500m": true, "1": true, "2Gi": true, "1e3": true, "100n": true, "0": true, "0.5": false, "1000m": false, "1.5Gi": false, "-0.25": false}
 	p := newPacking(false)
@@ -52,16 +52,16 @@ func TestNumbersAndQuantities(t *testing.T) {
 			unpacked++
 		}
 		if (it.v != nil) != ok {
-			t.Errorf("%s is packed: %v", q, it.v != nil)
+			t.Errorf("%s packed: %v", q, it.v != nil)
 		}
 		if got := it.decode(); !reflect.DeepEqual(got, want) || !reflect.DeepEqual(obj, want) {
 			t.Errorf("%s comes back as %+v, want %+v", q, got, want)
 		}
 	}
 	if got := p.unpacked.Load(); got != unpacked {
-		t.Errorf("%d are said not to be packed, want %d", got, unpacked)
+		t.Errorf("unpacked: %d, want %d", got, unpacked)
 	}
-	for range 2 * proveFirst { // from then on, what the plan says is believed
+	for range 2 * verifyFirst { // afterwards the check alone decides
 		p.item(&measured{Count: "7"})
 	}
 	for _, n := range []json.Number{"", "0", "1.50", "1e400", "12345678901234567890"} {
@@ -71,8 +71,8 @@ func TestNumbersAndQuantities(t *testing.T) {
 	}
 }
 
-// TestMutationDetector: with KUBE_CACHE_MUTATION_DETECTOR, who writes to an object ends the program, and the report names
-// all who had it.
+// TestMutationDetector: with KUBE_CACHE_MUTATION_DETECTOR, a write to an object ends the program, and the report
+// names all readers of the object.
 func TestMutationDetector(t *testing.T) {
 	t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", "true")
 	for _, storage := range []Storage{Auto, Compact, Live} {
@@ -89,7 +89,7 @@ func TestMutationDetector(t *testing.T) {
 				t.Fatalf("%v: %q", storage, reports)
 			}
 			obj, _, _ := i.GetStore().GetByKey("shop/a")
-			write := func(f func()) { // no race: it is not what is tested
+			write := func(f func()) { // not built with -race: the write is a deliberate race
 				i.detector.mu.Lock()
 				defer i.detector.mu.Unlock()
 				f()
@@ -116,11 +116,11 @@ func TestMutationDetector(t *testing.T) {
 func TestMutationDetectorIsOff(t *testing.T) {
 	t.Setenv("KUBE_CACHE_MUTATION_DETECTOR", "")
 	if newDetector() != nil {
-		t.Error("it is on")
+		t.Error("the detector is on")
 	}
 }
 
-// gauges are the metrics of an informer.
+// gauges are an informer's metrics.
 type gauges struct {
 	mu      sync.Mutex
 	version float64
@@ -145,7 +145,7 @@ func (g *gauges) NewStoreResourceVersionMetric(cache.InformerNameAndResource) ca
 	return gauge(func(v float64) { g.mu.Lock(); g.version = v; g.mu.Unlock() })
 }
 
-// TestMetrics: an informer with a name has client-go's metrics.
+// TestMetrics: an informer with an identifier has client-go's metrics.
 func TestMetrics(t *testing.T) {
 	name := must[*cache.InformerName](t)(cache.NewInformerName(t.Name()))
 	defer name.Release()
@@ -167,14 +167,14 @@ func TestMetrics(t *testing.T) {
 	})
 }
 
-// TestNames: an informer of unstructured objects is called by their kind, once that is known.
+// TestNames: an informer of unstructured objects is named after their kind, once that is known.
 func TestNames(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()
 		s.Serve(widgets, "Widget")
 		e := must[*Engine](t)(New(s.Config(), Options{}))
 		i := e.NewInformer(accesses[2].lw(t, s.Config(), e.HTTPClient()), &unstructured.Unstructured{}, 0, nil)
-		handle(t, i, &told{})
+		handle(t, i, &recorder{})
 		start(t, i)
 		pass(time.Second)
 		if n := e.Stats().Informers[0].Name; n != "SharedIndexInformer *unstructured.Unstructured" {
@@ -188,7 +188,7 @@ func TestNames(t *testing.T) {
 	})
 }
 
-// TestIndexPeak: while a first list is put in, an index keeps no more than a few objects decoded.
+// TestIndexPeak: while the first list is stored, an index keeps only a few objects decoded.
 func TestIndexPeak(t *testing.T) {
 	const objects = 3000
 	synctest.Test(t, func(t *testing.T) {

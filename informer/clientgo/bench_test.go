@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// BenchmarkHandlers tells ten handlers of updates of a thousand pods.
+// BenchmarkHandlers notifies ten handlers of updates of a thousand pods.
 func BenchmarkHandlers(b *testing.B) {
 	for name, m := range map[string]maker{"client-go": cache.NewSharedIndexInformer, "here": NewSharedIndexInformer} {
 		b.Run(name, func(b *testing.B) {
@@ -21,11 +21,11 @@ func BenchmarkHandlers(b *testing.B) {
 				s.set(pod(fmt.Sprintf("a/p%d", n), fmt.Sprint(n), "n0"))
 			}
 			i := m(s, &corev1.Pod{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
-			var told atomic.Int64
+			var delivered atomic.Int64
 			all := make(chan struct{})
 			for range handlers {
 				if _, err := i.AddEventHandler(cache.ResourceEventHandlerFuncs{UpdateFunc: func(any, any) {
-					if told.Add(1) == int64(b.N*handlers) {
+					if delivered.Add(1) == int64(b.N*handlers) {
 						close(all)
 					}
 				}}); err != nil {
@@ -65,7 +65,7 @@ func BenchmarkHandlers(b *testing.B) {
 	}
 }
 
-// BenchmarkReads reads a thousand pods by key, in turn, and all at once.
+// BenchmarkReads reads a thousand pods by key, one by one and all at once.
 func BenchmarkReads(b *testing.B) {
 	for name, m := range map[string]maker{"client-go": cache.NewSharedIndexInformer, "here": NewSharedIndexInformer} {
 		i := m(newServer(), &corev1.Pod{}, 0, cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})

@@ -16,14 +16,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// large is a pod that has so many bytes, and packs well.
+// large returns a pod of about this many bytes that packs well.
 func large(key, node string, bytes int) *corev1.Pod {
 	p := pod(key, "1", node)
 	p.Annotations = map[string]string{"large": strings.Repeat(node, bytes/len(node))}
 	return p
 }
 
-// births tells how many of the objects that came are still in memory.
+// births counts the transformed objects that are still in memory.
 type births struct{ of []weak.Pointer[corev1.Pod] }
 
 func (b *births) note(obj any) (any, error) {
@@ -50,7 +50,7 @@ func TestWhatIsAtHandCountsAgainstTheBudget(t *testing.T) {
 func testAtHand(t *testing.T, deletions bool) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
-		const size, budget, n = 64 << 10, 1 << 20, maxAtHand / 4
+		const size, budget, n = 64 << 10, 1 << 20, maxDecodedNotes / 4
 		e := newEngine(Options{HandlerBudget: budget, Storage: Compact, Hot: 1})
 		s := newServer()
 		i := e.NewInformer(s, &corev1.Pod{}, 0, cache.Indexers{})
@@ -78,11 +78,11 @@ func testAtHand(t *testing.T, deletions bool) {
 				t.Fatalf("after %d: %+v", k, h)
 			}
 		}
-		if alive := born.alive(); alive > budget/size+4 { // what is stored, and what the handler is at
+		if alive := born.alive(); alive > budget/size+4 { // the stored objects and those of the handler's current call
 			t.Errorf("%d of %d objects are kept for one slow handler", alive, len(born.of))
 		}
 		close(slow.gate)
-		expect(t, "every version is told", slow.take(), want...)
+		expect(t, "every version is delivered", slow.take(), want...)
 	})
 }
 
@@ -119,7 +119,7 @@ func TestWhatIsKeptAsItIsCountsWhatItCosts(t *testing.T) {
 	})
 }
 
-// TestWeigh: what is estimated is near what the heap says.
+// TestWeigh: estimates are close to the measured heap size.
 func TestWeigh(t *testing.T) {
 	words := func(r *rand.Rand, n int) map[string]string {
 		m := map[string]string{}
@@ -173,10 +173,10 @@ func TestWeigh(t *testing.T) {
 	round := &ring{}
 	round.Next, round.Other = round, round
 	if w := weigh(round); w > maxWeighed*int64(unsafe.Sizeof(ring{})) {
-		t.Errorf("what refers to itself weighs %d", w)
+		t.Errorf("a cyclic value weighs %d", w)
 	}
 	if w := weigh((*corev1.Pod)(nil)); w != 0 {
-		t.Errorf("nothing weighs %d", w)
+		t.Errorf("nil weighs %d", w)
 	}
 }
 

@@ -17,13 +17,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// capturing is a transport that takes what the server answers to a list or watch under a marked context, and hands on
-// an answer without objects. So the requests are those of the program's own client: its headers, its rate limit, its
-// retries and the errors that it makes of refusals.
+// capturing is a transport that intercepts the response to a list or watch under a marked context, and returns a
+// response without objects instead. The program's own client still forms the requests: its headers, rate limit,
+// retries and error handling apply.
 type capturing struct {
 	next http.RoundTripper
-	base string // path of the server's address
-	gzip bool   // may be asked for
+	base string // path of the server's URL
+	gzip bool   // the client may request gzip
 }
 
 var _ utilnet.RoundTripperWrapper = (*capturing)(nil)
@@ -34,10 +34,10 @@ func (t *capturing) WrappedRoundTripper() http.RoundTripper { return t.next }
 // RoundTrip implements http.RoundTripper.
 func (t *capturing) RoundTrip(req *http.Request) (*http.Response, error) {
 	c, ok := req.Context().Value(tapKey{}).(*tap)
-	if !ok || !c.wants(req, t.base) {
+	if !ok || !c.matches(req, t.base) {
 		return t.next.RoundTrip(req)
 	}
-	if t.gzip && req.Header.Get("Accept-Encoding") == "" { // else net/http would, and would uncompress late
+	if t.gzip && req.Header.Get("Accept-Encoding") == "" { // otherwise net/http sets it and uncompresses too late
 		req = req.Clone(req.Context())
 		req.Header.Set("Accept-Encoding", "gzip")
 	}
@@ -47,66 +47,66 @@ func (t *capturing) RoundTrip(req *http.Request) (*http.Response, error) {
 	case f == 0:
 		return resp, err
 	case c.watch:
-		return answered(resp, newSilence(req.Context(), resp.Body)), nil
+		return answered(resp, newSilentBody(req.Context(), resp.Body)), nil
 	}
-	return answered(resp, &listAnswer{body: resp.Body, read: func(body io.Reader) ([]byte, error) { return c.read(body, f) }}), nil
+	return answered(resp, &listResponse{body: resp.Body, read: func(body io.Reader) ([]byte, error) { return c.read(body, f) }}), nil
 }
 
 type tapKey struct{}
 
-// tap takes the answer to the request that a ListerWatcher sends in one call.
+// tap intercepts the response to the request that a ListerWatcher sends in one call.
 type tap struct {
-	watch             bool
-	version, proceeds string // what the request asks for: its resource version and continue token
-	// read reads a list and returns what is answered instead.
+	watch                  bool
+	version, continueToken string // the request's resource version and continue token
+	// read reads a list and returns the body to respond with instead.
 	read func(body io.Reader, f wire.Format) ([]byte, error)
 
-	mu   sync.Mutex
-	over bool // the call has returned: requests that are sent later are not for us
-	got  caught
+	mu    sync.Mutex
+	ended bool // the call has returned: later requests pass through
+	got   captured
 }
 
 // newTap returns a tap for a call with these options.
 func newTap(o metav1.ListOptions, watch bool) *tap {
-	return &tap{watch: watch, version: o.ResourceVersion, proceeds: o.Continue}
+	return &tap{watch: watch, version: o.ResourceVersion, continueToken: o.Continue}
 }
 
-// errOver is the error of a list that is read after the call that it was asked for in.
-var errOver = errors.New("the list was not read while its ListerWatcher was called")
+// errReadLate is returned for a list that is read after its List call has returned.
+var errReadLate = errors.New("the list was not read while its ListerWatcher was called")
 
-// caught is what a tap took.
-type caught struct {
-	broken bool          // a request had no answer
-	unfit  string        // the media type of an answer that cannot be cut
-	taken  int           // answers
-	body   io.ReadCloser // of the last one, where it is a watch
-	format wire.Format
+// captured is the result of a tap.
+type captured struct {
+	broken      bool          // a request failed without a response
+	unsupported string        // the media type of a response that cannot be cut
+	taken       int           // number of intercepted responses
+	body        io.ReadCloser // of the last response, if it is a watch
+	format      wire.Format
 }
 
-// mark returns a context under which requests are tapped.
+// mark returns a context whose requests are tapped.
 func (t *tap) mark(ctx context.Context) context.Context { return context.WithValue(ctx, tapKey{}, t) }
 
-// wants reports whether a request is the one that was asked for: all others pass through.
-func (t *tap) wants(req *http.Request, base string) bool {
+// matches reports whether a request is the one to intercept. All others pass through.
+func (t *tap) matches(req *http.Request, base string) bool {
 	if req.Method != http.MethodGet || !isCollection(belowBase(req.URL.Path, base)) {
 		return false
 	}
 	q := req.URL.Query()
 	watch := q.Get("watch")
-	if (watch == "true" || watch == "1") != t.watch || q.Get("resourceVersion") != t.version || q.Get("continue") != t.proceeds {
+	if (watch == "true" || watch == "1") != t.watch || q.Get("resourceVersion") != t.version || q.Get("continue") != t.continueToken {
 		return false
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return !t.over
+	return !t.ended
 }
 
-// belowBase is a path below that of the server's address.
+// belowBase returns a path relative to the server's URL.
 func belowBase(path, base string) string {
 	return strings.TrimPrefix(path, strings.TrimSuffix(base, "/"))
 }
 
-// isCollection reports whether a path is that of a resource's objects, all or those of a namespace.
+// isCollection reports whether a path is a resource's collection, in all namespaces or one.
 func isCollection(path string) bool {
 	parts := strings.Split(strings.Trim(path, "/"), "/")
 	switch {
@@ -120,7 +120,7 @@ func isCollection(path string) bool {
 	return len(parts) == 1 || len(parts) == 3 && parts[0] == "namespaces"
 }
 
-// take returns the format of an answer that is taken; 0 is one that is not.
+// take intercepts a response and returns its format, or 0 if it passes through.
 func (t *tap) take(resp *http.Response, err error) wire.Format {
 	if err == nil {
 		request.Uncompress(resp)
@@ -131,12 +131,12 @@ func (t *tap) take(resp *http.Response, err error) wire.Format {
 		t.got.broken = true
 		return 0
 	}
-	if t.over || resp.StatusCode != http.StatusOK {
+	if t.ended || resp.StatusCode != http.StatusOK {
 		return 0
 	}
 	f := request.FormatOf(resp)
 	if f == 0 {
-		t.got.unfit = resp.Header.Get("Content-Type")
+		t.got.unsupported = resp.Header.Get("Content-Type")
 		return 0
 	}
 	t.got.taken++
@@ -147,41 +147,41 @@ func (t *tap) take(resp *http.Response, err error) wire.Format {
 	return f
 }
 
-// note has what was read of an answer noted while the call is under way.
-func (t *tap) note(f func()) error {
+// record calls f, unless the call has already returned.
+func (t *tap) record(f func()) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.over {
-		return errOver
+	if t.ended {
+		return errReadLate
 	}
 	f()
 	return nil
 }
 
-// end returns what was taken, once the call has returned.
-func (t *tap) end() caught {
+// end ends the call and returns what was intercepted.
+func (t *tap) end() captured {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.over = true
+	t.ended = true
 	return t.got
 }
 
-// drop closes what is open.
-func (c *caught) drop() {
+// drop closes an intercepted body.
+func (c *captured) drop() {
 	if c.body != nil {
 		_ = c.body.Close()
 	}
 }
 
-// reason is why nothing was taken.
-func (c *caught) reason() error {
-	if c.unfit != "" {
-		return fmt.Errorf("the server answered in %s, which cannot be cut into objects: set Options.Decoded", c.unfit)
+// reason returns why no response was intercepted.
+func (c *captured) reason() error {
+	if c.unsupported != "" {
+		return fmt.Errorf("the server answered in %s, which cannot be cut into objects: set Options.Decoded", c.unsupported)
 	}
 	return errElsewhere
 }
 
-// answered is an answer with another body.
+// answered returns a copy of a response with another body.
 func answered(resp *http.Response, body io.ReadCloser) *http.Response {
 	made := *resp
 	made.Header = resp.Header.Clone()
@@ -191,8 +191,8 @@ func answered(resp *http.Response, body io.ReadCloser) *http.Response {
 	return &made
 }
 
-// listAnswer reads the server's list when it is read, so that whoever asked meets the errors of that.
-type listAnswer struct {
+// listResponse reads the server's list when its reader does, so that the reader gets its errors.
+type listResponse struct {
 	body io.ReadCloser
 	read func(io.Reader) ([]byte, error)
 	rest *bytes.Reader
@@ -200,7 +200,7 @@ type listAnswer struct {
 }
 
 // Read implements io.Reader.
-func (a *listAnswer) Read(p []byte) (int, error) {
+func (a *listResponse) Read(p []byte) (int, error) {
 	if a.rest == nil {
 		var made []byte
 		made, a.err = a.read(a.body)
@@ -213,33 +213,34 @@ func (a *listAnswer) Read(p []byte) (int, error) {
 }
 
 // Close implements io.Closer.
-func (a *listAnswer) Close() error { return a.body.Close() }
+func (a *listResponse) Close() error { return a.body.Close() }
 
-// silence is the body of a watch without events. It ends with its request; to close it closes the server's answer.
-type silence struct {
+// silentBody is the body of a watch without events. It ends with its request. Closing it closes the server's
+// response.
+type silentBody struct {
 	io.Closer
 
-	asked  context.Context // of the request
+	ctx    context.Context // of the request
 	once   sync.Once
 	closed chan struct{}
 }
 
-func newSilence(asked context.Context, answer io.Closer) *silence {
-	return &silence{Closer: answer, asked: asked, closed: make(chan struct{})}
+func newSilentBody(ctx context.Context, answer io.Closer) *silentBody {
+	return &silentBody{Closer: answer, ctx: ctx, closed: make(chan struct{})}
 }
 
 // Read implements io.Reader.
-func (s *silence) Read([]byte) (int, error) {
+func (s *silentBody) Read([]byte) (int, error) {
 	select {
 	case <-s.closed:
 		return 0, io.EOF
-	case <-s.asked.Done():
-		return 0, s.asked.Err()
+	case <-s.ctx.Done():
+		return 0, s.ctx.Err()
 	}
 }
 
 // Close implements io.Closer.
-func (s *silence) Close() error {
+func (s *silentBody) Close() error {
 	s.once.Do(func() { close(s.closed) })
 	return s.Closer.Close()
 }

@@ -26,7 +26,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// wrapped is a ListerWatcher in whose answers functions meddle.
+// wrapped is a ListerWatcher whose results functions modify.
 func wrapped(lw cache.ListerWatcher, list func(*corev1.PodList), event func(watch.Event) (watch.Event, bool)) *cache.ListWatch {
 	both := cache.ToListerWatcherWithContext(lw)
 	return &cache.ListWatch{
@@ -77,7 +77,7 @@ func filter(w watch.Interface, f func(watch.Event) (watch.Event, bool)) watch.In
 	return p
 }
 
-// stripped leaves a part of pods out.
+// stripped removes a part of each pod.
 func stripped(obj runtime.Object) {
 	if p, ok := obj.(*corev1.Pod); ok {
 		p.Spec.Containers = nil
@@ -96,18 +96,18 @@ func (r roundTripper) RoundTrip(req *http.Request) (*http.Response, error) {
 	return r.next.RoundTrip(req)
 }
 
-// way is a way to ask for pods.
+// way is one of the ways to list and watch pods.
 type way struct {
 	why string
 	lw  func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher
-	// decoded is why it cannot be raw; empty: it is.
+	// decoded is the reason why responses cannot be taken undecoded; empty: they can.
 	decoded string
 	o       Options
-	// paged: the server has no streaming lists.
+	// paged means that the server has no streaming lists.
 	paged bool
 }
 
-// plain is the usual way.
+// plain is the usual ListerWatcher.
 func plain(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
 	t.Helper()
 	return accesses[0].lw(t, cfg, c)
@@ -120,7 +120,7 @@ var ways = []way{
 		cfg = rest.CopyConfig(cfg)
 		cfg.QPS, cfg.Burst = 0.01, 1
 		client := must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(cfg, c))
-		_, _ = client.CoreV1().Pods("shop").Get(t.Context(), "a", metav1.GetOptions{}) // has used up its rate
+		_, _ = client.CoreV1().Pods("shop").Get(t.Context(), "a", metav1.GetOptions{}) // uses up the client's rate limit
 		return ListWatch(client.CoreV1().Pods("shop"))
 	}, paged: true},
 	{why: "headers of a transport around", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
@@ -153,7 +153,7 @@ var ways = []way{
 		lw := plain(t, cfg, c)
 		return &cache.ListWatch{ListFunc: lw.List, WatchFunc: lw.Watch} //nolint:staticcheck // as old programs do
 	}, paged: true, decoded: decodedAsUsual},
-	{why: "it was asked not to", lw: plain, o: Options{Decoded: true}, decoded: decodedByOptions},
+	{why: "the options ask for decoding", lw: plain, o: Options{Decoded: true}, decoded: decodedByOptions},
 	{why: "lists that are stripped", lw: func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
 		return wrapped(plain(t, cfg, c), func(l *corev1.PodList) {
 			for i := range l.Items {
@@ -219,16 +219,16 @@ var ways = []way{
 	}, decoded: decodedAsUsual},
 }
 
-// TestWays: whatever a ListerWatcher does, the cache is that of client-go's informer, the server is asked for the same,
-// and nothing is logged.
+// TestWays: whatever a ListerWatcher does, our informer has the same cache as client-go's, sends the same requests,
+// and logs nothing.
 func TestWays(t *testing.T) {
 	for _, w := range ways {
 		t.Run(w.why, func(t *testing.T) {
 			var lines bytes.Buffer
 			log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&lines)))
 			w.o.Log = &log
-			theirs, asked := goTheWay(t, w, false)
-			ours, alsoAsked := goTheWay(t, w, true)
+			theirs, asked := runVariant(t, w, false)
+			ours, alsoAsked := runVariant(t, w, true)
 			if !reflect.DeepEqual(ours, theirs) {
 				t.Errorf("ours has %v, client-go's %v", ours, theirs)
 			}
@@ -242,8 +242,8 @@ func TestWays(t *testing.T) {
 	}
 }
 
-// goTheWay returns what an informer has and what the server was asked for.
-func goTheWay(t *testing.T, w way, ours bool) (objs map[string]any, asked []string) {
+// runVariant runs an informer in one of the ways, and returns its cache and the requests that the server got.
+func runVariant(t *testing.T, w way, ours bool) (objs map[string]any, asked []string) {
 	t.Helper()
 	objs = map[string]any{}
 	synctest.Test(t, func(t *testing.T) {
@@ -296,7 +296,7 @@ func goTheWay(t *testing.T, w way, ours bool) (objs map[string]any, asked []stri
 	return objs, asked
 }
 
-// TestCollections: only the paths of collections are taken for such.
+// TestCollections: isCollection accepts only paths of collections.
 func TestCollections(t *testing.T) {
 	for path, want := range map[string]bool{
 		"/api/v1/pods": true, "/api/v1/namespaces/shop/pods": true, "/api/v1/namespaces": true,
@@ -313,7 +313,7 @@ func TestCollections(t *testing.T) {
 	}
 }
 
-// TestDecodedOf: where a kind's ListerWatcher must be asked, it is.
+// TestDecodedOf: Options.DecodedOf decides per kind whether the ListerWatcher decodes.
 func TestDecodedOf(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()
@@ -332,7 +332,7 @@ func TestDecodedOf(t *testing.T) {
 	})
 }
 
-// TestTimeout: what ends a request of the program ends a watch whose answer was taken, as with client-go.
+// TestTimeout: the program's request timeout ends an intercepted watch, as with client-go.
 func TestTimeout(t *testing.T) {
 	var asked [2]int
 	for n := range asked {
@@ -357,14 +357,14 @@ func TestTimeout(t *testing.T) {
 			start(t, i)
 			pass(4 * time.Minute)
 			s.Put(pods, "shop", "b", nil)
-			pass(2 * time.Minute) // the Reflector backs off for a minute at most
+			pass(2 * time.Minute) // the Reflector backs off for at most a minute
 			if len(i.GetStore().ListKeys()) != 2 {
 				t.Errorf("has %v", i.GetStore().ListKeys())
 			}
 			asked[n] = len(s.Requests())
 		})
 	}
-	if asked[0] < 10 || asked[1] < 10 { // client-go waits at random in between
+	if asked[0] < 10 || asked[1] < 10 { // client-go backs off for random intervals
 		t.Errorf("%d requests, client-go %d", asked[1], asked[0])
 	}
 }
@@ -373,27 +373,27 @@ type transportFunc func(*http.Request) (*http.Response, error)
 
 func (f transportFunc) RoundTrip(req *http.Request) (*http.Response, error) { return f(req) }
 
-// TestReadLater: a list that is read after the call that it was asked in is not read into an informer.
-func TestReadLater(t *testing.T) {
+// TestReadLate: a list that is read after its List call has returned does not reach the informer.
+func TestReadLate(t *testing.T) {
 	c := newTap(metav1.ListOptions{}, false)
-	if err := c.note(func() {}); err != nil {
+	if err := c.record(func() {}); err != nil {
 		t.Error(err)
 	}
 	_ = c.end()
-	if err := c.note(func() { t.Error("noted") }); !errors.Is(err, errOver) {
+	if err := c.record(func() { t.Error("noted") }); !errors.Is(err, errReadLate) {
 		t.Error(err)
 	}
 }
 
-// TestSilenceEnds: who waits for a word of a watch that was taken waits no longer than the request lasts.
+// TestSilenceEnds: a read of an intercepted watch's body ends with its request.
 func TestSilenceEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if _, err := newSilence(ctx, io.NopCloser(nil)).Read(nil); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := newSilentBody(ctx, io.NopCloser(nil)).Read(nil); !errors.Is(err, context.DeadlineExceeded) {
 			t.Error(err)
 		}
-		s := newSilence(t.Context(), io.NopCloser(nil))
+		s := newSilentBody(t.Context(), io.NopCloser(nil))
 		go func() { _ = s.Close() }()
 		if _, err := s.Read(nil); !errors.Is(err, io.EOF) {
 			t.Error(err)

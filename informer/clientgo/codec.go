@@ -18,23 +18,24 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// codec turns objects of one Go type into bytes and back, into what they were: to the last field, nil
-// slices and empty ones apart. An object of which that is not so is not encoded.
+// codec encodes and decodes objects of one Go type exactly, with nil slices distinct from empty ones. It refuses to
+// encode an object that would come back changed.
 type codec struct {
 	typ    reflect.Type // a struct
 	format wire.Format
-	// kinded says that apiVersion and kind are not in the bytes.
-	kinded bool
-	// growth is how much larger than its bytes an object is on the heap. Measured on pods; it only has
-	// to be near.
+	// needsKind means that the bytes do not contain apiVersion and kind.
+	needsKind bool
+	// growth is the ratio of an object's heap size to its encoded size, measured on pods. It need only be
+	// approximate.
 	growth float64
 	check  check
 	append func(dst []byte, obj any) ([]byte, error)
-	decode func(raw []byte) (any, error) // an object of the caller's own
-	// share, if set, decodes an object that shares its equal parts with others, and says what it costs beside these.
-	// Ok is false where decode has to do it.
+	decode func(raw []byte) (any, error) // the object is the caller's
+	// share, if set, decodes an object that shares its equal parts with others, and returns its size without them. Ok
+	// is false if decode must be used.
 	share func(raw []byte) (obj any, size int64, ok bool)
-	// near, if set, is share for an object of which another version was decoded by share: it takes over what is the same.
+	// near, if set, is share for an object of which another version was decoded by share: unchanged parts are taken
+	// from there.
 	near func(raw []byte, base plans.Base) (obj any, size int64, ok bool)
 
 	encoded atomic.Uint64
@@ -42,13 +43,13 @@ type codec struct {
 }
 
 var (
-	// errInexact is why an object is not encoded.
+	// errInexact means that encoding would change the object.
 	errInexact = errors.New("the object would come back changed")
 	errBroken  = errors.New("the type does not survive encoding")
 	errNoCodec = errors.New("the type cannot be encoded")
 )
 
-// generated is what the protobuf generator of Kubernetes makes.
+// generated is implemented by Kubernetes' generated protobuf types.
 type generated interface {
 	Reset()
 	Size() int
@@ -56,7 +57,7 @@ type generated interface {
 	Unmarshal(b []byte) error
 }
 
-// newCodec returns the codec of a type that is a pointer to a struct; nil where there is none.
+// newCodec returns the codec of a pointer-to-struct type, or nil.
 func newCodec(t reflect.Type, parts *plans.Table) *codec {
 	if t == nil || t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		return nil
@@ -70,7 +71,7 @@ func newCodec(t reflect.Type, parts *plans.Table) *codec {
 	}
 	if _, ok := zero.(generated); ok && tagged(t.Elem()) {
 		return &codec{
-			typ: t.Elem(), format: wire.Protobuf, kinded: true, growth: protobufGrowth,
+			typ: t.Elem(), format: wire.Protobuf, needsKind: true, growth: protobufGrowth,
 			check: planOf(t.Elem(), true), append: appendProtobuf, decode: decodeProtobuf(t.Elem()),
 			share: shareProtobuf(t.Elem(), parts), near: nearProtobuf(t.Elem(), parts),
 		}
@@ -80,7 +81,7 @@ func newCodec(t reflect.Type, parts *plans.Table) *codec {
 	return c
 }
 
-// shared decodes an object that nobody may change, and says what it costs on the heap, in bytes.
+// shared decodes a read-only object and returns its heap size, in bytes.
 func (c *codec) shared(raw []byte) (obj any, size int64, err error) {
 	if c.share != nil {
 		if obj, size, ok := c.share(raw); ok {
@@ -131,14 +132,14 @@ func shareUnstructured(parts *plans.Table) func([]byte) (any, int64, bool) {
 	}
 }
 
-// jsonCodec reads a Go type from JSON.
+// jsonCodec returns a codec that decodes a Go type from JSON.
 func jsonCodec(t reflect.Type, parts *plans.Table) *codec {
 	c := &codec{typ: t, format: wire.JSON, growth: 1.7, decode: decodeJSON(t)}
 	c.share = shareJSON(c, parts)
 	return c
 }
 
-// shareJSON decodes an object of a Go type from JSON, and then replaces parts of it by equal ones of other objects.
+// shareJSON decodes an object from JSON, then replaces its parts by equal ones of other objects.
 func shareJSON(c *codec, parts *plans.Table) func([]byte) (any, int64, bool) {
 	if parts == nil {
 		return nil
@@ -156,7 +157,7 @@ func shareJSON(c *codec, parts *plans.Table) func([]byte) (any, int64, bool) {
 	}
 }
 
-// tagged tells whether every field but TypeMeta is one of protobuf's.
+// tagged reports whether every field except TypeMeta has a protobuf tag.
 func tagged(t reflect.Type) bool {
 	for i := range t.NumField() {
 		if f := t.Field(i); f.Type != reflect.TypeFor[metav1.TypeMeta]() && f.Tag.Get("protobuf") == "" {
@@ -166,11 +167,11 @@ func tagged(t reflect.Type) bool {
 	return true
 }
 
-// Now and then an object is decoded again to see whether it is the same: the first of each type, and
-// every so many. What types do in their own methods cannot be told from outside.
+// Some objects are decoded again to verify that encoding is exact: the first of each type, and then one of every
+// verifyEvery. A type's own methods may lose data in ways that no check of its fields detects.
 const (
-	proveFirst = 8
-	proveEvery = 4096
+	verifyFirst = 8
+	verifyEvery = 4096
 )
 
 // encode appends the object's bytes to dst.
@@ -190,8 +191,8 @@ func (c *codec) encode(dst []byte, obj any) ([]byte, error) {
 		return dst, fmt.Errorf("encode object: %w", err)
 	}
 	n := c.encoded.Add(1)
-	drawn := n <= proveFirst || n%proveEvery == 0
-	if verdict == same && !drawn || c.returns(raw[len(dst):], obj) {
+	sampled := n <= verifyFirst || n%verifyEvery == 0
+	if verdict == same && !sampled || c.roundTrips(raw[len(dst):], obj) {
 		return raw, nil
 	}
 	if verdict == same {
@@ -200,9 +201,9 @@ func (c *codec) encode(dst []byte, obj any) ([]byte, error) {
 	return dst, errInexact
 }
 
-// returns tells whether the bytes decode to the object. What panics does not: of unexported fields below an
-// object's own, Semantic wants to know nothing.
-func (c *codec) returns(raw []byte, obj any) (same bool) {
+// roundTrips reports whether the bytes decode to the object. A panic counts as no: Semantic.DeepEqual refuses
+// unexported fields.
+func (c *codec) roundTrips(raw []byte, obj any) (same bool) {
 	defer func() {
 		if recover() != nil {
 			same = false
@@ -212,18 +213,18 @@ func (c *codec) returns(raw []byte, obj any) (same bool) {
 	if err != nil {
 		return false
 	}
-	if c.kinded {
+	if c.needsKind {
 		setKind(back, kindOf(obj))
-		// The plan has told nil from empty; and to encode a quantity can write into it.
+		// The check has already distinguished nil from empty. Encoding a quantity may write into it.
 		return equality.Semantic.DeepEqual(back, obj)
 	}
 	return reflect.DeepEqual(back, obj)
 }
 
-// weigh estimates what a decoded object costs on the heap, in bytes.
+// weigh estimates a decoded object's heap size, in bytes.
 func (c *codec) weigh(raw int) int64 { return weighBytes(c.growth, raw) }
 
-// kindOf is what an object says of its kind.
+// kindOf returns the kind that an object carries.
 func kindOf(obj any) schema.GroupVersionKind {
 	if o, ok := obj.(interface{ GetObjectKind() schema.ObjectKind }); ok {
 		return o.GetObjectKind().GroupVersionKind()
@@ -250,7 +251,7 @@ func appendProtobuf(dst []byte, obj any) ([]byte, error) {
 	return dst, err
 }
 
-// extend makes room for n bytes behind those of b, which are returned apart, too.
+// extend grows b by n bytes, and also returns the new bytes alone.
 func extend(b []byte, n int) (all, tail []byte) {
 	if have := len(b); cap(b)-have >= n {
 		return b[:have+n], b[have : have+n]
@@ -282,7 +283,7 @@ func decodeJSON(t reflect.Type) func([]byte) (any, error) {
 	}
 }
 
-// scratches hold the bytes of objects on their way.
+// scratches are buffers for encoded objects.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
 func borrow() *[]byte {
@@ -293,7 +294,7 @@ func borrow() *[]byte {
 	return b
 }
 
-// giveBack keeps the room, unless one huge object made it so.
+// giveBack returns a buffer to the pool, unless it has become huge.
 func giveBack(b *[]byte) {
 	if cap(*b) <= 1<<20 {
 		*b = (*b)[:0]

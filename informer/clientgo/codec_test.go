@@ -19,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// TestGoldens packs an object of every kind with every field set, as Kubernetes' own tests have them.
-func TestGoldens(t *testing.T) {
+// TestRoundTripEveryKind packs an object of every kind with every field set, filled as in Kubernetes' own tests.
+func TestRoundTripEveryKind(t *testing.T) {
 	dir, err := exec.CommandContext(t.Context(), "go", "list", "-m", "-f", "{{.Dir}}", "k8s.io/api").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -50,7 +50,7 @@ func TestGoldens(t *testing.T) {
 			}
 			packed++
 			if back := it.decode(); !reflect.DeepEqual(back, obj) {
-				t.Errorf("%v comes back otherwise", kind)
+				t.Errorf("%v comes back changed", kind)
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func TestGoldens(t *testing.T) {
 	}
 }
 
-// widget is a custom resource's type, with what such types have.
+// widget is a typical type of a custom resource.
 type widget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -78,14 +78,14 @@ type widget struct {
 
 type widgetPart struct {
 	Name     string       `json:"name"`
-	Children []widgetPart `json:"children,omitempty"` // a type may hold itself
+	Children []widgetPart `json:"children,omitempty"` // recursive
 }
 
-// custom is a type with an encoding of its own, which forgets a field.
-type custom struct{ Told, Untold string }
+// custom is a type with its own encoding, which drops a field.
+type custom struct{ Kept, Lost string }
 
-func (c custom) MarshalText() ([]byte, error)     { return []byte(c.Told), nil }
-func (c *custom) UnmarshalText(text []byte) error { c.Told = string(text); return nil }
+func (c custom) MarshalText() ([]byte, error)     { return []byte(c.Kept), nil }
+func (c *custom) UnmarshalText(text []byte) error { c.Kept = string(text); return nil }
 
 func (w *widget) DeepCopyObject() runtime.Object {
 	c := *w
@@ -108,7 +108,7 @@ func TestObjectsComeBackAsTheyWere(t *testing.T) {
 		{"a time with a monotonic clock", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.Now()}}, false},
 		{"a time elsewhere", &corev1.Pod{ObjectMeta: metav1.ObjectMeta{CreationTimestamp: metav1.NewTime(now.UTC())}}, false},
 		{"bytes, empty and none", &corev1.Secret{Data: map[string][]byte{"a": {}, "b": []byte("x")}}, true},
-		{"no bytes under a key", &corev1.Secret{Data: map[string][]byte{"a": nil}}, false},
+		{"nil bytes under a key", &corev1.Secret{Data: map[string][]byte{"a": nil}}, false},
 		{"a quantity as the server writes it", podWith("512Mi"), true},
 		{"one that it would not", podWith("0.5"), false},
 		{"a kind", &corev1.Pod{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}}, true},
@@ -120,9 +120,9 @@ func TestObjectsComeBackAsTheyWere(t *testing.T) {
 		{"a field that is never written", &widget{Hidden: "x"}, false},
 		{"raw JSON", &widget{Extra: runtime.RawExtension{Raw: []byte(`{"a":1}`)}}, true},
 		{"raw JSON that would be written otherwise", &widget{Extra: runtime.RawExtension{Raw: []byte(`{"a": 1}`)}}, false},
-		{"a type's own encoding, where it works", &widget{Custom: custom{Told: "x"}}, true},
-		{"and where it does not", &widget{Custom: custom{Told: "x", Untold: "y"}}, false},
-		{"what JSON cannot say", &widget{Ratio: math.NaN()}, false},
+		{"a type's own encoding, where it works", &widget{Custom: custom{Kept: "x"}}, true},
+		{"and where it does not", &widget{Custom: custom{Kept: "x", Lost: "y"}}, false},
+		{"not representable in JSON", &widget{Ratio: math.NaN()}, false},
 		{"not a struct", ptr("x"), false},
 		{"a struct without metadata", &struct{ A int }{1}, false},
 	} {
@@ -131,8 +131,8 @@ func TestObjectsComeBackAsTheyWere(t *testing.T) {
 		if packed := it.v != nil; packed != tc.packed {
 			t.Errorf("%s: packed %v, want %v", tc.why, packed, tc.packed)
 		}
-		if tc.why == "what JSON cannot say" {
-			continue // NaN differs from itself
+		if tc.why == "not representable in JSON" {
+			continue // NaN does not equal itself
 		}
 		if back := it.decode(); !reflect.DeepEqual(back, tc.obj) {
 			t.Errorf("%s: comes back as %+v", tc.why, back)
@@ -159,10 +159,10 @@ func TestUnstructuredComesBack(t *testing.T) {
 		{"a large float", 1e300, true},
 		{"a small one", 5e-324, true},
 		{"the other zero", math.Copysign(0, -1), true},
-		{"no number", math.NaN(), false},
+		{"NaN", math.NaN(), false},
 		{"an int, which JSON never makes", 1, false},
 		{"text of any kind", "a\"\\\n\x00 é 漢 \u2028 </script>", true},
-		{"bytes that are no text", "\xff", false},
+		{"bytes that are not UTF-8", "\xff", false},
 		{"nothing", nil, true},
 		{"empty and nested", map[string]any{"a": []any{}, "b": map[string]any{}, "c": []any{nil, true, "x", int64(-1)}}, true},
 		{"a list that is nil", []any(nil), false},
@@ -190,7 +190,7 @@ func asFloat(v any) float64 {
 	return f
 }
 
-// liar is a type whose encoding loses what no plan can see: the first objects are decoded to find out.
+// liar is a type whose encoding loses data that its check cannot detect. The first objects are decoded to find out.
 type liar struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -198,7 +198,7 @@ type liar struct {
 	otherSpec         `json:",inline"`
 }
 
-// liarSpec and otherSpec have a field of one name, which is therefore not written.
+// liarSpec and otherSpec have fields of the same name, so JSON encodes neither.
 type (
 	liarSpec  struct{ A string }
 	otherSpec struct{ A string }
@@ -212,6 +212,6 @@ func TestATypeThatLosesDataIsKeptAsItIs(t *testing.T) {
 		t.Fatal("it was packed")
 	}
 	if it := p.item(&liar{}); it.v != nil {
-		t.Error("a type that was found out is not tried again")
+		t.Error("a type known to be inexact is encoded again")
 	}
 }

@@ -15,9 +15,9 @@ import (
 	fcache "k8s.io/client-go/tools/cache/testing"
 )
 
-// BenchmarkHandlersComeAndGo has a hundred goroutines that add and remove handlers while 1,000 changes come, as
-// client-go's TestSharedInformerHandlerAbuse does. That stops the
-// informer when the last change was made. Here the informer has to deliver it.
+// BenchmarkHandlersComeAndGo has a hundred goroutines that add and remove handlers during 1,000 changes, as
+// client-go's TestSharedInformerHandlerAbuse does. That test stops the informer at the last change; here the informer
+// has to deliver it.
 func BenchmarkHandlersComeAndGo(b *testing.B) {
 	for name, m := range map[string]maker{"client-go": cache.NewSharedIndexInformer, "here": NewSharedIndexInformer} {
 		b.Run(name, func(b *testing.B) {
@@ -47,11 +47,11 @@ func comeAndGo(b *testing.B, m maker) {
 	informer.Go(func() { i.RunWithContext(running) })
 	<-i.HasSyncedChecker().Done()
 	added := make([]int, 100)
-	var told atomic.Int64
+	var delivered atomic.Int64
 	counts := cache.ResourceEventHandlerFuncs{
-		AddFunc:    func(any) { told.Add(1) },
-		UpdateFunc: func(_, _ any) { told.Add(1) },
-		DeleteFunc: func(any) { told.Add(1) },
+		AddFunc:    func(any) { delivered.Add(1) },
+		UpdateFunc: func(_, _ any) { delivered.Add(1) },
+		DeleteFunc: func(any) { delivered.Add(1) },
 	}
 	for w := range 100 {
 		workers.Go(func() {
@@ -105,11 +105,11 @@ func comeAndGo(b *testing.B, m maker) {
 		total += n
 	}
 	b.ReportMetric(float64(total), "handlers")
-	b.ReportMetric(float64(told.Load()), "notifications")
+	b.ReportMetric(float64(delivered.Load()), "notifications")
 }
 
-// BenchmarkLateHandler adds a handler to an informer of 5,000 pods: the time of the call, until the handler has all
-// objects, and of the removal.
+// BenchmarkLateHandler adds a handler to an informer of 5,000 pods. It measures the call, the time until the handler
+// has all objects, and the removal.
 func BenchmarkLateHandler(b *testing.B) {
 	for name, m := range map[string]maker{"client-go": cache.NewSharedIndexInformer, "here": NewSharedIndexInformer} {
 		b.Run(name, func(b *testing.B) {

@@ -14,7 +14,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// Each test is of one promise of client-go's SharedInformer, and runs against client-go's, too.
+// Each test checks one guarantee of client-go's SharedInformer, and also runs against client-go's informer.
 
 func TestHandlersHearInOrder(t *testing.T) {
 	eachMaker(t, func(t *testing.T, m maker) {
@@ -32,7 +32,7 @@ func TestHandlersHearInOrder(t *testing.T) {
 		expect(t, "a late handler starts with what is there", late.take(), "initial a/two(2 on n2)")
 		s.modify(pod("a/two", "2", "n3"))
 		want := "update a/two(2 on n2) -> a/two(2 on n3)"
-		expect(t, "then hears of changes", late.take(), want)
+		expect(t, "then receives changes", late.take(), want)
 		expect(t, "as does the other", early.take(), want)
 	})
 }
@@ -52,7 +52,7 @@ func TestRelist(t *testing.T) {
 		got := l.take()
 		expect(t, "deletions come first, with the last known state", got[:1], "missed a/gone a/gone(1 on n1)")
 		slices.Sort(got)
-		expect(t, "all of them; what did not change is told, too, while nobody was resynced", got,
+		expect(t, "all of them; unchanged objects, too, before the first resync", got,
 			"add a/new(4 on n1)", "missed a/gone a/gone(1 on n1)",
 			"update a/moved(3 on n1) -> a/moved(3 on n2)", "update a/same(2 on n1) -> a/same(2 on n1)")
 	})
@@ -79,8 +79,8 @@ func TestDeletionOfTheUnknownIsTold(t *testing.T) {
 		var l log
 		handle(t, i, &l)
 		start(t, i)
-		s.tell(watch.Deleted, pod("a/never", "1", "n1"))
-		expect(t, "client-go tells what the watch said", l.take(), "delete a/never(1 on n1)")
+		s.notify(watch.Deleted, pod("a/never", "1", "n1"))
+		expect(t, "client-go delivers the watch's last state", l.take(), "delete a/never(1 on n1)")
 	})
 }
 
@@ -107,7 +107,7 @@ func TestVersionsAreNotJudged(t *testing.T) {
 		for _, node := range []string{"n1", "n2", "n3"} {
 			p := pod("a/one", "", node)
 			p.ResourceVersion = map[string]string{"n1": "", "n2": "7", "n3": "5"}[node]
-			s.tell(watch.Modified, p)
+			s.notify(watch.Modified, p)
 		}
 		expect(t, "fakes leave UIDs and versions empty, or do not count", l.take(),
 			"add a/one( on n1)", "update a/one( on n1) -> a/one( on n2)", "update a/one( on n2) -> a/one( on n3)")
@@ -126,10 +126,10 @@ func TestResync(t *testing.T) {
 		start(t, i)
 		expect(t, "both start alike", append(often.take(), never.take()...), "initial a/one(1 on n1)", "initial a/one(1 on n1)")
 		pass(time.Minute + time.Second)
-		expect(t, "who asked is told, with one pointer as old and new", often.take(), "same a/one(1 on n1)")
-		expect(t, "who did not is not", never.take())
+		expect(t, "a handler with a resync period is notified, with one pointer as old and new", often.take(), "same a/one(1 on n1)")
+		expect(t, "a handler without one is not", never.take())
 		s.relist()
-		expect(t, "nor of a relist that found no difference", never.take())
+		expect(t, "nor by a relist without differences", never.take())
 	})
 }
 
@@ -147,17 +147,17 @@ func TestRegistrationSyncsWithItsHandler(t *testing.T) {
 			t.Error("the informer has its list")
 		}
 		if r.HasSynced() {
-			t.Error("the handler was told nothing yet")
+			t.Error("the handler has received nothing yet")
 		}
 		l.gate <- struct{}{}
 		synctest.Wait()
 		if r.HasSynced() {
-			t.Error("the handler was told half")
+			t.Error("the handler has received half")
 		}
 		l.gate <- struct{}{}
 		synctest.Wait()
 		if !r.HasSynced() || !cache.IsDone(r.HasSyncedChecker()) {
-			t.Error("the handler was told all")
+			t.Error("the handler has received everything")
 		}
 		want := "SharedIndexInformer *v1.Pod + event handler github.com/tattler-dev/tattler/informer/clientgo.log"
 		if got := r.HasSyncedChecker().Name(); got != want {
@@ -195,12 +195,12 @@ func TestRemoveEventHandler(t *testing.T) {
 		}
 		s.add(pod("a/two", "2", "n1"))
 		expect(t, "the others go on", kept.take(), "add a/two(2 on n1)")
-		expect(t, "a removed one hears nothing", append(removed.take(), early.take()...))
+		expect(t, "a removed one receives nothing", append(removed.take(), early.take()...))
 		if err := i.RemoveEventHandler(r); err != nil {
-			t.Errorf("to remove it again is no error: %v", err)
+			t.Errorf("removing it again must not fail: %v", err)
 		}
 		if err := i.RemoveEventHandler(nil); err == nil {
-			t.Error("what is no registration is an error")
+			t.Error("removing a foreign registration must fail")
 		}
 	})
 }
@@ -215,7 +215,7 @@ func TestStop(t *testing.T) {
 			defer close(again)
 			i.Run(nil)
 		}()
-		<-again // to run it twice does nothing
+		<-again // a second run does nothing
 		if i.IsStopped() {
 			t.Error("stopped while it runs")
 		}
@@ -257,7 +257,7 @@ func TestSettingsAreForBeforeTheStart(t *testing.T) {
 		start(t, i)
 		pass(time.Minute)
 		if failed == nil || failed.Error() != "failed to list *v1.Pod: no list today" {
-			t.Errorf("the error handler was told %v", failed)
+			t.Errorf("the error handler got %v", failed)
 		}
 		expect(t, "transformed", l.take(), "initial a/one(1 on hidden)")
 		s.remove("a/one")
@@ -295,7 +295,7 @@ func TestVersions(t *testing.T) {
 		check("a deletion's", "103")
 		b := &corev1.Pod{}
 		b.ResourceVersion = "200"
-		s.tell(watch.Bookmark, b)
+		s.notify(watch.Bookmark, b)
 		check("a bookmark's", "200")
 	})
 }
@@ -315,7 +315,7 @@ func TestIndexes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := i.AddIndexers(cache.Indexers{"late": byNode, "other": byNode}); err == nil || err.Error() != "indexer conflict: map[late:{}]" {
-			t.Errorf("a name that is taken: %v", err)
+			t.Errorf("an existing name: %v", err)
 		}
 		x := i.GetIndexer()
 		check := func(what, index, value string, want ...string) {
@@ -357,7 +357,7 @@ func TestIndexes(t *testing.T) {
 			func() error { _, err := x.Index("no", pod("x/y", "", "")); return err },
 		} {
 			if err := f(); err == nil || err.Error() != "Index with name no does not exist" {
-				t.Errorf("an index that is not there: %v", err)
+				t.Errorf("a missing index: %v", err)
 			}
 		}
 		if got := len(x.GetIndexers()); got != 3 {

@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/samples"
 )
 
-// release is a custom resource's type of the usual kind: a template of pods, some settings, conditions.
+// release is a typical custom resource: a pod template, some settings, conditions.
 type release struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -47,7 +47,7 @@ func (r *release) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// releases are the JSON of so many releases of each of apps applications.
+// releases returns the JSON of this many releases of each application.
 func releases(t testing.TB, apps, each int) (all [][]byte) {
 	g := samples.New(1)
 	for i := range apps {
@@ -79,7 +79,7 @@ func releases(t testing.TB, apps, each int) (all [][]byte) {
 	return all
 }
 
-// withoutToken removes the volume that the API server adds to each pod under a name of its own.
+// withoutToken removes the volume that the API server adds to each pod under a unique name.
 func withoutToken(s *corev1.PodSpec) {
 	token := func(name string) bool { return strings.HasPrefix(name, "kube-api-access") }
 	s.Volumes = slices.DeleteFunc(slices.Clone(s.Volumes), func(v corev1.Volume) bool { return token(v.Name) })
@@ -92,7 +92,8 @@ func withoutToken(s *corev1.PodSpec) {
 	}
 }
 
-// TestCustomTypesShare: objects of a program's own Go type share their equal parts, and are what decoding makes of them.
+// TestCustomTypesShare: objects of a program's own Go type share their equal parts, and equal the plainly decoded
+// ones.
 func TestCustomTypesShare(t *testing.T) {
 	c := newCodec(reflect.TypeFor[*release](), plans.NewTable(1<<20))
 	parts := map[*corev1.Container]bool{}

@@ -18,9 +18,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compare"
 )
 
-// detector finds objects that somebody has written to, where KUBE_CACHE_MUTATION_DETECTOR is true, as client-go's does.
-// It keeps a copy of each object that it hands out, compares the two every second, and ends the program where they
-// differ. The report names who had the object.
+// detector finds programs that write to cached objects, as client-go's does, if KUBE_CACHE_MUTATION_DETECTOR is true.
+// It copies each object that it hands out, compares the two every second, and ends the program if they differ. The
+// report names the readers of the object.
 type detector struct {
 	fail func(report string)
 
@@ -28,22 +28,22 @@ type detector struct {
 	given map[runtime.Object]*handout
 }
 
-// handout is an object that somebody has.
+// handout is an object that was handed out.
 type handout struct {
 	copy    runtime.Object
 	readers []string
-	at      time.Time // when it was handed out last
+	at      time.Time // of the last handout
 }
 
 const (
 	detectEvery = time.Second
-	// detectFor is how long an object is compared after it was handed out last; client-go does it for two to four minutes.
+	// detectFor is how long an object is compared after its last handout. client-go compares for two to four minutes.
 	detectFor = 2 * time.Minute
-	// maxReaders bounds the names that are remembered for an object.
+	// maxReaders limits the names remembered for each object.
 	maxReaders = 8
 )
 
-// newDetector returns nil where the environment does not ask for one.
+// newDetector returns nil unless the environment enables it.
 func newDetector() *detector {
 	if on, err := strconv.ParseBool(os.Getenv("KUBE_CACHE_MUTATION_DETECTOR")); err != nil || !on {
 		return nil
@@ -51,8 +51,8 @@ func newDetector() *detector {
 	return &detector{fail: func(report string) { panic(report) }, given: map[runtime.Object]*handout{}}
 }
 
-// gives notes that somebody is given objects: before that happens.
-func (d *detector) gives(reader string, objs ...any) {
+// handsOut records objects before a reader gets them.
+func (d *detector) handsOut(reader string, objs ...any) {
 	if d == nil {
 		return
 	}
@@ -64,7 +64,7 @@ func (d *detector) gives(reader string, objs ...any) {
 			obj = gone.Obj
 		}
 		o, ok := obj.(runtime.Object)
-		if !ok || none(o) {
+		if !ok || isNil(o) {
 			continue
 		}
 		h := d.given[o]
@@ -79,20 +79,20 @@ func (d *detector) gives(reader string, objs ...any) {
 	}
 }
 
-// reads is gives for who reads the store: the report names the caller.
+// reads is handsOut for reads of the store. The report names the caller.
 func (d *detector) reads(what string, objs ...any) {
 	if d != nil {
-		d.gives(what+" by "+caller(), objs...)
+		d.handsOut(what+" by "+caller(), objs...)
 	}
 }
 
-// caller is the first function on the stack that is neither ours nor of the libraries between us and the program.
+// caller returns the first function on the stack outside this package, client-go and controller-runtime.
 func caller() string {
 	pcs := make([]uintptr, 32)
 	frames := goruntime.CallersFrames(pcs[:goruntime.Callers(3, pcs)])
 	for {
 		f, more := frames.Next()
-		if !between(f.Function) {
+		if !isLibrary(f.Function) {
 			return fmt.Sprintf("%s (%s:%d)", f.Function, f.File, f.Line)
 		}
 		if !more {
@@ -101,7 +101,7 @@ func caller() string {
 	}
 }
 
-func between(function string) bool {
+func isLibrary(function string) bool {
 	for _, p := range []string{
 		"github.com/tattler-dev/tattler/informer/clientgo.(", "github.com/tattler-dev/tattler/informer/clientgo.indexer.", "k8s.io/client-go/", "sigs.k8s.io/controller-runtime/",
 	} {
@@ -112,7 +112,7 @@ func between(function string) bool {
 	return false
 }
 
-// run compares until ctx ends, and then a last time.
+// run compares until ctx ends, then once more.
 func (d *detector) run(ctx context.Context) {
 	tick := time.NewTicker(detectEvery)
 	defer tick.Stop()
@@ -127,7 +127,7 @@ func (d *detector) run(ctx context.Context) {
 	}
 }
 
-// check compares everything that somebody has.
+// check compares all recorded objects with their copies.
 func (d *detector) check() {
 	d.mu.Lock()
 	var found []string
@@ -144,11 +144,11 @@ func (d *detector) check() {
 	d.mu.Unlock()
 	if len(found) > 0 {
 		slices.Sort(found)
-		d.fail("an object of the cache was changed, which is shared and read-only: change a DeepCopy.\n\t" + strings.Join(found, "\n\t"))
+		d.fail("a cached object was modified. Cached objects are shared and read-only: modify a DeepCopy.\n\t" + strings.Join(found, "\n\t"))
 	}
 }
 
-// report says what was changed, and who had the object.
+// report describes the change and names the readers.
 func (h *handout) report(diff compare.Difference) string {
 	key, err := keyOf(h.copy)
 	if err != nil {
@@ -156,12 +156,12 @@ func (h *handout) report(diff compare.Difference) string {
 	}
 	values := fmt.Sprintf(" was %s and is %s", diff.Want, diff.Got)
 	if secret(h.copy) {
-		values = " is another one"
+		values = " differs"
 	}
-	return fmt.Sprintf("%T %s: %s%s; who had it: %s", h.copy, key, diff.Path, values, strings.Join(h.readers, ", "))
+	return fmt.Sprintf("%T %s: %s%s; readers: %s", h.copy, key, diff.Path, values, strings.Join(h.readers, ", "))
 }
 
-// secret reports whether an object's values are not shown.
+// secret reports whether an object's values must not be shown.
 func secret(obj runtime.Object) bool {
 	t := structOf(reflect.TypeOf(obj))
 	return t != nil && t.Name() == "Secret" || kindOf(obj).Kind == "Secret"

@@ -21,8 +21,8 @@ func (e *Engine) Dump(w io.Writer) error {
 			how = i.Decoded
 		}
 		fmt.Fprintf(t, "%s\t%d objects, %d kept decoded, %d bytes, %s", i.Name, i.Objects, i.Kept, i.Bytes, how)
-		if i.Misfits > 0 {
-			fmt.Fprintf(t, ", %d not decoded", i.Misfits)
+		if i.Undecodable > 0 {
+			fmt.Fprintf(t, ", %d not decoded", i.Undecodable)
 		}
 		fmt.Fprintln(t)
 		for _, h := range i.Handlers {

@@ -16,28 +16,28 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/request"
 )
 
-// Under client-go's interfaces its promises hold, not ours: every event counts, whatever its version; a relist
-// notifies of unchanged objects; a recreated object is an update. So this package shares compact, wire and request
-// with the engine, and not its store or its reflector. client-go's own Reflector feeds it, with the program's own
-// clients, so the requests, the handling of errors and the time until the next attempt are client-go's by
+// Behind client-go's interfaces, client-go's guarantees apply, not those of package informer: every event counts,
+// whatever its version; a relist notifies of unchanged objects; a recreated object is an update. So this package
+// shares compact, wire and request with the engine, but not its store or its reflector. client-go's own Reflector
+// feeds it through the program's own clients, so requests, error handling and backoff are client-go's by
 // construction.
 
-// Engine is what informers share: the connection, the room for decoded objects, statistics. It is safe
+// Engine holds what its informers share: the connection, the budgets for decoded objects, and statistics. It is safe
 // for concurrent use.
 type Engine struct {
-	opts   Options
-	http   *http.Client
-	client *request.Client // has the connection
-	hot    *compact.Hot
-	room   room
+	opts       Options
+	http       *http.Client
+	client     *request.Client // has the connection
+	hot        *compact.Hot
+	keptBudget keptBudget
 
 	mu        sync.Mutex
-	informers map[*sharedInformer]struct{} // that run
-	aging     *time.Timer                  // nil: no informer has run
+	informers map[*sharedInformer]struct{} // the running ones
+	aging     *time.Timer                  // nil: no informer has run yet
 }
 
-// New returns an Engine; it does not talk to the server. cfg is copied. It may be nil for informers that
-// only ever use the ListerWatchers that they are made with: there is no HTTPClient then.
+// New returns an Engine. It does not contact the server. cfg is copied. It may be nil if the informers only use the
+// ListerWatchers with which they are made; then there is no HTTPClient.
 func New(cfg *rest.Config, o Options) (*Engine, error) {
 	e := newEngine(o)
 	if cfg == nil {
@@ -68,33 +68,34 @@ func newEngine(o Options) *Engine {
 		hot:       compact.NewHot(orDefault(o.Hot, defaultHot)),
 		informers: map[*sharedInformer]struct{}{},
 	}
-	e.room.budget = orDefault(o.Kept, defaultKept)
+	e.keptBudget.limit = orDefault(o.Kept, defaultKept)
 	return e
 }
 
-// HTTPClient is the client that requests are sent with: for controller-runtime's cache.Options.HTTPClient and
-// client-go's NewForConfigAndClient. It takes the answers to the lists and watches of informers that take them
-// undecoded: those of NewCacheInformer, and of NewInformer with a ListWatch. All else passes through. It is nil where
-// New had no configuration.
+// HTTPClient returns the client for controller-runtime's cache.Options.HTTPClient and client-go's
+// NewForConfigAndClient. It intercepts the responses to lists and watches of informers that take them undecoded:
+// those of NewCacheInformer, and of NewInformer with a ListWatch. Everything else passes through. It is nil if New
+// got no configuration.
 func (e *Engine) HTTPClient() *http.Client { return e.http }
 
-// NewInformer returns an informer of what lw lists and watches: cache.NewSharedIndexInformer with what the engine
-// shares. The program's client decodes what it lists and watches, unless lw is a ListWatch. The indexers are copied.
+// NewInformer returns an informer of the objects that lw lists and watches. It replaces cache.NewSharedIndexInformer
+// and uses the engine's shared parts and budgets. The program's client decodes the responses, unless lw is a
+// ListWatch. The indexers are copied.
 func (e *Engine) NewInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return e.newInformer(lw, unknown, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
-// NewInformerWithOptions is NewInformer with the options of cache.NewSharedIndexInformerWithOptions: with an Identifier,
-// client-go's metrics of informers are published.
+// NewInformerWithOptions is NewInformer with the options of cache.NewSharedIndexInformerWithOptions. With an
+// Identifier, the informer publishes client-go's informer metrics.
 func (e *Engine) NewInformerWithOptions(lw cache.ListerWatcher, example runtime.Object, o cache.SharedIndexInformerOptions) cache.SharedIndexInformer {
 	return e.newInformer(lw, unknown, example, o)
 }
 
-// NewCacheInformer is for controller-runtime's cache.Options.NewInformer, beside HTTPClient in the same options, and
-// for nothing else: it takes the answers to lw's requests undecoded, and relies on lw being one that
-// controller-runtime's cache made, which hands on what the server sends.
+// NewCacheInformer is only for controller-runtime's cache.Options.NewInformer, together with HTTPClient in the same
+// options. It takes the responses to lw's requests undecoded. It relies on lw coming from controller-runtime's cache,
+// which passes objects on as the server sends them.
 func (e *Engine) NewCacheInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
-	return e.newInformer(lw, cacheOwn, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
+	return e.newInformer(lw, controllerRuntime, example, cache.SharedIndexInformerOptions{ResyncPeriod: resync, Indexers: indexers})
 }
 
 func (e *Engine) newInformer(lw cache.ListerWatcher, made provenance, example runtime.Object, o cache.SharedIndexInformerOptions) *sharedInformer {
@@ -114,14 +115,14 @@ func (e *Engine) newInformer(lw cache.ListerWatcher, made provenance, example ru
 	return s
 }
 
-// NewSharedIndexInformer is cache.NewSharedIndexInformer with an Engine of its own, and so with budgets for
-// decoded objects that it shares with no other. The program's client decodes what it lists and watches.
+// NewSharedIndexInformer is cache.NewSharedIndexInformer with its own Engine, and so with its own budgets for decoded
+// objects. The program's client decodes the responses.
 func NewSharedIndexInformer(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {
 	return newEngine(Options{}).NewInformer(lw, example, resync, indexers)
 }
 
-// NewTypedSharedIndexInformer is NewSharedIndexInformer with handlers, indexers and reads of a Go type. For an
-// informer of an Engine, use cache.NewTypedSharedIndexInformer on that.
+// NewTypedSharedIndexInformer is NewSharedIndexInformer with typed handlers, indexers and reads. For an informer of
+// an Engine, wrap that with cache.NewTypedSharedIndexInformer.
 func NewTypedSharedIndexInformer[T cache.Object](lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.TypedIndexers[T]) cache.TypedSharedIndexInformer[T] {
 	return cache.NewTypedSharedIndexInformer[T](
 		NewSharedIndexInformer(lw, example, resync, cache.TypedIndexersToIndexers(indexers)))
@@ -138,7 +139,8 @@ func (e *Engine) join(s *sharedInformer) {
 	}
 }
 
-// ageEvery is how often unread decoded objects are looked for: one that nobody reads is dropped at the third time.
+// ageEvery is the interval at which recently read objects age: an object that was not read for three intervals is
+// dropped.
 const ageEvery = 15 * time.Second
 
 func (e *Engine) age() {
@@ -163,61 +165,61 @@ func (e *Engine) leave(s *sharedInformer) {
 	}
 }
 
-// folds tells that a handler has exceeded its budget.
+// folds reports that a handler has exceeded its budget.
 func (e *Engine) folds(l *listener) {
-	e.log().Info("A handler is too slow: until it has caught up, it is told of each object's last state only",
+	e.log().Info("A handler is too slow: until it has caught up, it receives only each object's latest state",
 		"informer", l.informer.title(), "handler", l.name, "budget", e.opts.handlerBudget())
 	if f := e.opts.Hooks.Folding; f != nil {
-		go f(l.informer.title(), l.name) // it may ask the engine, which is busy with this handler
+		go f(l.informer.title(), l.name) // the hook may call the engine, which holds locks here
 	}
 }
 
-// Stats is what an Engine has.
+// Stats describes an Engine.
 type Stats struct {
-	// Decoded is what objects cost that are kept decoded for a while because they were read or have changed, Kept what
-	// those cost that are read often: in bytes of heap, estimated, without the parts that they share.
+	// Decoded is the size of the objects kept decoded for a while because they were read or changed, Kept the size of
+	// those kept because they are read often: in estimated bytes of heap, without shared parts.
 	Decoded, Kept int64
-	Informers     []InformerStats // that run, by name
+	Informers     []InformerStats // the running ones, sorted by name
 }
 
 // InformerStats describes an informer.
 type InformerStats struct {
-	// Name has the kind of unstructured objects and of metadata, once it is known, and otherwise the Go type.
+	// Name contains the kind of unstructured objects and metadata, once known, and otherwise the Go type.
 	Name    string
 	Objects int
-	// Bytes is what the objects cost at rest, with what they are stored as the difference from. What
-	// objects cost that are kept as they are is estimated.
+	// Bytes is the size of the stored objects, including the samples against which they are packed. The size of
+	// objects that are kept decoded is estimated.
 	Bytes int64
-	// Raw says that objects are cut out of what the server sends. Otherwise the program's client decodes them, and
-	// Decoded says why, in a sentence.
+	// Raw reports whether objects are cut out of the server's responses. Otherwise the program's client decodes them,
+	// and Decoded says why, in a sentence.
 	Raw     bool
 	Decoded string
-	// Misfits counts the versions of objects that the server sent and the type cannot hold, where Raw: it
-	// shows when they are read first. Such an object is as if it were not there.
-	Misfits uint64
-	// Unpacked counts the versions of objects that are kept as they came, since their type cannot be packed or they
-	// would come back changed: a quantity such as "0.5", which Go writes as "500m", is one.
+	// Undecodable counts, if Raw, the versions of objects that the server sent and the Go type cannot hold. They are
+	// found when first read, and treated as absent.
+	Undecodable uint64
+	// Unpacked counts the versions of objects that are kept decoded because their type cannot be packed or packing
+	// would change them. An example is a quantity such as "0.5", which Go writes as "500m".
 	Unpacked uint64
-	// LeftOut counts the objects, each time that they came, for which a transform returned nothing.
+	// LeftOut counts the versions for which a transform returned nil.
 	LeftOut uint64
-	// Kept is how many objects are kept decoded because they are read often, Parts what decoded objects share, in bytes.
+	// Kept is the number of objects kept decoded because they are read often, Parts the size of the parts that
+	// decoded objects share, in bytes.
 	Kept     int
 	Parts    int64
-	Handlers []HandlerStats // in the order in which they came
+	Handlers []HandlerStats // in the order in which they were added
 }
 
 // HandlerStats describes a handler.
 type HandlerStats struct {
 	Name string
-	// Queued is how many notifications it has yet to be told, Bytes what they keep in memory that nobody
-	// else needs.
+	// Queued is the number of notifications not yet delivered, Bytes the memory that only they keep.
 	Queued int
 	Bytes  int64
-	// Folded counts the notifications that it was not told since a later one said it all.
+	// Folded counts the notifications that were merged into later ones instead of being delivered.
 	Folded uint64
 }
 
-// Stats tells what the engine has.
+// Stats returns the engine's current statistics.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	running := make([]*sharedInformer, 0, len(e.informers))
@@ -225,7 +227,7 @@ func (e *Engine) Stats() Stats {
 		running = append(running, s)
 	}
 	e.mu.Unlock()
-	st := Stats{Decoded: e.hot.Bytes(), Kept: e.room.used.Load()}
+	st := Stats{Decoded: e.hot.Bytes(), Kept: e.keptBudget.used.Load()}
 	for _, s := range running {
 		st.Informers = append(st.Informers, s.stats())
 	}
@@ -244,12 +246,12 @@ func (s *sharedInformer) stats() InformerStats {
 	t.mu.RUnlock()
 	if isRaw {
 		st.Raw = true
-		st.Misfits = raw.misfits.n.Load()
+		st.Undecodable = raw.undecodable.n.Load()
 	}
 	st.LeftOut = s.left.Load()
 	st.Bytes = t.bytes.Load() + t.packing.packer.Router.Stats().Bytes
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	for _, l := range s.listeners {
 		h := HandlerStats{Name: l.name}
 		h.Queued, h.Bytes, h.Folded = l.queue.lag()

@@ -16,32 +16,32 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// What is packed must come back exactly, with nil distinct from empty, or is kept as it is. A plan per Go type
-// inspects each object for what its encoding would lose.
+// A packed object must decode exactly, with nil distinct from empty; otherwise it is kept decoded. A plan per Go type
+// inspects each object for values that its encoding would lose.
 
-// verdict says what becomes of a value that is encoded and decoded again.
+// verdict is the effect of encoding and decoding on a value.
 type verdict uint8
 
 const (
 	same    verdict = iota
-	unsure          // only decoding it tells
-	changed         // it comes back otherwise, if only as nil where it was empty
+	unsure          // known only after decoding
+	changed         // it comes back changed, if only as nil instead of empty
 )
 
-// check judges the value at p, of the type that it was made for. None is needed where every value of a
-// type comes back.
+// check inspects the value at p, of the type for which it was made. A nil check means that every value of the type
+// round-trips.
 type check func(p unsafe.Pointer) verdict
 
 // planner makes checks for one encoding: the generated protobuf, or JSON.
 type planner struct {
 	proto bool
-	plans map[reflect.Type]*check // those that are being made, too: types refer to themselves
+	plans map[reflect.Type]*check // includes unfinished ones: types may be recursive
 }
 
-// planOf returns the check of a struct that is an API object. Its TypeMeta is not looked at. Of one that writes or
-// reads its JSON in a way of its own, as a whole, nothing is known that decoding it does not tell.
+// planOf returns the check of a struct that is an API object. It ignores TypeMeta. A type with its own JSON methods
+// is always unsure: only decoding shows what they do.
 func planOf(t reflect.Type, proto bool) check {
-	if !proto && codes(t) {
+	if !proto && encodesItself(t) {
 		return func(unsafe.Pointer) verdict { return unsure }
 	}
 	b := &planner{proto: proto, plans: map[reflect.Type]*check{}}
@@ -53,7 +53,7 @@ func (b *planner) of(t reflect.Type) check {
 		return c
 	}
 	switch t.Kind() {
-	case reflect.Slice: // as an element, which JSON never leaves out
+	case reflect.Slice: // as an element, which JSON never omits
 		return b.slice(t, !b.proto)
 	case reflect.Map:
 		return b.dictionary(t, !b.proto)
@@ -62,19 +62,19 @@ func (b *planner) of(t reflect.Type) check {
 	case reflect.Struct:
 		return b.structure(t)
 	case reflect.Array, reflect.Interface:
-		return where(t, unsure)
+		return unlessZero(t, unsure)
 	case reflect.Chan, reflect.Func, reflect.Complex64, reflect.Complex128, reflect.UnsafePointer:
-		return where(t, changed)
+		return unlessZero(t, changed)
 	case reflect.String:
-		if !b.proto { // what is no UTF-8 is written as U+FFFD
-			return func(p unsafe.Pointer) verdict { return comesBack(utf8.ValidString(*(*string)(p))) }
+		if !b.proto { // invalid UTF-8 is written as U+FFFD
+			return func(p unsafe.Pointer) verdict { return sameIf(utf8.ValidString(*(*string)(p))) }
 		}
 	}
 	return nil
 }
 
-// where is v for every value but the zero value.
-func where(t reflect.Type, v verdict) check {
+// unlessZero returns a check that yields v for every value but the zero value.
+func unlessZero(t reflect.Type, v verdict) check {
 	return func(p unsafe.Pointer) verdict {
 		if reflect.NewAt(t, p).Elem().IsZero() {
 			return same
@@ -86,19 +86,19 @@ func where(t reflect.Type, v verdict) check {
 var (
 	jsonMarshaler = reflect.TypeFor[json.Marshaler]()
 	textMarshaler = reflect.TypeFor[encoding.TextMarshaler]()
-	// Who only reads in a way of its own need not understand what is written.
+	// A type with its own decoder may not understand the default encoding.
 	jsonUnmarshaler = reflect.TypeFor[json.Unmarshaler]()
 	textUnmarshaler = reflect.TypeFor[encoding.TextUnmarshaler]()
 	zeroer          = reflect.TypeFor[interface{ IsZero() bool }]()
 )
 
-// codes tells that a type encodes or decodes itself.
-func codes(t reflect.Type) bool {
+// encodesItself reports whether a type has its own encoder or decoder.
+func encodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return p.Implements(jsonMarshaler) || p.Implements(textMarshaler) || p.Implements(jsonUnmarshaler) || p.Implements(textUnmarshaler)
 }
 
-// special knows the types that encode themselves.
+// special returns the check of a type that encodes itself.
 func (b *planner) special(t reflect.Type) (check, bool) {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -111,12 +111,12 @@ func (b *planner) special(t reflect.Type) (check, bool) {
 		return nil, true
 	}
 	if b.proto {
-		return nil, t == reflect.TypeFor[metav1.FieldsV1]() // which holds bytes or a string, as it was built
+		return nil, t == reflect.TypeFor[metav1.FieldsV1]() // it holds bytes or a string, depending on how it was built
 	}
 	switch t {
 	case reflect.TypeFor[intstr.IntOrString]():
 		return checkIntOrString, true
-	case reflect.TypeFor[json.Number](): // one that is empty is written as 0, unless it is left out
+	case reflect.TypeFor[json.Number](): // an empty one is written as 0, unless omitted
 		return func(p unsafe.Pointer) verdict {
 			if *(*json.Number)(p) == "" {
 				return unsure
@@ -128,13 +128,13 @@ func (b *planner) special(t reflect.Type) (check, bool) {
 	case reflect.TypeFor[runtime.RawExtension]():
 		return checkExtension, true
 	}
-	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && codes(t) {
-		return where(t, unsure), true
+	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && encodesItself(t) {
+		return unlessZero(t, unsure), true
 	}
 	return nil, false
 }
 
-// slice checks that nothing that is empty would come back as nil, unless kept says that it does not.
+// slice returns a check for slices whose empty values would decode as nil. If kept, they do not.
 func (b *planner) slice(t reflect.Type, kept bool) check {
 	bytes := t.Elem().Kind() == reflect.Uint8
 	if bytes && (b.proto || kept) {
@@ -162,18 +162,18 @@ func (b *planner) slice(t reflect.Type, kept bool) check {
 	}
 }
 
-// dictionary does for maps what slice does for slices.
+// dictionary is slice for maps.
 func (b *planner) dictionary(t reflect.Type, kept bool) check {
 	value := b.of(t.Elem())
 	switch {
-	case !b.proto && codes(t.Key()):
-		return where(t, unsure)
+	case !b.proto && encodesItself(t.Key()):
+		return unlessZero(t, unsure)
 	case !b.proto && t.Key().Kind() == reflect.String && t.Elem().Kind() == reflect.String:
 		return func(p unsafe.Pointer) verdict { return checkTexts(*(*map[string]string)(p), kept) }
 	case t.Elem() == reflect.TypeFor[resource.Quantity]() && t.Key().Kind() == reflect.String:
 		return func(p unsafe.Pointer) verdict { return checkQuantities(*(*map[string]resource.Quantity)(p), kept) }
 	case t.Elem().Kind() == reflect.Slice && t.Elem().Elem().Kind() == reflect.Uint8 && b.proto:
-		value = func(p unsafe.Pointer) verdict { // nil comes back as empty
+		value = func(p unsafe.Pointer) verdict { // nil decodes as empty
 			if *(*unsafe.Pointer)(p) == nil {
 				return changed
 			}
@@ -209,7 +209,7 @@ func (b *planner) dictionary(t reflect.Type, kept bool) check {
 func (b *planner) pointer(t reflect.Type) check {
 	switch t.Elem().Kind() {
 	case reflect.Slice, reflect.Map, reflect.Pointer, reflect.Interface:
-		return where(t, unsure)
+		return unlessZero(t, unsure)
 	}
 	elem := b.of(t.Elem())
 	if elem == nil {
@@ -221,15 +221,14 @@ func (b *planner) pointer(t reflect.Type) check {
 		switch {
 		case q == nil:
 			return same
-		case null && (*time.Time)(q).IsZero(): // both types are a struct of a time.Time alone
+		case null && (*time.Time)(q).IsZero(): // both types embed only a time.Time
 			return changed
 		}
 		return elem(q)
 	}
 }
 
-// structure returns a check that looks its fields' up when it is called first, since they may hold the
-// type itself.
+// structure returns a struct's check. For a recursive type it looks the check up when called.
 func (b *planner) structure(t reflect.Type) check {
 	if c, ok := b.plans[t]; ok {
 		return func(p unsafe.Pointer) verdict {
@@ -245,7 +244,7 @@ func (b *planner) structure(t reflect.Type) check {
 	return *c
 }
 
-// fields is the check of a struct's fields; of the object itself, all but its TypeMeta.
+// fields returns the check of a struct's fields, without the TypeMeta of an API object.
 func (b *planner) fields(t reflect.Type, object bool) check {
 	type field struct {
 		offset uintptr
@@ -280,20 +279,20 @@ func (b *planner) fields(t reflect.Type, object bool) check {
 func (b *planner) field(f reflect.StructField) check {
 	if b.proto {
 		if tag := f.Tag.Get("protobuf"); tag == "" || tag == "-" || !f.IsExported() {
-			return where(f.Type, changed)
+			return unlessZero(f.Type, changed)
 		}
 		return b.of(f.Type)
 	}
 	tag := f.Tag.Get("json")
 	if tag == "-" || !f.IsExported() && !f.Anonymous {
-		return where(f.Type, changed)
+		return unlessZero(f.Type, changed)
 	}
 	_, options, _ := strings.Cut(tag, ",")
 	switch {
-	case f.Anonymous && f.Type.Kind() == reflect.Pointer: // it is made by the first field that is written
-		return where(f.Type, unsure)
+	case f.Anonymous && f.Type.Kind() == reflect.Pointer: // the first decoded field allocates it
+		return unlessZero(f.Type, unsure)
 	case strings.Contains(options, "omitzero") && (f.Type.Implements(zeroer) || reflect.PointerTo(f.Type).Implements(zeroer)):
-		return where(f.Type, unsure)
+		return unlessZero(f.Type, unsure)
 	}
 	kept := !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")
 	if _, ok := b.special(f.Type); !ok {
@@ -307,31 +306,31 @@ func (b *planner) field(f reflect.StructField) check {
 	return b.of(f.Type)
 }
 
-// checkTime tells whether a time is as the decoders make it: in seconds, local, without a reading of
-// the monotonic clock.
+// checkTime reports whether a time is as decoders produce it: whole seconds, local, without a monotonic clock
+// reading.
 func checkTime(p unsafe.Pointer) verdict {
 	t := (*metav1.Time)(p).Time
-	return comesBack(t == time.Time{} || !t.IsZero() && t == time.Unix(t.Unix(), 0).Local())
+	return sameIf(t == time.Time{} || !t.IsZero() && t == time.Unix(t.Unix(), 0).Local())
 }
 
 func checkMicroTime(p unsafe.Pointer) verdict {
 	t := (*metav1.MicroTime)(p).Time
-	return comesBack(t == time.Time{} ||
+	return sameIf(t == time.Time{} ||
 		!t.IsZero() && t == time.Unix(t.Unix(), int64(t.Nanosecond()/1000*1000)).Local())
 }
 
 func checkQuantity(p unsafe.Pointer) verdict {
-	q := *(*resource.Quantity)(p) // a copy: String would write into it
+	q := *(*resource.Quantity)(p) // a copy, since String writes into its receiver
 	back, err := resource.ParseQuantity(q.String())
 	if err == nil && back != *(*resource.Quantity)(p) {
-		_ = back.String() // one that is shared has its text already
+		_ = back.String() // fills in the text, as in a shared quantity
 	}
-	return comesBack(err == nil && back == *(*resource.Quantity)(p))
+	return sameIf(err == nil && back == *(*resource.Quantity)(p))
 }
 
 func checkQuantities(m map[string]resource.Quantity, kept bool) verdict {
 	if len(m) == 0 {
-		return comesBack(m == nil || kept)
+		return sameIf(m == nil || kept)
 	}
 	for _, q := range m {
 		if v := checkQuantity(unsafe.Pointer(&q)); v != same {
@@ -343,7 +342,7 @@ func checkQuantities(m map[string]resource.Quantity, kept bool) verdict {
 
 func checkTexts(m map[string]string, kept bool) verdict {
 	if len(m) == 0 {
-		return comesBack(m == nil || kept)
+		return sameIf(m == nil || kept)
 	}
 	for k, v := range m {
 		if !utf8.ValidString(k) || !utf8.ValidString(v) {
@@ -355,7 +354,7 @@ func checkTexts(m map[string]string, kept bool) verdict {
 
 func checkIntOrString(p unsafe.Pointer) verdict {
 	v := (*intstr.IntOrString)(p)
-	return comesBack(v.Type == intstr.Int && v.StrVal == "" || v.Type == intstr.String && v.IntVal == 0)
+	return sameIf(v.Type == intstr.Int && v.StrVal == "" || v.Type == intstr.String && v.IntVal == 0)
 }
 
 func checkFields(p unsafe.Pointer) verdict {
@@ -377,7 +376,7 @@ func checkExtension(p unsafe.Pointer) verdict {
 	return plainJSON(x.Raw)
 }
 
-// plainJSON tells whether encoding/json would leave the text of an object or array as it is.
+// plainJSON reports whether encoding/json would keep the text of an object or array unchanged.
 func plainJSON(raw []byte) verdict {
 	if len(raw) < 2 || raw[0] != '{' && raw[0] != '[' || bytes.ContainsAny(raw, " \t\r\n<>&\u2028\u2029") {
 		return unsure
@@ -385,7 +384,7 @@ func plainJSON(raw []byte) verdict {
 	return same
 }
 
-func comesBack(yes bool) verdict {
+func sameIf(yes bool) verdict {
 	if yes {
 		return same
 	}

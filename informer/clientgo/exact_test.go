@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// odd is a type whose fields encode and decode in ways of their own.
+// odd is a type whose fields have their own encodings.
 type odd struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -41,7 +41,7 @@ type oddKey string
 
 func (k oddKey) MarshalText() ([]byte, error) { return []byte("one"), nil }
 
-// oddZero says that it is nothing where it is something.
+// oddZero has an IsZero that is true for some non-zero values.
 type oddZero struct {
 	A int `json:"a"`
 }
@@ -50,10 +50,10 @@ func (z oddZero) IsZero() bool { return z.A < 10 }
 
 func (o *odd) DeepCopyObject() runtime.Object { c := *o; return &c }
 
-// TestOddTypes: what no field of the first objects has shown comes back, too, or is kept as it is.
+// TestOddTypes: values that the first objects did not have round-trip, too, or are kept decoded.
 func TestOddTypes(t *testing.T) {
 	p := newPacking(false)
-	for i := range proveFirst {
+	for i := range verifyFirst {
 		if it := p.item(&odd{ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprint(i)}}); it.v == nil {
 			t.Fatal("a plain one is not packed")
 		}
@@ -77,7 +77,7 @@ func TestOddTypes(t *testing.T) {
 	}
 }
 
-// hiding has an unexported field below its own, which nobody may compare.
+// hiding has a nested unexported field, which cannot be compared.
 type hiding struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
@@ -104,8 +104,8 @@ func (h *hiding) text() []byte {
 	return text
 }
 
-// TestHiddenBelow: an object that cannot be compared is kept as it is, and harms nobody.
-func TestHiddenBelow(t *testing.T) {
+// TestNestedUnexportedFields: an object that cannot be compared is kept decoded, without other effects.
+func TestNestedUnexportedFields(t *testing.T) {
 	p := newPacking(false)
 	obj := &hiding{ObjectMeta: metav1.ObjectMeta{Name: "a"}, Dest: hidingPart{Server: "x", hidden: false}}
 	if back := p.item(obj).decode(); !reflect.DeepEqual(back, obj) {
@@ -113,8 +113,8 @@ func TestHiddenBelow(t *testing.T) {
 	}
 }
 
-// TestIndexesKeepTheirOwn: what an index function returns may be a part of the object, and stays as it is.
-func TestIndexesKeepTheirOwn(t *testing.T) {
+// TestIndexesCopyValues: an index function may return a part of the object, which the index must not change.
+func TestIndexesCopyValues(t *testing.T) {
 	values := []string{"all"}
 	ix := &index{name: "x", found: map[string]*bucket{}}
 	kept := ix.move(&entry{}, nil, values)
@@ -124,16 +124,16 @@ func TestIndexesKeepTheirOwn(t *testing.T) {
 	}
 }
 
-// whimsical writes and reads itself as a whole, and forgets what it does not like.
-type whimsical struct {
+// unreliable has its own JSON encoding, which drops some values.
+type unreliable struct {
 	metav1.TypeMeta
 	metav1.ObjectMeta
 	Mood string
 }
 
-func (w *whimsical) DeepCopyObject() runtime.Object { c := *w; return &c }
+func (w *unreliable) DeepCopyObject() runtime.Object { c := *w; return &c }
 
-func (w *whimsical) MarshalJSON() ([]byte, error) {
+func (w *unreliable) MarshalJSON() ([]byte, error) {
 	switch w.Mood {
 	case "bad":
 		return json.Marshal([]string{w.Name, ""})
@@ -143,21 +143,21 @@ func (w *whimsical) MarshalJSON() ([]byte, error) {
 	return json.Marshal([]string{w.Name, w.Mood})
 }
 
-func (w *whimsical) UnmarshalJSON(b []byte) error {
+func (w *unreliable) UnmarshalJSON(b []byte) error {
 	var both [2]string
 	err := json.Unmarshal(b, &both)
 	w.Name, w.Mood = both[0], both[1]
 	return err
 }
 
-// TestATypeThatWritesItselfIsProvedEachTime: what it did with the first objects says nothing of the next, nor what
-// it does with one of others.
-func TestATypeThatWritesItselfIsProvedEachTime(t *testing.T) {
+// TestSelfEncodingTypesAreVerifiedEachTime: a type with its own encoding is verified for every object, since the
+// first ones prove nothing; other types are unaffected.
+func TestSelfEncodingTypesAreVerifiedEachTime(t *testing.T) {
 	p := newPacking(false)
-	feeling := func(mood string) *whimsical {
-		return &whimsical{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Mood: mood}
+	feeling := func(mood string) *unreliable {
+		return &unreliable{ObjectMeta: metav1.ObjectMeta{Name: "w"}, Mood: mood}
 	}
-	for range 2 * proveFirst {
+	for range 2 * verifyFirst {
 		if it := p.item(feeling("good")); it.v == nil {
 			t.Fatal("one that comes back is not packed")
 		}

@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// Whether objects are cut out of what the server sends, and what the engine has.
+// The engine's statistics show whether objects are cut out of the server's responses.
 func ExampleEngine_Stats() {
 	pods := schema.GroupVersionResource{Version: "v1", Resource: "pods"}
 	server := informertest.NewServer()
@@ -42,9 +42,9 @@ func ExampleEngine_Stats() {
 		log.Fatal("not synced")
 	}
 	for _, i := range engine.Stats().Informers {
-		fmt.Printf("%s: %d objects, raw: %t, misfits: %d\n", i.Name, i.Objects, i.Raw, i.Misfits)
+		fmt.Printf("%s: %d objects, raw: %t, undecodable: %d\n", i.Name, i.Objects, i.Raw, i.Undecodable)
 	}
 	cancel()
 	<-ended
-	// Output: SharedIndexInformer *v1.Pod: 2 objects, raw: true, misfits: 0
+	// Output: SharedIndexInformer *v1.Pod: 2 objects, raw: true, undecodable: 0
 }

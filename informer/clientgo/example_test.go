@@ -24,8 +24,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
-// A factory makes one informer for each Go type: who is first says how. Listers, and everything else that
-// asks the factory for pods, use ours from then on.
+// A factory makes one informer for each Go type, as its first caller asks. Listers and all other users of the
+// factory's pods then use ours.
 func ExampleEngine_factory() { //nolint:testableexamples // it needs a cluster
 	ctx, config := context.Background(), &rest.Config{}
 
@@ -77,7 +77,7 @@ func ExampleEngine_fake() {
 	// Output: 1 <nil>
 }
 
-// The factories of dynamic and metadata clients take no informers; their listers take any indexer.
+// The factories of dynamic and metadata clients accept no informers. Their listers accept any indexer.
 func ExampleListWatch() { //nolint:testableexamples // it needs a cluster
 	ctx, config := context.Background(), &rest.Config{}
 	gvr := schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}

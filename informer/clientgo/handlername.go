@@ -9,8 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// nameOf names a handler by where it was written, as client-go does: the name shows up in what a
-// registration's HasSyncedChecker is called.
+// nameOf names a handler by its place in the source, as client-go does. The name appears in the name of a
+// registration's HasSyncedChecker.
 func nameOf(h cache.ResourceEventHandler) string {
 	name := ""
 	switch h := h.(type) {
@@ -38,7 +38,7 @@ func nameOfType(t reflect.Type) string {
 	return t.PkgPath() + "." + t.Name()
 }
 
-// nameOfFuncs is the place that has all of the functions, or else the name of each.
+// nameOfFuncs returns the function or type that contains all of the functions, or else their names.
 func nameOfFuncs(funcs ...any) string {
 	var names []string
 	place, alike := "", true

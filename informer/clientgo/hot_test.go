@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// favourites are what a reader keeps reading.
+// favourites are the objects that a reader keeps reading.
 func favourites(t *testing.T, i cache.SharedIndexInformer) (objs []any) {
 	t.Helper()
 	for n := range 5 {
@@ -27,8 +27,8 @@ func favourites(t *testing.T, i cache.SharedIndexInformer) (objs []any) {
 	return objs
 }
 
-// TestHandlersDriveNothingOut: what is read by key stays decoded while handlers go over everything, and lists come.
-func TestHandlersDriveNothingOut(t *testing.T) {
+// TestHandlersEvictNothing: objects read by key stay decoded while handlers process everything and lists arrive.
+func TestHandlersEvictNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(Options{Storage: Compact, Hot: 20 << 10})
 		s := newServer()
@@ -53,7 +53,7 @@ func TestHandlersDriveNothingOut(t *testing.T) {
 		check("it is kept")
 		for range 12 {
 			pass(5 * time.Second)
-			favourites(t, i) // what nobody reads is packed
+			favourites(t, i) // unread objects are packed
 		}
 		pass(time.Second)
 		if got := len(quick.take()); got != 600 {
@@ -65,14 +65,14 @@ func TestHandlersDriveNothingOut(t *testing.T) {
 		synctest.Wait()
 		close(slow.gate)
 		if got := len(slow.take()); got != 600 {
-			t.Errorf("told of %d objects", got)
+			t.Errorf("notified of %d objects", got)
 		}
 		check("a slow handler")
 	})
 }
 
-// TestListsDriveNothingOut: index functions need every object of a list decoded, once.
-func TestListsDriveNothingOut(t *testing.T) {
+// TestListsEvictNothing: index functions decode every object of a list once, without evicting others.
+func TestListsEvictNothing(t *testing.T) {
 	tb := newTable(newEngine(Options{Hot: 4 << 10}), Compact, cache.Indexers{"node": byNode}, nil)
 	list := func(n int) (changes []change) {
 		for k := range n {
@@ -88,11 +88,11 @@ func TestListsDriveNothingOut(t *testing.T) {
 	more[1] = change{key: "a/p1", item: first[1].item} // it did not change
 	tb.apply(more, true, nil)
 	if again, _ := tb.get("a/p1"); again != one {
-		t.Error("what is read is decoded again, since a list came")
+		t.Error("a list evicted an object that is read")
 	}
 }
 
-// TestOldVersionsAreNotKept: what a handler is told that is no more is kept for nobody.
+// TestOldVersionsAreNotKept: old versions decoded for handlers are not cached.
 func TestOldVersionsAreNotKept(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(Options{Storage: Compact, Hot: 1 << 20})
@@ -101,11 +101,11 @@ func TestOldVersionsAreNotKept(t *testing.T) {
 		slow := log{gate: make(chan struct{})}
 		handle(t, i, &slow)
 		start(t, i)
-		for n := range 3 * maxAtHand {
+		for n := range 3 * maxDecodedNotes {
 			s.modify(pod("a/one", "1", fmt.Sprint("n", n+1)))
 		}
 		synctest.Wait()
-		runtime.GC() // nobody else has them
+		runtime.GC() // no other references
 		close(slow.gate)
 		slow.take()
 		if e.Stats().Decoded > 4<<10 {
@@ -127,7 +127,7 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 			stop := start(t, i)
 			s.modify(pod("a/p7", "7", "n2"))
 			favourites(t, i)
-			for range often {
+			for range readsToKeep {
 				i.GetStore().List()
 			}
 			var seen births
@@ -136,41 +136,41 @@ func TestAnEndedInformerFreesWhatIsDecoded(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if e.hot.Bytes()+e.room.used.Load() == 0 {
+			if e.hot.Bytes()+e.keptBudget.used.Load() == 0 {
 				t.Fatal("nothing was decoded")
 			}
 			stop()
 			read := func() {
 				t.Helper()
 				if len(i.GetStore().List()) != 100 || len(favourites(t, i)) != 5 {
-					t.Error("what was cached can still be read")
+					t.Error("the cache must remain readable")
 				}
 			}
 			for range 3 {
 				read()
 			}
-			if hot, whole := e.hot.Bytes(), e.room.used.Load(); hot != 0 || whole != 0 {
+			if hot, whole := e.hot.Bytes(), e.keptBudget.used.Load(); hot != 0 || whole != 0 {
 				t.Errorf("%d and %d bytes are still decoded", hot, whole)
 			}
 			if n := seen.alive(); n > 0 {
 				t.Errorf("%d objects are still in memory", n)
 			}
 			if x := i.(*sharedInformer).table.keeper; x != nil && (x.timer == nil || x.timer.Stop()) {
-				t.Error("the timer goes on")
+				t.Error("the timer still runs")
 			}
 			runtime.KeepAlive(i)
 		})
 	}
 }
 
-func TestMisfitsAreCountedOnce(t *testing.T) {
+func TestUndecodableObjectsAreCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := newEngine(Options{Hot: 1})
 		tb := newTable(e, Auto, cache.Indexers{"node": byNode}, nil)
-		m := &misfits{informer: e.newInformer(nil, unknown, &corev1.Pod{}, cache.SharedIndexInformerOptions{})}
+		m := &undecodableLog{informer: e.newInformer(nil, unknown, &corev1.Pod{}, cache.SharedIndexInformerOptions{})}
 		decodes := 0
 		c := *newCodec(typeOfPod, tb.packing.parts)
-		f := &form{misfits: m, codec: &codec{typ: c.typ, format: c.format, decode: func([]byte) (any, error) {
+		f := &form{undecodable: m, codec: &codec{typ: c.typ, format: c.format, decode: func([]byte) (any, error) {
 			decodes++
 			return nil, errors.New("a list where a map should be")
 		}}}
@@ -185,8 +185,8 @@ func TestMisfitsAreCountedOnce(t *testing.T) {
 		for range 5 {
 			tb.all()
 			tb.get("a/bad1")
-			(&note{op: resynced, key: "a/bad2", new: changes[2].item}).tell(&log{}, tb)
-			(&note{op: deleted, key: "a/bad3", old: changes[3].item}).tell(&log{}, tb)
+			(&notification{op: resynced, key: "a/bad2", new: changes[2].item}).deliver(&log{}, tb)
+			(&notification{op: deleted, key: "a/bad3", old: changes[3].item}).deliver(&log{}, tb)
 		}
 		if got := m.n.Load(); got != n || decodes != n {
 			t.Errorf("%d objects were counted %d times, and decoded %d times", n, got, decodes)
@@ -194,7 +194,7 @@ func TestMisfitsAreCountedOnce(t *testing.T) {
 		if said := complaints.Load() - before; said != 1 {
 			t.Errorf("logged %d times within a minute", said)
 		}
-		pass(sayMisfits)
+		pass(logUndecodableEvery)
 		tb.apply([]change{{key: "a/worse", item: &item{form: f, v: tb.packing.packer.Pack(wire.JSON, "w", "2", []byte(`{}`))}}}, false, nil)
 		if said := complaints.Load() - before; said != 2 || m.n.Load() != n+1 {
 			t.Errorf("logged %d times in two minutes, of %d", said, m.n.Load())
@@ -202,9 +202,9 @@ func TestMisfitsAreCountedOnce(t *testing.T) {
 	})
 }
 
-// TestWhatNobodyReadsIsPacked: an object that was read stays decoded while it is read now and then, and for less than a
-// minute after that.
-func TestWhatNobodyReadsIsPacked(t *testing.T) {
+// TestUnreadObjectsArePacked: an object stays decoded while it is read now and then, and for less than a minute
+// afterwards.
+func TestUnreadObjectsArePacked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, _ := filled(t, Options{}, 10)
 		x := i.GetStore()
@@ -212,12 +212,12 @@ func TestWhatNobodyReadsIsPacked(t *testing.T) {
 		for range 10 {
 			pass(ageEvery)
 			if again, _, _ := x.GetByKey("a/p1"); first != again {
-				t.Fatal("what is read now and then is decoded again")
+				t.Fatal("an object that is read now and then is decoded again")
 			}
 		}
 		pass(time.Minute)
 		if n := e.Stats().Decoded; n > 0 {
-			t.Errorf("%d bytes stay decoded that nobody reads", n)
+			t.Errorf("%d unread bytes stay decoded", n)
 		}
 		if _, ok, _ := x.GetByKey("a/p1"); !ok {
 			t.Error("not found")

@@ -12,11 +12,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// index is the entries by the values that a function makes of their objects.
+// index maps the values that an index function returns to entries.
 type index struct {
 	name  string
 	of    cache.IndexFunc
-	byKey bool // of is cache.MetaNamespaceIndexFunc: the key has the value
+	byKey bool // of is cache.MetaNamespaceIndexFunc: the value comes from the key
 	found map[string]*bucket
 }
 
@@ -25,10 +25,9 @@ func newIndex(name string, f cache.IndexFunc) *index {
 	return &index{name: name, of: f, byKey: reflect.ValueOf(f).Pointer() == namespace, found: map[string]*bucket{}}
 }
 
-// values calls the function.
+// values calls the index function.
 //
-// An error is a panic, as in client-go: an object that is in no index is not found, which nobody
-// would notice.
+// It panics on an error, as client-go does: otherwise the object would silently be missing from the index.
 func (ix *index) values(key string, obj any) []string {
 	values, err := ix.of(obj)
 	if err != nil {
@@ -37,9 +36,9 @@ func (ix *index) values(key string, obj any) []string {
 	return values
 }
 
-// valuesOrNone is values for what nobody hears of who writes by hand. Where k8s.io/apimachinery/pkg/util/runtime
-// is told not to crash, an object that has no values is left out of the index, and of nothing else; client-go
-// stores it then and tells no handler.
+// valuesOrNone is values for changes from the server, whose caller cannot handle a panic. If
+// k8s.io/apimachinery/pkg/util/runtime is set not to crash, a failing object is missing from this index only;
+// client-go stores it but notifies no handler.
 func (ix *index) valuesOrNone(key string, obj any) (values []string) {
 	defer utilruntime.HandleCrash()
 	return ix.values(key, obj)
@@ -53,15 +52,15 @@ func (t *table) compute(c *change) [][]string {
 			continue
 		}
 		if c.obj == nil {
-			c.obj = c.item.decode() // lists drive nothing out of what is kept decoded
+			c.obj = c.item.decode() // this evicts nothing from the cache of decoded objects
 		}
 		if c.obj == nil {
-			return nil // it cannot be decoded, nor found
+			return nil // undecodable, so no index finds it
 		}
 		if all == nil {
 			all = make([][]string, len(t.indexes))
 		}
-		t.detector().gives("index "+ix.name, c.obj)
+		t.detector().handsOut("index "+ix.name, c.obj)
 		if c.byHand {
 			all[i] = ix.values(c.key, c.obj)
 		} else {
@@ -86,8 +85,8 @@ func namespaceOf(key string) string {
 	return namespace
 }
 
-// move takes an entry from the values that it had to those that it has, and returns what to keep of
-// them. The caller holds the table's mu.
+// move moves an entry from its old values to its new ones, and returns the values to keep. The caller holds the
+// table's mu.
 func (ix *index) move(e *entry, from, to []string) []string {
 	if slices.Equal(from, to) {
 		return from
@@ -95,18 +94,18 @@ func (ix *index) move(e *entry, from, to []string) []string {
 	for _, v := range from {
 		ix.remove(e, v)
 	}
-	to = slices.Clone(to) // it may be a part of the object
+	to = slices.Clone(to) // it may belong to the object
 	for i, v := range to {
 		to[i] = ix.add(e, v)
 	}
 	return to
 }
 
-// add returns the value as the index has it: objects share it.
+// add returns the index's copy of the value, which objects share.
 func (ix *index) add(e *entry, value string) string {
 	b := ix.found[value]
 	if b == nil {
-		b = &bucket{value: strings.Clone(value)} // it may be a part of something large
+		b = &bucket{value: strings.Clone(value)} // it may be part of a larger string
 		ix.found[b.value] = b
 	}
 	b.add(e)
@@ -119,7 +118,7 @@ func (ix *index) remove(e *entry, value string) {
 	}
 }
 
-// enter and leave are for an index that is made of keys.
+// enter and leave update an index of namespaces.
 func (ix *index) enter(e *entry) {
 	if ix.byKey {
 		ix.add(e, namespaceOf(e.key))
@@ -132,11 +131,11 @@ func (ix *index) leave(e *entry) {
 	}
 }
 
-// bucket is a set of entries: mostly of one or a few.
+// bucket is a set of entries, usually of one or a few.
 type bucket struct {
 	value string
 	few   []*entry
-	many  map[*entry]struct{} // set once there were more than maxFew
+	many  map[*entry]struct{} // used once there were more than maxFew
 }
 
 const maxFew = 16
@@ -157,7 +156,7 @@ func (b *bucket) add(e *entry) {
 	}
 }
 
-// remove returns how many are left.
+// remove returns the number of entries left.
 func (b *bucket) remove(e *entry) int {
 	delete(b.many, e)
 	if i := slices.Index(b.few, e); i >= 0 {
@@ -180,7 +179,7 @@ func (b *bucket) each(f func(*entry)) {
 	}
 }
 
-// index returns the index of a name. The caller holds mu.
+// index returns the index with this name. The caller holds mu.
 func (t *table) index(name string) (*index, error) {
 	for _, ix := range t.indexes {
 		if ix.name == name {
@@ -200,7 +199,7 @@ func (t *table) indexers() cache.Indexers {
 	return all
 }
 
-// addIndexers adds indexes of what is there. Writers wait, readers do not.
+// addIndexers adds indexes and fills them. Writers wait; readers do not.
 func (t *table) addIndexers(more cache.Indexers) error {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -212,7 +211,7 @@ func (t *table) addIndexers(more cache.Indexers) error {
 		added = append(added, newIndex(name, more[name]))
 	}
 	values := make([][][]string, len(t.list))
-	for i, e := range t.list { // nobody else writes
+	for i, e := range t.list { // the lock keeps other writers out
 		values[i] = t.computeMore(e, added)
 	}
 	t.mu.Lock()
@@ -258,7 +257,7 @@ func (t *table) computeMore(e *entry, added []*index) [][]string {
 	return all
 }
 
-// indexed returns the entries that have one of the values. The caller holds mu.
+// indexed returns the entries with one of the values. The caller holds mu.
 func (ix *index) indexed(values []string) []*entry {
 	var out []*entry
 	if len(values) == 1 {
@@ -277,7 +276,7 @@ func (ix *index) indexed(values []string) []*entry {
 	return out
 }
 
-// lookup reads the objects that have one of the values.
+// lookup reads the objects with one of the values.
 func (t *table) lookup(name string, values []string) ([]any, error) {
 	t.mu.RLock()
 	ix, err := t.index(name)

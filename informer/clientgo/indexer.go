@@ -8,8 +8,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// indexer is a table as client-go knows it. What is written through it is kept as it is, since it is
-// the writer's, and no handler hears of it.
+// indexer implements client-go's interfaces over a table. Objects that the program writes through it are kept as they
+// are, since they belong to the program, and handlers are not notified.
 type indexer struct{ *table }
 
 var (
@@ -17,7 +17,7 @@ var (
 	_ cache.TransactionStore = indexer{}
 )
 
-// keyOf is the key under which an object is stored.
+// keyOf returns the key under which an object is stored.
 func keyOf(obj any) (string, error) {
 	key, err := cache.DeletionHandlingMetaNamespaceKeyFunc(obj)
 	if err != nil {
@@ -49,7 +49,7 @@ func (x indexer) Delete(obj any) error {
 	return nil
 }
 
-// seen is an object's version; nil is what has none.
+// seen returns an object's version, or nil if it has none.
 func seen(obj any) *string {
 	if v, ok := versionOf(obj); ok {
 		return &v
@@ -125,14 +125,13 @@ func (x indexer) List() []any {
 // ListKeys implements cache.Store.
 func (x indexer) ListKeys() []string { return x.keys() }
 
-// Resync implements cache.Store: there is nothing to do.
+// Resync implements cache.Store. It does nothing.
 func (x indexer) Resync() error { return nil }
 
 // Bookmark implements cache.Store.
 func (x indexer) Bookmark(version string) { x.apply(nil, false, &version) }
 
-// LastStoreSyncResourceVersion implements cache.Store; like client-go's, it is empty where the feature
-// that keeps it is off.
+// LastStoreSyncResourceVersion implements cache.Store. As in client-go, it is empty if the AtomicFIFO feature is off.
 func (x indexer) LastStoreSyncResourceVersion() string {
 	if !features.FeatureGates().Enabled(features.AtomicFIFO) {
 		return ""
@@ -157,7 +156,7 @@ func (x indexer) Index(name string, obj any) ([]any, error) {
 	return x.found(name, values)
 }
 
-// found looks up objects for who may write to them.
+// found looks up objects and reports the read to the mutation detector.
 func (x indexer) found(name string, values []string) ([]any, error) {
 	objs, err := x.lookup(name, values)
 	x.detector().reads(fmt.Sprintf("index %q", name), objs...)

@@ -29,29 +29,29 @@ type sharedInformer struct {
 	table    *table
 	done     done
 	options  cache.SharedIndexInformerOptions
-	metrics  *metrics                                // nil: nobody has asked for them
-	detector *detector                               // nil: the environment does not ask for one
-	kind     atomic.Pointer[schema.GroupVersionKind] // of unstructured objects and metadata, once one was seen
-	fallback time.Duration                           // the resync period of handlers that name none
+	metrics  *metrics                                // nil: disabled
+	detector *detector                               // nil: disabled
+	kind     atomic.Pointer[schema.GroupVersionKind] // of unstructured objects and metadata, once known
+	fallback time.Duration                           // the resync period of handlers without one
 
-	// turn is held while a change is made and told, and while handlers come and go: one that joins
-	// gets each object once, in its first state or as a change. It is taken after mu.
-	turn      sync.Mutex
+	// notifyMu is held while a change is applied and queued for handlers, and while handlers are added or removed. So
+	// a new handler gets each object exactly once: in its initial state or as a change. Lock it after mu.
+	notifyMu  sync.Mutex
 	listeners []*listener
-	started   bool // listeners run as they join
+	started   bool // handlers run as soon as they are added
 	running   sync.WaitGroup
 
-	// left counts what a transform returned nothing for.
+	// left counts the objects for which a transform returned nil.
 	left atomic.Uint64
 
 	mu         sync.Mutex
 	ran        bool
 	stopped    bool
-	check      time.Duration // how often it is asked who is due for a resync; 0: never
+	check      time.Duration // interval between checks for handlers that are due for a resync; 0: never
 	onError    cache.WatchErrorHandlerWithContext
 	transform  cache.TransformFunc
 	controller source
-	decoded    string // why objects come decoded; empty: they do not, or it has not run
+	decoded    string // why the program's client decodes the objects; empty: it does not, or the informer has not run
 }
 
 // source feeds an informer.
@@ -60,7 +60,7 @@ type source interface {
 	LastSyncResourceVersion() string
 }
 
-// done says that the first list is in the cache and was queued for every handler.
+// done reports that the first list is in the cache and queued for every handler.
 type done struct {
 	name string
 	ch   chan struct{}
@@ -74,7 +74,7 @@ var _ cache.SharedIndexInformer = (*sharedInformer)(nil)
 // Run implements cache.SharedInformer.
 func (s *sharedInformer) Run(stop <-chan struct{}) { s.RunWithContext(wait.ContextForChannel(stop)) }
 
-// RunWithContext implements cache.SharedInformer. It returns once every handler's goroutine is gone.
+// RunWithContext implements cache.SharedInformer. It returns once every handler's goroutine has ended.
 func (s *sharedInformer) RunWithContext(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	if !s.claim() {
@@ -97,7 +97,7 @@ func (s *sharedInformer) RunWithContext(ctx context.Context) {
 	c.RunWithContext(ctx)
 }
 
-// claim tells whether the informer is to run: false is returned the second time.
+// claim reports whether the informer may run: only the first call returns true.
 func (s *sharedInformer) claim() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,16 +111,16 @@ func (s *sharedInformer) begin(c source) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.controller = c
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	s.started = true
 	for _, l := range s.listeners {
 		s.running.Go(l.run)
 	}
 }
 
-// newSource is client-go's own Reflector, which lists and watches, and writes into us: what it has decoded, or
-// what is cut out of what the server says.
+// newSource returns client-go's own Reflector, which lists, watches, and writes into our intake. The objects are
+// either decoded by the program's client or cut out of the server's responses.
 func (s *sharedInformer) newSource(ctx context.Context) source {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -149,17 +149,17 @@ func (s *sharedInformer) end() {
 	s.stopped = true
 }
 
-// release ends the handlers.
+// release stops the handlers.
 func (s *sharedInformer) release() {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	for _, l := range s.listeners {
 		l.queue.close()
 	}
 	s.listeners = nil
 }
 
-// HasStarted tells whether the informer was run.
+// HasStarted reports whether the informer has been run.
 func (s *sharedInformer) HasStarted() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -189,7 +189,7 @@ func (s *sharedInformer) LastSyncResourceVersion() string {
 	return s.controller.LastSyncResourceVersion()
 }
 
-// title names the informer for people.
+// title returns the informer's name for logs and statistics.
 func (s *sharedInformer) title() string {
 	k := s.kind.Load()
 	if k == nil {
@@ -200,7 +200,7 @@ func (s *sharedInformer) title() string {
 	return fmt.Sprintf("%s (%s)", s.done.name, k)
 }
 
-// genericKind is what an object says of its kind, if its Go type does not say it; otherwise nil.
+// genericKind returns the kind that an object carries if its Go type does not determine it, else nil.
 func genericKind(obj any) *schema.GroupVersionKind {
 	switch o := obj.(type) {
 	case *unstructured.Unstructured, *metav1.PartialObjectMetadata:
@@ -211,11 +211,11 @@ func genericKind(obj any) *schema.GroupVersionKind {
 	return nil
 }
 
-// partialKind is what the server says of metadata.
+// partialKind is the kind under which the server sends metadata.
 var partialKind = metav1.SchemeGroupVersion.WithKind("PartialObjectMetadata")
 
-// meet notes the kind of an object that was decoded.
-func (s *sharedInformer) meet(obj any) {
+// learnKind records the kind of a decoded object.
+func (s *sharedInformer) learnKind(obj any) {
 	if s.kind.Load() == nil {
 		if k := genericKind(obj); k != nil {
 			s.kind.Store(k)
@@ -268,7 +268,7 @@ func (s *sharedInformer) SetTransform(f cache.TransformFunc) error {
 	return nil
 }
 
-// GetController implements cache.SharedInformer. What it returns cannot be run, as in client-go.
+// GetController implements cache.SharedInformer. As in client-go, the controller cannot be run.
 func (s *sharedInformer) GetController() cache.Controller { return dummy{s} }
 
 type dummy struct{ *sharedInformer }
@@ -293,8 +293,8 @@ func (s *sharedInformer) AddEventHandlerWithResyncPeriod(h cache.ResourceEventHa
 	return s.AddEventHandlerWithOptions(h, cache.HandlerOptions{ResyncPeriod: &period})
 }
 
-// AddEventHandlerWithOptions implements cache.SharedInformer. A handler that joins late starts with what
-// is there, as additions.
+// AddEventHandlerWithOptions implements cache.SharedInformer. A handler that is added late first receives the
+// existing objects as additions.
 func (s *sharedInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler, o cache.HandlerOptions) (cache.ResourceEventHandlerRegistration, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -308,10 +308,10 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler
 	if o.ResyncPeriod != nil {
 		period = *o.ResyncPeriod
 	}
-	s.turn.Lock()
-	defer s.turn.Unlock()
-	period = s.agree(log, period)
-	l := newListener(s, h, log, period, effective(log, period, s.check))
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
+	period = s.clampPeriod(log, period)
+	l := newListener(s, h, log, period, effectivePeriod(log, period, s.check))
 	s.listeners = append(s.listeners, l)
 	if !s.started {
 		return l, nil
@@ -319,8 +319,8 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler
 	s.running.Go(l.run)
 	items := s.table.items()
 	for i := range items {
-		n := &note{op: added, initial: true, key: items[i].key, new: items[i].item}
-		if i < maxAtHand {
+		n := &notification{op: added, initial: true, key: items[i].key, new: items[i].item}
+		if i < maxDecodedNotes {
 			n.newObj = items[i].obj
 		}
 		l.add(n)
@@ -334,9 +334,9 @@ func (s *sharedInformer) AddEventHandlerWithOptions(h cache.ResourceEventHandler
 // minPeriod is the shortest resync period.
 const minPeriod = time.Second
 
-// agree is the period that a handler gets. Before the informer starts, the shortest one decides how
-// often it is asked who is due. The caller holds mu and turn.
-func (s *sharedInformer) agree(log klog.Logger, period time.Duration) time.Duration {
+// clampPeriod returns the resync period that a handler gets. Before the informer starts, the shortest period sets the
+// interval of checks. The caller holds mu and notifyMu.
+func (s *sharedInformer) clampPeriod(log klog.Logger, period time.Duration) time.Duration {
 	if period <= 0 {
 		return period
 	}
@@ -352,25 +352,25 @@ func (s *sharedInformer) agree(log klog.Logger, period time.Duration) time.Durat
 	default:
 		s.check = period
 		for _, l := range s.listeners {
-			l.period = effective(log, l.wanted, period)
+			l.period = effectivePeriod(log, l.requested, period)
 		}
 	}
 	return period
 }
 
-// effective is what becomes of a period where it is asked this often who is due.
-func effective(log klog.Logger, wanted, check time.Duration) time.Duration {
+// effectivePeriod adapts a handler's resync period to the interval between checks.
+func effectivePeriod(log klog.Logger, requested, check time.Duration) time.Duration {
 	switch {
-	case wanted == 0:
+	case requested == 0:
 		return 0
 	case check == 0:
-		log.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing", "desired", wanted)
+		log.Info("Warning: the specified resyncPeriod is invalid because this shared informer doesn't support resyncing", "desired", requested)
 		return 0
-	case wanted < check:
-		log.Info("Warning: the specified resyncPeriod is being increased to the minimum resyncCheckPeriod", "desired", wanted, "resyncCheckPeriod", check)
+	case requested < check:
+		log.Info("Warning: the specified resyncPeriod is being increased to the minimum resyncCheckPeriod", "desired", requested, "resyncCheckPeriod", check)
 		return check
 	}
-	return wanted
+	return requested
 }
 
 // RemoveEventHandler implements cache.SharedInformer.
@@ -379,10 +379,10 @@ func (s *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerReg
 	if !ok {
 		return fmt.Errorf("invalid key type %T", handle)
 	}
-	s.mu.Lock() // so that changes wait for one caller at most, not for each that waits for turn
+	s.mu.Lock() // so that changes wait for at most one caller, not for each that waits for notifyMu
 	defer s.mu.Unlock()
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	i := slices.Index(s.listeners, l)
 	if i < 0 {
 		return nil
@@ -395,10 +395,10 @@ func (s *sharedInformer) RemoveEventHandler(handle cache.ResourceEventHandlerReg
 	return nil
 }
 
-// shouldResync asks who is due.
+// shouldResync marks the handlers that are due for a resync, and reports whether there are any.
 func (s *sharedInformer) shouldResync() bool {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.notifyMu.Lock()
+	defer s.notifyMu.Unlock()
 	now, some := time.Now(), false
 	for _, l := range s.listeners {
 		l.syncing = l.isDue(now)

@@ -11,14 +11,13 @@ import (
 	"k8s.io/client-go/util/consistencydetector"
 )
 
-// intake is what client-go's Reflector writes into. It takes the place of client-go's queue, which holds
-// objects until somebody processes them: nothing is queued here, since to process an object takes no
-// longer than to queue it.
+// intake is the store that client-go's Reflector writes into. It replaces client-go's queue, but queues nothing:
+// processing an object takes no longer than queueing it.
 type intake struct {
 	informer  *sharedInformer
 	ctx       context.Context
 	transform cache.TransformFunc
-	shares    bool // what a transform returns stays decoded, and shares its equal parts
+	shares    bool // the results of transforms stay decoded and share their equal parts
 	closing   sync.Once
 	closed    chan struct{}
 }
@@ -29,32 +28,34 @@ var (
 	_ cache.ReflectorBookmarkStore = (*intake)(nil)
 )
 
-// What a transform does decides what becomes of an object:
+// The result of a transform decides what happens to an object:
 //
-//	nothing   The object is left out: it is not stored, and deleted if it was there (as if a list did not name
-//	          it). It is counted. client-go does not sync then.
-//	an error  Of a list: the whole list fails, and the Reflector lists again; so it does with client-go, whose
-//	          streaming lists go on without the object. Of a watch, as with client-go: the Reflector logs it, and
-//	          what was known of the object stays until its next version; but that it is deleted is believed.
-//	a panic   goes on into the Reflector, as with client-go: if that does not end the process, it lists again.
+//	nil       The object is left out: not stored, or deleted if it was stored (as if missing from a list), and
+//	          counted. client-go does not sync in this case.
+//	error     For an object of a list, the whole list fails and the Reflector lists again. So it does with
+//	          client-go, whose streaming lists however continue without the object. For an object of a watch, as
+//	          with client-go, the Reflector logs the error, and the last known state stays until the next
+//	          version; a deletion is applied.
+//	panic     Propagates into the Reflector, as with client-go. If it does not end the process, the Reflector
+//	          lists again.
 
-// parcel is an object of a streaming list, packed as it came: the list is never held decoded. That handlers
-// have its objects decoded again costs no more than the collector would, which had to mark them all.
-type parcel struct {
+// packedObject is an object of a streaming list, packed on arrival, so that the list is never held decoded. Decoding
+// the objects again for handlers costs no more than the garbage collector would need to mark them all.
+type packedObject struct {
 	key  string
-	item *item // nil: it is left out
-	err  error // the error of the transform; the Reflector would leave the object out
+	item *item // nil: the transform returned nil
+	err  error // the transform's error; if the Reflector saw it, it would leave the object out
 }
 
-// Transformer implements cache.TransformingStore: the Reflector calls it with each object of a streaming
-// list, and hands what it returns to Replace.
+// Transformer implements cache.TransformingStore. The Reflector calls it with each object of a streaming list, and
+// passes the results to Replace.
 func (in *intake) Transformer() cache.TransformFunc {
-	if consistencydetector.IsDataConsistencyDetectionForWatchListEnabled() { // which compares objects
+	if consistencydetector.IsDataConsistencyDetectionForWatchListEnabled() { // it compares objects
 		return in.transform
 	}
 	return func(obj any) (any, error) {
 		c, err := in.receive(obj)
-		return parcel{c.key, c.item, err}, nil
+		return packedObject{c.key, c.item, err}, nil
 	}
 }
 
@@ -65,23 +66,22 @@ func (in *intake) transformed(obj any) (any, error) {
 	return in.transform(obj)
 }
 
-// receive is the change that makes an object what it is now; one without an item is of an object that is left
-// out.
+// receive returns the change to an object's new state. A change without an item means that the object is left out.
 func (in *intake) receive(obj any) (change, error) {
-	if p, ok := obj.(parcel); ok {
+	if p, ok := obj.(packedObject); ok {
 		return change{key: p.key, item: p.item}, p.err
 	}
-	if none(obj) { // of a streaming list, where that is compared
+	if isNil(obj) { // from a streaming list that is being compared
 		return change{}, nil
 	}
 	before, err := keyOf(obj)
-	if err != nil { // a transform is not asked for what cannot be stored
+	if err != nil { // an object that cannot be stored is not transformed
 		return change{}, err
 	}
 	if obj, err = in.transformed(obj); err != nil {
 		return change{}, fmt.Errorf("transform %s: %w", before, err)
 	}
-	if none(obj) {
+	if isNil(obj) {
 		return change{key: before}, nil
 	}
 	key, err := keyOf(obj)
@@ -89,15 +89,15 @@ func (in *intake) receive(obj any) (change, error) {
 		return change{}, err
 	}
 	t := in.informer.table
-	if in.shares || t.keeps(key) {
+	if in.shares || t.staysDecoded(key) {
 		it := t.packing.keep(obj)
 		return change{key: key, item: it, obj: it.obj}, nil
 	}
 	return change{key: key, item: t.packing.item(obj), obj: obj}, nil
 }
 
-// none reports whether there is no object.
-func none(obj any) bool {
+// isNil reports whether obj is nil or a nil pointer.
+func isNil(obj any) bool {
 	if obj == nil {
 		return true
 	}
@@ -116,7 +116,7 @@ func (in *intake) Update(obj any) error {
 		return err
 	case c.item == nil:
 		in.informer.left.Add(1)
-		in.informer.miss(c.key)
+		in.informer.deleteMissed(c.key)
 	default:
 		in.informer.put(c)
 	}
@@ -130,8 +130,8 @@ func (in *intake) Delete(obj any) error {
 		return err
 	}
 	if _, ok := obj.(cache.DeletedFinalStateUnknown); !ok {
-		if obj, err = in.transformed(obj); err != nil || none(obj) {
-			in.informer.miss(key) // what was known of it is its last state
+		if obj, err = in.transformed(obj); err != nil || isNil(obj) {
+			in.informer.deleteMissed(key) // the last known state is the final one
 			return err
 		}
 		if key, err = keyOf(obj); err != nil {
@@ -172,7 +172,7 @@ func (in *intake) Bookmark(version string) error {
 	return nil
 }
 
-// Pop implements cache.Queue: there is never anything to pop.
+// Pop implements cache.Queue. It waits for Close, since there is never anything to pop.
 func (in *intake) Pop(cache.PopProcessFunc) (any, error) {
 	<-in.closed
 	return nil, cache.ErrFIFOClosed

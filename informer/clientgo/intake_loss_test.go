@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// carryOn lets panics end nothing.
+// carryOn keeps panics from ending the process.
 func carryOn(t *testing.T) {
 	t.Helper()
 	really := utilruntime.ReallyCrash
@@ -40,7 +40,7 @@ func bothLists(t *testing.T, f func(t *testing.T, s *server, lw cache.ListerWatc
 	}
 }
 
-// names are the names of what an informer has.
+// names returns the names of an informer's objects.
 func names(objs []any) (out []string) {
 	for _, o := range objs {
 		out = append(out, o.(*corev1.Pod).Name)
@@ -76,7 +76,7 @@ func TestAnIndexThatFailsLosesNothingElse(t *testing.T) {
 				}
 				got := l.take()
 				slices.Sort(got)
-				expect(t, "all are told", got, "initial a/bad(2 on bad)", "initial a/good(1 on n1)", "initial a/other(3 on n1)")
+				expect(t, "all are delivered", got, "initial a/bad(2 on bad)", "initial a/good(1 on n1)", "initial a/other(3 on n1)")
 				expect(t, "and stored", names(i.GetStore().List()), "bad", "good", "other")
 				check := func(what, index, value string, want ...string) {
 					t.Helper()
@@ -92,9 +92,9 @@ func TestAnIndexThatFailsLosesNothingElse(t *testing.T) {
 				s.modify(pod("a/good", "1", "bad"))
 				s.modify(pod("a/bad", "2", "n1"))
 				s.add(pod("a/new", "4", "bad"))
-				expect(t, "changes are told", l.take(), "update a/good(1 on n1) -> a/good(1 on bad)",
+				expect(t, "changes are delivered", l.take(), "update a/good(1 on n1) -> a/good(1 on bad)",
 					"update a/bad(2 on bad) -> a/bad(2 on n1)", "add a/new(4 on bad)")
-				check("what failed has left it", "broken", "n1", "bad", "other")
+				check("failed objects have left it", "broken", "n1", "bad", "other")
 				check("another has them", "node", "bad", "good", "new")
 				s.remove("a/good")
 				expect(t, "the end, too", l.take(), "delete a/good(1 on bad)")
@@ -126,13 +126,13 @@ func TestAListIsNotSyncedWithoutWhatATransformFailsOn(t *testing.T) {
 			bothLists(t, func(t *testing.T, s *server, lw cache.ListerWatcher) {
 				i := NewSharedIndexInformer(lw, &corev1.Pod{}, 0, cache.Indexers{})
 				var works atomic.Bool
-				told := make(chan string, 100)
+				failures := make(chan string, 100)
 				err := errors.Join(i.SetTransform(func(obj any) (any, error) {
 					if obj.(*corev1.Pod).Name == "bad" && !works.Load() {
 						return nil, fail()
 					}
 					return obj, nil
-				}), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { told <- err.Error() }))
+				}), i.SetWatchErrorHandler(func(_ *cache.Reflector, err error) { failures <- err.Error() }))
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -144,8 +144,8 @@ func TestAListIsNotSyncedWithoutWhatATransformFailsOn(t *testing.T) {
 					t.Errorf("synced with %v", names(i.GetStore().List()))
 				}
 				if what == "an error" {
-					if first := <-told; !strings.Contains(first, "transform a/bad: not now") {
-						t.Errorf("the watch error handler was told %q", first)
+					if first := <-failures; !strings.Contains(first, "transform a/bad: not now") {
+						t.Errorf("the watch error handler got %q", first)
 					}
 				}
 				works.Store(true)
@@ -155,12 +155,12 @@ func TestAListIsNotSyncedWithoutWhatATransformFailsOn(t *testing.T) {
 				}
 				expect(t, "all is there", names(i.GetStore().List()), "bad", "good", "other")
 				if got := l.take(); len(got) != 3 {
-					t.Errorf("told %q", got)
+					t.Errorf("got %q", got)
 				}
 				works.Store(false)
 				s.modify(pod("a/bad", "2", "n2"))
 				pass(2 * time.Second)
-				expect(t, "what cannot be transformed keeps its last state", names(i.GetStore().List()), "bad", "good", "other")
+				expect(t, "an object that cannot be transformed keeps its last state", names(i.GetStore().List()), "bad", "good", "other")
 				works.Store(true)
 				pass(2 * time.Minute)
 				s.modify(pod("a/bad", "2", "n3"))
@@ -205,14 +205,14 @@ func TestWhatATransformMakesNothingOfIsLeftOut(t *testing.T) {
 				l.take()
 				s.remove("a/bad")
 				s.add(pod("a/worse", "5", "bad"))
-				expect(t, "of what is left out nothing is told", l.take())
+				expect(t, "objects that are left out are not delivered", l.take())
 				s.modify(pod("a/good", "1", "bad"))
-				expect(t, "what is left out from now on goes", l.take(), "missed a/good a/good(1 on n1)")
+				expect(t, "an object that is now left out is deleted", l.take(), "missed a/good a/good(1 on n1)")
 				s.modify(pod("a/worse", "5", "n1"))
-				expect(t, "and what is not comes", l.take(), "add a/worse(5 on n1)")
+				expect(t, "and one no longer left out is added", l.take(), "add a/worse(5 on n1)")
 				expect(t, "which the cache shows", names(i.GetStore().List()), "other", "worse")
 				if n := e.Stats().Informers[0].LeftOut; n != 3 {
-					t.Errorf("%d times something was left out, want 3", n)
+					t.Errorf("%d objects were left out, want 3", n)
 				}
 			})
 		})

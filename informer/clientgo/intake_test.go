@@ -9,7 +9,8 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// TestIntakeIsAQueue: what client-go's Reflector never does, other users of a queue might.
+// TestIntakeIsAQueue: the intake implements all of cache.Queue, including methods that client-go's Reflector never
+// calls.
 func TestIntakeIsAQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		i := newEngine(Options{}).NewInformer(newServer(), &corev1.Pod{}, 0, nil).(*sharedInformer)
@@ -27,12 +28,12 @@ func TestIntakeIsAQueue(t *testing.T) {
 		if !in.HasSynced() || !cache.IsDone(in.HasSyncedChecker()) {
 			t.Error("without a list, the first list is empty")
 		}
-		expect(t, "what comes is no part of it", l.take(), "add a/one(1 on n1)")
+		expect(t, "later objects do not belong to it", l.take(), "add a/one(1 on n1)")
 		for what, err := range map[string]error{
 			"Add": in.Add("x"), "Delete": in.Delete("x"), "Replace": in.Replace([]any{"x"}, "1"),
 		} {
 			if !errors.As(err, new(cache.KeyError)) {
-				t.Errorf("%s of what has no key: %v", what, err)
+				t.Errorf("%s of an object without a key: %v", what, err)
 			}
 		}
 		in.Close()

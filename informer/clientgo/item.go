@@ -18,64 +18,64 @@ import (
 	plans "github.com/tattler-dev/tattler/informer/internal/decode"
 )
 
-// item is one state of one object: packed, or as it is. It is immutable, but for what was found out.
+// item is one version of an object, packed or decoded. It is immutable except for its statistics.
 type item struct {
-	v      *compact.Version // nil: obj is what is kept
-	obj    any
-	form   *form         // of v, or of what obj was decoded from
-	weight int64         // of the object when decoded, estimated, in bytes of heap
-	kept   bool          // obj is kept because it is read often: it could be packed
-	used   atomic.Bool   // kept: it was read since age asked
-	cost   atomic.Int64  // what it weighed when it was decoded last; 0: not known
-	reads  atomic.Uint32 // how often it was decoded for readers, lately
-	misfit atomic.Bool   // v could not be decoded, and was counted
-	gone   atomic.Bool   // it was stored, and is not any more: what it is decoded to is not kept
+	v           *compact.Version // nil: obj is stored instead
+	obj         any
+	form        *form         // of v, or of the bytes from which obj was decoded
+	weight      int64         // heap size of the decoded object, estimated, in bytes
+	kept        bool          // obj is kept because it is read often: it could be packed
+	used        atomic.Bool   // kept: it was read since the last call of age
+	cost        atomic.Int64  // its size when last decoded; 0: not known
+	reads       atomic.Uint32 // recent decodes for readers
+	undecodable atomic.Bool   // v could not be decoded, and was counted
+	gone        atomic.Bool   // it is no longer stored: its decoded object must not be cached
 }
 
-// form is what the bytes of an item do not say.
+// form holds what an item's bytes do not contain.
 type form struct {
 	codec *codec
-	kind  schema.GroupVersionKind // to be set on what is decoded; empty: none
-	// misfits, if set, says that the bytes are the server's: whether the type can hold them shows when
-	// they are decoded. It counts those that it cannot hold.
-	misfits *misfits
+	kind  schema.GroupVersionKind // to set on decoded objects; empty: none
+	// undecodable, if set, means that the bytes are the server's, so decoding may fail. It counts the failures.
+	undecodable *undecodableLog
 }
 
-// misfits counts what the server sent and a type cannot hold: each version of an object once.
-type misfits struct {
+// undecodableLog counts and logs the versions of objects that the server sent and the Go type cannot hold, each once.
+type undecodableLog struct {
 	n        atomic.Uint64
 	informer *sharedInformer
 
-	mu   sync.Mutex
-	said time.Time // when it was logged last
+	mu         sync.Mutex
+	lastLogged time.Time // time of the last log line
 }
 
-// sayMisfits is how often misfits of an informer are logged: there may be as many as objects.
-const sayMisfits = time.Minute
+// logUndecodableEvery is the shortest interval between log lines of an informer: there may be as many failures as
+// objects.
+const logUndecodableEvery = time.Minute
 
-func (m *misfits) add(err error) {
+func (m *undecodableLog) add(err error) {
 	n := m.n.Add(1)
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	if !m.said.IsZero() && now.Sub(m.said) < sayMisfits {
+	if !m.lastLogged.IsZero() && now.Sub(m.lastLogged) < logUndecodableEvery {
 		return
 	}
-	m.said = now
+	m.lastLogged = now
 	utilruntime.HandleErrorWithContext(context.Background(), err, "Unable to decode an object", "informer", m.informer.title(), "objectsSoFar", n)
 }
 
-// held is an item that keeps the object itself.
+// held returns an item that keeps the object itself.
 func held(obj any) *item { return &item{obj: obj, weight: weigh(obj)} }
 
-// read notes that somebody reads what is kept.
+// read records a read of a kept object.
 func (it *item) read() {
 	if it.kept && !it.used.Load() {
 		it.used.Store(true)
 	}
 }
 
-// heap is what the object costs when it is decoded, without what it shares, estimated, in bytes.
+// heap estimates the heap size of the decoded object without shared parts, in bytes.
 func (it *item) heap() int64 {
 	if c := it.cost.Load(); c > 0 {
 		return c
@@ -83,7 +83,7 @@ func (it *item) heap() int64 {
 	return it.weight
 }
 
-// size is what the item costs at rest, without dictionaries, in bytes.
+// size returns the memory of the stored item, without dictionaries, in bytes.
 func (it *item) size() int64 {
 	const own = int64(unsafe.Sizeof(item{}))
 	switch {
@@ -95,7 +95,7 @@ func (it *item) size() int64 {
 	return own + int64(it.v.Size())
 }
 
-// version is the object's resource version; false is returned for what has no metadata.
+// version returns the object's resource version. It returns false for an object without metadata.
 func (it *item) version() (string, bool) {
 	if it.v != nil {
 		return it.v.RV(), true
@@ -128,22 +128,22 @@ func identityOf(obj any) (uid, version string) {
 	return "", ""
 }
 
-// decode makes the object anew. Nil is one that the server has and the type cannot hold; anything else
-// that does not decode was not made by the codec.
+// decode returns the object, decoding it if it is packed. It returns nil if the server's bytes are undecodable. Bytes
+// from our own codec always decode; anything else is a bug, and it panics.
 func (it *item) decode() any {
 	switch {
 	case it.v == nil:
 		return it.obj
-	case it.misfit.Load():
+	case it.undecodable.Load():
 		return nil
 	}
 	obj, err := it.tryDecode()
 	switch {
 	case err == nil:
 		return obj
-	case it.form.misfits != nil:
-		if !it.misfit.Swap(true) {
-			it.form.misfits.add(err)
+	case it.form.undecodable != nil:
+		if !it.undecodable.Swap(true) {
+			it.form.undecodable.add(err)
 		}
 		return nil
 	}
@@ -167,8 +167,8 @@ func (it *item) tryDecode() (any, error) {
 	return obj, nil
 }
 
-// decodeNear is decode for an item of which another version is decoded, as near: the two share what is the same in them.
-// Both may be nil.
+// decodeNear is decode for an item of which another version, near, is already decoded: the result shares its
+// unchanged parts. Both other and near may be nil.
 func (it *item) decodeNear(other *item, near any) any {
 	if near == nil || other == nil || !it.follows(other) {
 		return it.decode()
@@ -190,32 +190,33 @@ func (it *item) decodeNear(other *item, near any) any {
 	if !ok {
 		return it.decode()
 	}
-	it.cost.Store(max(size, other.heap())) // what was taken over may outlive the other version
+	it.cost.Store(max(size, other.heap())) // the shared parts may outlive the other version
 	setKind(obj, it.form.kind)
 	return obj
 }
 
-// follows reports whether an item can be decoded from another version: both are packed in the same form, and decoded by
-// nothing but their codec: quantities that a program's client decoded may lack the text that String would store in them.
+// follows reports whether an item can be decoded from another version. Both must be packed in the same form from the
+// server's bytes: quantities decoded by a program's client may lack their cached text, which String would then write
+// into shared parts.
 func (it *item) follows(other *item) bool {
-	return it.v != nil && other.v != nil && it.form == other.form && it.form.misfits != nil && it.form.codec.near != nil
+	return it.v != nil && other.v != nil && it.form == other.form && it.form.undecodable != nil && it.form.codec.near != nil
 }
 
 // packing makes the items of one informer.
 type packing struct {
-	live   bool // nothing is packed
+	live   bool // nothing is packed (storage Live)
 	packer compact.Packer
-	parts  *plans.Table // what decoded objects share
-	// unpacked counts the versions of objects that are kept as they are since they would come back changed.
+	parts  *plans.Table // parts shared by decoded objects
+	// unpacked counts the versions of objects that are kept decoded because packing would change them.
 	unpacked atomic.Uint64
 
 	mu     sync.Mutex
-	codecs map[reflect.Type]*codec // nil where the type has none
+	codecs map[reflect.Type]*codec // nil for types without one
 	forms  map[form]*form
 }
 
 func newPacking(live bool) *packing {
-	limit := int64(fewParts)
+	limit := int64(minPartsLimit)
 	if live {
 		limit = partsLimit
 	}
@@ -228,7 +229,7 @@ func newPacking(live bool) *packing {
 	}
 }
 
-// item packs an object, unless it would come back changed.
+// item packs an object, unless that would change it.
 func (p *packing) item(obj any) *item {
 	if p.live {
 		return held(obj)
@@ -244,7 +245,7 @@ func (p *packing) item(obj any) *item {
 	return &item{v: p.packer.Pack(f.codec.format, uid, version, *b), form: f, weight: f.codec.weigh(len(*b))}
 }
 
-// encode sets b to the bytes that come back as the object, and returns the form that they have.
+// encode sets b to the object's bytes and returns their form.
 func (p *packing) encode(b *[]byte, obj any) (*form, error) {
 	c := p.codec(reflect.TypeOf(obj))
 	if c == nil {
@@ -256,21 +257,21 @@ func (p *packing) encode(b *[]byte, obj any) (*form, error) {
 	}
 	*b = raw
 	f := form{codec: c}
-	if c.kinded {
+	if c.needsKind {
 		f.kind = kindOf(obj)
 	}
 	return p.form(f), nil
 }
 
-// The parts that an informer's table holds are bounded, in bytes, by partsLimit where objects stay decoded, and by fewParts
-// where they seldom do.
+// Limits of an informer's table of shared parts, in bytes: partsLimit if objects stay decoded, minPartsLimit if they
+// rarely do.
 const (
-	partsLimit = 64 << 20
-	fewParts   = 8 << 20
+	partsLimit    = 64 << 20
+	minPartsLimit = 8 << 20
 )
 
-// keep makes the item of an object that stays decoded. It is encoded and decoded again, with shared parts, so
-// whoever has the given object cannot write to those parts through it.
+// keep returns the item of an object that stays decoded. It encodes and decodes the object to share its parts, so the
+// program cannot write to them through the given object.
 func (p *packing) keep(obj any) *item {
 	b := borrow()
 	defer giveBack(b)
@@ -292,7 +293,8 @@ func (p *packing) keep(obj any) *item {
 	return it
 }
 
-// encode is the codec's, where a type's own methods may panic that client-go would never call.
+// encode calls the codec's encode. It recovers a panic: the type's methods may be the program's, and client-go would
+// never call them.
 func encode(c *codec, dst []byte, obj any) (raw []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -313,7 +315,7 @@ func (p *packing) codec(t reflect.Type) *codec {
 	return c
 }
 
-// form returns the one of its like: there are few.
+// form returns the stored form equal to f. There are few forms.
 func (p *packing) form(f form) *form {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -324,31 +326,32 @@ func (p *packing) form(f form) *form {
 	return &f
 }
 
-// glimpse is a decoded object for as long as somebody else keeps it.
-type glimpse struct {
+// weakRef is a weak reference to a decoded object.
+type weakRef struct {
 	p   weak.Pointer[byte]
 	typ reflect.Type // of the struct; nil: none
 }
 
-func glimpseOf(obj any) glimpse {
+func weakRefOf(obj any) weakRef {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
-		return glimpse{}
+		return weakRef{}
 	}
-	return glimpse{weak.Make((*byte)(v.UnsafePointer())), v.Type().Elem()}
+	return weakRef{weak.Make((*byte)(v.UnsafePointer())), v.Type().Elem()}
 }
 
-// sight is where an object was seen last: whoever comes soon after finds it, and need not decode it again.
-type sight struct{ at atomic.Pointer[glimpse] }
+// weakObject is a weak reference that can be set concurrently. It saves decoding an object again while others still
+// hold it.
+type weakObject struct{ at atomic.Pointer[weakRef] }
 
-func (s *sight) set(obj any) {
-	if g := glimpseOf(obj); g.typ != nil {
+func (s *weakObject) set(obj any) {
+	if g := weakRefOf(obj); g.typ != nil {
 		s.at.Store(&g)
 	}
 }
 
 // get returns the object, or nil.
-func (s *sight) get() any {
+func (s *weakObject) get() any {
 	if g := s.at.Load(); g != nil {
 		return g.get()
 	}
@@ -356,7 +359,7 @@ func (s *sight) get() any {
 }
 
 // get returns the object, or nil.
-func (g glimpse) get() any {
+func (g weakRef) get() any {
 	if g.typ == nil {
 		return nil
 	}

@@ -6,30 +6,30 @@ import (
 	"time"
 )
 
-// An object that readers decode again and again is kept decoded instead of packed: its equal parts are shared with the
-// others, and a read of it costs what it costs with client-go. It is packed again once nobody reads it. Each object is
-// judged by its own reads, whether they come by key, by an index or by a list, so that nothing else is decoded for it.
+// An object that readers decode repeatedly is kept decoded instead of packed. It shares its equal parts with others,
+// and reading it costs the same as with client-go. It is packed again when it is no longer read. Each object counts
+// its own reads, whether by key, by an index or in a list, so one object's reads never keep another decoded.
 const (
-	// often is how many times an object is decoded for readers, within a while, before it is kept. A program that reads
-	// everything once, as at its start, has nothing kept.
-	often = 2
-	// while is how often objects that were not read are looked for.
-	while = 10 * time.Minute
+	// readsToKeep is the number of decodes for readers, within packUnreadEvery, after which an object is kept
+	// decoded. With 2, a program that reads everything once at its start keeps nothing.
+	readsToKeep = 2
+	// packUnreadEvery is the interval at which unread objects are packed again.
+	packUnreadEvery = 10 * time.Minute
 )
 
-// room is what all informers of an engine may keep decoded because it is read often.
-type room struct {
-	budget int64
-	used   atomic.Int64
+// keptBudget limits the objects of all informers of an engine that are kept decoded because they are read often.
+type keptBudget struct {
+	limit int64
+	used  atomic.Int64
 }
 
-func (r *room) fits(weight int64) bool { return r.used.Load()+weight <= r.budget }
+func (b *keptBudget) fits(weight int64) bool { return b.used.Load()+weight <= b.limit }
 
-// keeper keeps a table's objects decoded that are read often. Nil is one that keeps none.
+// keeper keeps a table's frequently read objects decoded. A nil keeper keeps none.
 type keeper struct {
-	room    *room
-	waiting atomic.Bool  // the timer runs
-	likely  atomic.Int64 // objects that are kept, or are about to be
+	budget     *keptBudget
+	waiting    atomic.Bool  // the timer is running
+	candidates atomic.Int64 // objects that are kept or about to be
 
 	mu    sync.Mutex
 	timer *time.Timer
@@ -43,23 +43,25 @@ type reading struct {
 	obj any
 }
 
-// partsFor is the limit of a table's shared parts where so many objects are kept decoded, or are about to be.
-func partsFor(objects int64) int64 { return min(partsLimit, fewParts+8<<10*objects) }
+// partsFor returns the limit of a table's shared parts for this number of objects that are kept decoded or about to
+// be.
+func partsFor(objects int64) int64 { return min(partsLimit, minPartsLimit+8<<10*objects) }
 
-// wasRead counts a read that had to decode, and reports whether the object is to be kept.
+// wasRead counts a read that had to decode, and reports whether to keep the object.
 func (t *table) wasRead(it *item) bool {
 	if t.keeper == nil || it.v == nil {
 		return false
 	}
-	t.keeper.ask(t.age)
+	t.keeper.schedule(t.age)
 	n := it.reads.Add(1)
-	if n == often {
-		t.packing.parts.Limit(partsFor(t.keeper.likely.Add(1)))
+	if n == readsToKeep {
+		t.packing.parts.Limit(partsFor(t.keeper.candidates.Add(1)))
 	}
-	return n >= often && t.keeper.room.fits(it.heap())
+	return n >= readsToKeep && t.keeper.budget.fits(it.heap())
 }
 
-// promote keeps objects. Where somebody writes, it is left to the next read: an index function may read, too.
+// promote keeps objects decoded. If the table is being written, it leaves them to the next read: an index function
+// may be the reader.
 func (t *table) promote(some []reading) {
 	if len(some) == 0 || !t.writing.TryLock() {
 		return
@@ -71,42 +73,42 @@ func (t *table) promote(some []reading) {
 		return
 	}
 	for _, r := range some {
-		if t.entries[r.e.key] != r.e || r.e.item != r.it || !t.keeper.room.fits(r.it.heap()) {
+		if t.entries[r.e.key] != r.e || r.e.item != r.it || !t.keeper.budget.fits(r.it.heap()) {
 			continue
 		}
 		t.swap(r.e, &item{obj: r.obj, form: r.it.form, weight: r.it.heap(), kept: true})
 	}
 }
 
-// swap puts the same version of an object in another form. The caller holds writing and mu.
+// swap replaces an item by another form of the same version. The caller holds writing and mu.
 func (t *table) swap(e *entry, it *item) {
-	t.forget(e)
-	t.took(it)
+	t.release(e)
+	t.account(it)
 	e.item = it
 }
 
-// age packs objects that have not been read since the last call.
+// age packs objects that were not read since the last call.
 func (t *table) age() {
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	t.packing.parts.Sweep()
 	some := t.demote(false)
-	t.keeper.likely.Store(t.kept.Load())
+	t.keeper.candidates.Store(t.kept.Load())
 	t.packing.parts.Limit(partsFor(t.kept.Load()))
 	if some {
-		t.keeper.again()
+		t.keeper.reschedule()
 	}
 }
 
-// demote packs objects that were not read since the last time, or all. It reports whether any were read. The caller holds
-// writing.
+// demote packs the objects that were not read since the last call, or all of them. It reports whether any were read.
+// The caller holds writing.
 func (t *table) demote(all bool) (some bool) {
 	type packed struct {
 		e  *entry
 		it *item
 	}
 	var back []packed
-	for _, e := range t.list { // nobody else writes
+	for _, e := range t.list { // the lock keeps other writers out
 		switch it := e.item; {
 		case !it.kept:
 			some = it.reads.Swap(0) > 0 || some
@@ -124,8 +126,8 @@ func (t *table) demote(all bool) (some bool) {
 	return some
 }
 
-// ask schedules a call of f, unless one is scheduled.
-func (k *keeper) ask(f func()) {
+// schedule schedules a call of f, unless one is scheduled already.
+func (k *keeper) schedule(f func()) {
 	if k.waiting.Load() || k.waiting.Swap(true) {
 		return
 	}
@@ -134,14 +136,14 @@ func (k *keeper) ask(f func()) {
 	switch {
 	case k.ended:
 	case k.timer == nil:
-		k.timer = time.AfterFunc(while, func() { k.waiting.Store(false); f() })
+		k.timer = time.AfterFunc(packUnreadEvery, func() { k.waiting.Store(false); f() })
 	default:
-		k.timer.Reset(while)
+		k.timer.Reset(packUnreadEvery)
 	}
 }
 
-// again schedules the same function as before.
-func (k *keeper) again() { k.ask(nil) }
+// reschedule schedules the same function again.
+func (k *keeper) reschedule() { k.schedule(nil) }
 
 // end stops the timer.
 func (k *keeper) end() {
@@ -153,11 +155,11 @@ func (k *keeper) end() {
 	}
 }
 
-// keeps reports whether the object that follows an item is to be kept decoded, too.
-func (t *table) keeps(key string) bool {
+// staysDecoded reports whether the next version of this object is kept decoded, too.
+func (t *table) staysDecoded(key string) bool {
 	if t.keeper == nil {
 		return false
 	}
 	it := t.item(key)
-	return it != nil && it.kept && t.keeper.room.fits(0)
+	return it != nil && it.kept && t.keeper.budget.fits(0)
 }

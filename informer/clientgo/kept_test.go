@@ -10,7 +10,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// filled is an informer of n pods, which stops with the test.
+// filled returns an informer of n pods, which stops with the test.
 func filled(t *testing.T, o Options, n int) (*Engine, cache.SharedIndexInformer, *server) {
 	t.Helper()
 	s := newServer()
@@ -23,17 +23,17 @@ func filled(t *testing.T, o Options, n int) (*Engine, cache.SharedIndexInformer,
 	return e, i, s
 }
 
-// kept is how many objects the engine's only informer keeps decoded because they are read often.
+// kept returns the number of objects that the engine's only informer keeps decoded because they are read often.
 func kept(e *Engine) int { return e.Stats().Informers[0].Kept }
 
 func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, s := filled(t, Options{Hot: 1}, 100)
 		x := i.GetIndexer()
-		for range often - 1 {
+		for range readsToKeep - 1 {
 			x.List()
 			if kept(e) > 0 {
-				t.Error("that is not often")
+				t.Error("kept after too few reads")
 			}
 		}
 		x.List()
@@ -48,7 +48,7 @@ func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 		s.remove("a/p8")
 		s.add(pod("a/p100", "100", "n1"))
 		synctest.Wait()
-		for range often {
+		for range readsToKeep {
 			if objs := x.List(); len(objs) != 100 {
 				t.Errorf("%d objects, want 100", len(objs))
 			}
@@ -64,29 +64,29 @@ func TestWhatIsReadOftenStaysDecoded(t *testing.T) {
 			t.Errorf("after a list, %d objects are kept", kept(e))
 		}
 		for range 5 {
-			pass(while / 2)
+			pass(packUnreadEvery / 2)
 			x.List()
 		}
 		if kept(e) != 100 {
-			t.Error("it is read on, and packed")
+			t.Error("packed although it is read")
 		}
-		for n := range 30 { // changes are no reads
+		for n := range 30 { // changes do not count as reads
 			s.modify(pod("a/p7", "7", fmt.Sprint("n", n)))
-			pass(while / 10)
+			pass(packUnreadEvery / 10)
 		}
 		s.modify(pod("a/p7", "7", "n2"))
 		synctest.Wait()
 		if st := e.Stats(); st.Informers[0].Kept != 0 || st.Kept != 0 {
-			t.Errorf("nobody reads it any more, and %d objects of %d bytes are kept", st.Informers[0].Kept, st.Kept)
+			t.Errorf("unread, but %d objects of %d bytes are kept", st.Informers[0].Kept, st.Kept)
 		}
 		if p, ok, _ := x.GetByKey("a/p7"); !ok || p.(*corev1.Pod).Spec.NodeName != "n2" {
-			t.Error("it is packed again, and current")
+			t.Error("the packed object must be current")
 		}
 	})
 }
 
-// TestAnIndexKeepsWhatItFinds: lookups by an index, however many, keep nothing decoded but what they find.
-func TestAnIndexKeepsWhatItFinds(t *testing.T) {
+// TestIndexLookupsKeepWhatTheyFind: lookups by an index keep only the found objects decoded, however many there are.
+func TestIndexLookupsKeepWhatTheyFind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, s := filled(t, Options{Hot: 1}, 100)
 		for n := range 5 {
@@ -113,7 +113,7 @@ func TestAnIndexKeepsWhatItFinds(t *testing.T) {
 func TestReadsByKeyKeepLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, _ := filled(t, Options{Hot: 20 << 10}, 100)
-		for range often - 1 {
+		for range readsToKeep - 1 {
 			for n := range 100 {
 				if _, ok, _ := i.GetStore().GetByKey(fmt.Sprintf("a/p%d", n)); !ok {
 					t.Fatal("not found")
@@ -125,7 +125,7 @@ func TestReadsByKeyKeepLittle(t *testing.T) {
 		}
 		one, _, _ := i.GetStore().GetByKey("a/p1")
 		if again, _, _ := i.GetStore().GetByKey("a/p1"); one != again {
-			t.Error("what was just read is read again at no cost")
+			t.Error("a second read decodes again")
 		}
 	})
 }
@@ -133,7 +133,7 @@ func TestReadsByKeyKeepLittle(t *testing.T) {
 func TestKeptIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, i, s := filled(t, Options{Hot: 1, Kept: 64 << 10}, 1000)
-		for range 2 * often {
+		for range 2 * readsToKeep {
 			i.GetStore().List()
 		}
 		if n := kept(e); n == 0 || n == 1000 || e.Stats().Kept > 64<<10 {
@@ -149,7 +149,7 @@ func TestKeptIsBounded(t *testing.T) {
 	})
 	synctest.Test(t, func(t *testing.T) {
 		e, i, _ := filled(t, Options{Hot: 1, Kept: -1}, 10)
-		for range 2 * often {
+		for range 2 * readsToKeep {
 			i.GetStore().List()
 		}
 		if kept(e) > 0 {
@@ -158,11 +158,11 @@ func TestKeptIsBounded(t *testing.T) {
 	})
 }
 
-// TestEqualPartsAreShared: what is equal in two objects that are decoded is there once.
+// TestEqualPartsAreShared: equal parts of decoded objects are held once.
 func TestEqualPartsAreShared(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, i, _ := filled(t, Options{Hot: 1}, 100)
-		for range often {
+		for range readsToKeep {
 			i.GetStore().List()
 		}
 		arrays := map[*corev1.Container]bool{}
@@ -179,12 +179,12 @@ func TestStorageByKind(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		_, i, _ := filled(t, Options{Hot: 1, Storage: Live}, 3)
 		if a, b := i.GetStore().List(), i.GetStore().List(); a[0] != b[0] {
-			t.Error("and hands out what it keeps")
+			t.Error("a read must return the kept object")
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {
 		e, i, _ := filled(t, Options{Storage: Compact}, 3)
-		for range 2 * often {
+		for range 2 * readsToKeep {
 			i.GetStore().List()
 		}
 		if kept(e) > 0 {
@@ -195,7 +195,7 @@ func TestStorageByKind(t *testing.T) {
 
 func TestManyObjectsAreReadByAll(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const n = 5*scanEach + 7
+		const n = 5*minScan + 7
 		_, i, _ := filled(t, Options{Storage: Compact, Hot: 1}, n)
 		seen := map[string]bool{}
 		for _, obj := range i.GetStore().List() {

@@ -10,7 +10,7 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// listener is one handler's registration. One goroutine of its own calls the handler.
+// listener is a handler's registration. It calls the handler from its own goroutine.
 type listener struct {
 	informer *sharedInformer
 	handler  cache.ResourceEventHandler
@@ -18,28 +18,28 @@ type listener struct {
 	log      klog.Logger
 	queue    *queue
 	synced   *synctrack.SingleFileTracker
-	finished chan struct{} // closed once the handler is not called any more
+	finished chan struct{} // closed once the handler is no longer called
 
-	// The informer's turn guards these.
-	wanted  time.Duration // the period that was asked for; 0: none
-	period  time.Duration // what became of it
-	due     time.Time     // of the next resync
-	syncing bool          // it is told of what did not change
+	// The informer's notifyMu guards these.
+	requested time.Duration // the requested resync period; 0: none
+	period    time.Duration // the effective period
+	due       time.Time     // of the next resync
+	syncing   bool          // it receives unchanged objects
 }
 
 var _ cache.ResourceEventHandlerRegistration = (*listener)(nil)
 
-func newListener(s *sharedInformer, h cache.ResourceEventHandler, log klog.Logger, wanted, period time.Duration) *listener {
+func newListener(s *sharedInformer, h cache.ResourceEventHandler, log klog.Logger, requested, period time.Duration) *listener {
 	name := nameOf(h)
 	o := &s.engine.opts
 	l := &listener{
 		informer: s, handler: h, name: name, log: log,
-		synced:   synctrack.NewSingleFileTracker(fmt.Sprintf("%s + event handler %s", s.done.Name(), name)),
-		finished: make(chan struct{}),
-		wanted:   wanted, period: period, due: time.Now().Add(period),
-		syncing: true, // until the first resync, like client-go's
+		synced:    synctrack.NewSingleFileTracker(fmt.Sprintf("%s + event handler %s", s.done.Name(), name)),
+		finished:  make(chan struct{}),
+		requested: requested, period: period, due: time.Now().Add(period),
+		syncing: true, // until the first resync, as in client-go
 	}
-	l.queue = newQueue(o.handlerBudget(), o.Coalesce, func(*note) { l.synced.Finished() }, s.table.packing.item)
+	l.queue = newQueue(o.handlerBudget(), o.Coalesce, func(*notification) { l.synced.Finished() }, s.table.packing.item)
 	return l
 }
 
@@ -49,11 +49,11 @@ func (l *listener) HasSynced() bool { return l.synced.HasSynced() }
 // HasSyncedChecker implements cache.ResourceEventHandlerRegistration.
 func (l *listener) HasSyncedChecker() cache.DoneChecker { return l.synced }
 
-// ShutdownChan is closed once the handler is not called any more; cache.ShutDownEventHandler asks for it.
+// ShutdownChan is closed once the handler is no longer called. cache.ShutDownEventHandler uses it.
 func (l *listener) ShutdownChan() <-chan struct{} { return l.finished }
 
-// add queues a note.
-func (l *listener) add(n *note) {
+// add queues a notification.
+func (l *listener) add(n *notification) {
 	if n.op == added && n.initial {
 		l.synced.Start()
 	}
@@ -64,8 +64,8 @@ func (l *listener) add(n *note) {
 
 // run calls the handler until the queue is closed.
 //
-// A handler that panics takes the process with it, unless k8s.io/apimachinery/pkg/util/runtime is told
-// otherwise: then the note is skipped and the next one told after a second, as client-go has it.
+// A handler that panics ends the process, unless k8s.io/apimachinery/pkg/util/runtime is set not to crash. Then its
+// notification is skipped and the next one follows after a second, as in client-go.
 func (l *listener) run() {
 	defer close(l.finished)
 	crashed := false
@@ -77,21 +77,22 @@ func (l *listener) run() {
 		if crashed {
 			time.Sleep(time.Second)
 		}
-		crashed = !l.tell(n)
+		crashed = !l.deliver(n)
 	}
 }
 
-// tell calls the handler, and returns false if that panicked.
-func (l *listener) tell(n *note) (ok bool) {
+// deliver calls the handler. It returns false if the handler panicked.
+func (l *listener) deliver(n *notification) (ok bool) {
 	defer utilruntime.HandleCrashWithLogger(l.log)
-	n.tell(l.watched(), l.informer.table)
+	n.deliver(l.watched(), l.informer.table)
 	if n.op == added && n.initial {
 		l.synced.Finished()
 	}
 	return true
 }
 
-// watched is the handler, whose objects are reported to the detector before it gets them.
+// watched returns the handler, wrapped if the mutation detector is on: objects are then recorded before the handler
+// gets them.
 func (l *listener) watched() cache.ResourceEventHandler {
 	d := l.informer.detector
 	if d == nil {
@@ -99,13 +100,13 @@ func (l *listener) watched() cache.ResourceEventHandler {
 	}
 	who := "handler " + l.name
 	return cache.ResourceEventHandlerDetailedFuncs{
-		AddFunc:    func(obj any, initial bool) { d.gives(who, obj); l.handler.OnAdd(obj, initial) },
-		UpdateFunc: func(old, obj any) { d.gives(who, old, obj); l.handler.OnUpdate(old, obj) },
-		DeleteFunc: func(obj any) { d.gives(who, obj); l.handler.OnDelete(obj) },
+		AddFunc:    func(obj any, initial bool) { d.handsOut(who, obj); l.handler.OnAdd(obj, initial) },
+		UpdateFunc: func(old, obj any) { d.handsOut(who, old, obj); l.handler.OnUpdate(old, obj) },
+		DeleteFunc: func(obj any) { d.handsOut(who, obj); l.handler.OnDelete(obj) },
 	}
 }
 
-// isDue tells whether the listener is to be resynced, and when the next time is. The caller holds turn.
+// isDue reports whether the listener is due for a resync, and schedules the next one. The caller holds notifyMu.
 func (l *listener) isDue(now time.Time) bool {
 	if l.period == 0 || now.Before(l.due) {
 		return false

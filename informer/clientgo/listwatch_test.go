@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// podClient is a server as a typed client has it.
+// podClient is a server behind a typed client.
 type podClient struct {
 	*server
 	last metav1.ListOptions
@@ -40,7 +40,7 @@ func TestGeneratedListersWorkOnTheIndexer(t *testing.T) {
 			cache.Indexers{cache.NamespaceIndex: cache.MetaNamespaceIndexFunc})
 		start(t, i)
 		if c.last.LabelSelector != "app=web" {
-			t.Errorf("it was asked with %+v", c.last)
+			t.Errorf("the client got %+v", c.last)
 		}
 		l := corelisters.NewPodLister(i.GetIndexer())
 		all, err := l.List(labels.Everything())

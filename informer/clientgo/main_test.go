@@ -9,11 +9,11 @@ import (
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 )
 
-// complaints counts what was handed to utilruntime.HandleError.
+// complaints counts the errors passed to utilruntime.HandleError.
 var complaints atomic.Int64
 
 func TestMain(m *testing.M) {
-	// The handlers that are there by default wait, by a clock that a bubble's is behind by decades.
+	// The default handlers wait by the real clock, which is decades ahead of a synctest bubble's.
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) { complaints.Add(1) }} //nolint:reassign // it is meant to be
 	goleak.VerifyTestMain(m)
 }

@@ -11,7 +11,7 @@ import (
 
 var metadataType = reflect.TypeFor[metav1.PartialObjectMetadata]()
 
-// metadataCodec reads metadata from what the server sent: metadata alone, or a whole object.
+// metadataCodec decodes metadata from the server's bytes: metadata alone, or a whole object.
 func metadataCodec(f wire.Format, growth float64, parts *plans.Table) *codec {
 	c := &codec{
 		typ: metadataType, format: f, growth: growth,
@@ -27,9 +27,9 @@ func metadataCodec(f wire.Format, growth float64, parts *plans.Table) *codec {
 	return c
 }
 
-// shareJSONMetadata decodes JSON, encodes the result as protobuf, and decodes that with shared parts. Few servers send
-// metadata as JSON, so it has no decoder of its own. Metadata that protobuf cannot represent, such as an empty map of
-// labels, shares nothing.
+// shareJSONMetadata decodes JSON, encodes the result as protobuf, and decodes that with shared parts. Few servers
+// send metadata as JSON, so it has no decoder of its own here. Metadata that protobuf cannot represent, such as an
+// empty map of labels, shares nothing.
 func shareJSONMetadata(shared func([]byte) (any, int64, bool)) func([]byte) (any, int64, bool) {
 	exact := planOf(metadataType, true)
 	return func(raw []byte) (any, int64, bool) {

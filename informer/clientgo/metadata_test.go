@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// someMetadata are objects in every shape that servers send.
+// someMetadata returns metadata in every shape that servers send.
 func someMetadata() map[string]metav1.PartialObjectMetadata {
 	then := metav1.NewTime(time.Unix(1_700_000_000, 0))
 	kind := metav1.TypeMeta{APIVersion: "example.com/v1", Kind: "Widget"}
@@ -34,7 +34,7 @@ func someMetadata() map[string]metav1.PartialObjectMetadata {
 	}
 }
 
-// TestMetadataShares: metadata that shares its equal parts is what the decoders of apimachinery make of the same bytes.
+// TestMetadataShares: metadata with shared parts equals what apimachinery's decoders make of the same bytes.
 func TestMetadataShares(t *testing.T) {
 	for name, m := range someMetadata() {
 		protobuf := must[[]byte](t)(m.Marshal())
@@ -61,7 +61,7 @@ func TestMetadataShares(t *testing.T) {
 	}
 }
 
-// TestMetadataThatSharesNothing: what protobuf cannot represent comes from the JSON as it is.
+// TestMetadataThatSharesNothing: metadata that protobuf cannot represent is decoded from the JSON unchanged.
 func TestMetadataThatSharesNothing(t *testing.T) {
 	for _, raw := range []string{
 		`{"metadata":{"name":"a","labels":{}}}`,

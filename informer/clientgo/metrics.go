@@ -4,14 +4,14 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// metrics are those that client-go publishes of an informer that has a name. Its own store and queue, which have no
-// objects, publish them.
+// metrics publishes client-go's metrics of an informer that has an identifier. It uses client-go's own store and
+// queue, which hold no objects.
 type metrics struct {
 	store cache.Store
 	queue *cache.RealFIFO
 }
 
-// newMetrics returns nil where the options have no name that is in use.
+// newMetrics returns nil unless the options have a reserved identifier.
 func newMetrics(o cache.SharedIndexInformerOptions) *metrics {
 	if !o.Identifier.Reserved() {
 		return nil
@@ -27,7 +27,7 @@ func newMetrics(o cache.SharedIndexInformerOptions) *metrics {
 	}
 }
 
-// process calls f, which processes what the Reflector has brought.
+// process calls f, which processes a change from the Reflector, and counts it.
 func (m *metrics) process(f func()) {
 	if m == nil {
 		f()
@@ -47,7 +47,7 @@ func (m *metrics) process(f func()) {
 	}
 }
 
-// version notes the last version that was seen.
+// version records the last version seen.
 func (m *metrics) version(v string) {
 	if m != nil {
 		m.store.Bookmark(v)

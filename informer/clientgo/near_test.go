@@ -12,10 +12,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// rawItems packs versions of pods as they come from the server: each pod's, in order.
+// rawItems packs versions of pods as the server sends them, in order for each pod.
 func rawItems(p *packing, pods, versions int) [][]*item {
 	c := newCodec(reflect.TypeFor[*corev1.Pod](), p.parts)
-	f := &form{codec: c, misfits: &misfits{}}
+	f := &form{codec: c, undecodable: &undecodableLog{}}
 	g := samples.New(1)
 	all := make([][]*item, pods)
 	for i := range all {
@@ -30,7 +30,7 @@ func rawItems(p *packing, pods, versions int) [][]*item {
 	return all
 }
 
-// TestDecodeNear: what is decoded from another version is what is decoded anew, and shares what is the same.
+// TestDecodeNear: an object decoded from another version equals one decoded alone, and shares the unchanged parts.
 func TestDecodeNear(t *testing.T) {
 	p := newPacking(false)
 	for _, versions := range rawItems(p, 20, 3) {

@@ -5,16 +5,17 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Storage says in what form an informer keeps its objects.
+// Storage is the form in which an informer keeps its objects.
 type Storage uint8
 
 const (
-	// Auto packs objects that are rarely read, and keeps those decoded that are read often (Options.Kept): by key, by an
-	// index or in lists, twice within ten minutes. Those that nobody has read for ten minutes are packed again.
+	// Auto packs rarely read objects and keeps frequently read ones decoded, within Options.Kept: those decoded for
+	// readers twice within ten minutes, whether by key, by index or in lists. Objects that were not read for ten
+	// minutes are packed again.
 	Auto Storage = iota
-	// Compact keeps objects packed whatever is read.
+	// Compact keeps objects packed, however often they are read.
 	Compact
-	// Live keeps every object decoded: what is read twice is the same pointer, as with client-go.
+	// Live keeps every object decoded: repeated reads return the same pointer, as with client-go.
 	Live
 )
 
@@ -28,41 +29,41 @@ func (s Storage) String() string {
 	return "auto"
 }
 
-// Options tune an Engine. With the zero value its informers behave as client-go's.
+// Options tune an Engine. With the zero value, its informers behave like client-go's.
 type Options struct {
-	// Storage is the form in which objects are kept. StorageOf, if set, says it for each informer by
-	// the example object that it was made with.
+	// Storage is the form in which objects are kept. StorageOf, if set, decides it per informer by the example object
+	// with which the informer was made.
 	Storage   Storage
 	StorageOf func(example runtime.Object) Storage
-	// Hot bounds, for all informers together, the objects that are kept decoded because they were read
-	// or have changed, in bytes of heap, estimated; 0 means 16 MiB.
+	// Hot limits the objects of all informers that are kept decoded because they were read or changed recently, in
+	// estimated bytes of heap; 0 means 16 MiB.
 	Hot int64
-	// Kept bounds, for all informers together, the objects that Auto keeps decoded because they are read often, in bytes
-	// of heap, estimated; 0 means 512 MiB, less than nothing that there are none.
+	// Kept limits the objects of all informers that Auto keeps decoded because they are read often, in estimated
+	// bytes of heap; 0 means 512 MiB, a negative value disables it.
 	Kept int64
-	// HandlerBudget is what a handler may have queued, in bytes of memory that nobody else needs, decoded
-	// objects included, which are let go of first; 0 means 64 MiB, less than nothing that there is no
-	// bound. While a handler has more, it is told, of each object, the difference between what it was told
-	// last and what is.
+	// HandlerBudget limits one handler's queue, in bytes of memory that nothing else needs; 0 means 64 MiB, a
+	// negative value no limit. Decoded objects count and are dropped first. A handler that exceeds its budget
+	// receives, for each object, only the difference between the last delivered and the current state, until it has
+	// caught up.
 	HandlerBudget int64
-	// Coalesce tells handlers nothing but such differences from the start, as soon as they can take
-	// them: who only asks what is, need not hear of what was.
+	// Coalesce always delivers only such differences, as soon as a handler can take them. It suits handlers that need
+	// the current state and no intermediate versions.
 	Coalesce bool
-	// Recreate tells of an object with another UID as of a deletion and an addition. client-go, and
-	// the zero value, tell of an update.
+	// Recreate delivers an object with another UID as a deletion and an addition. client-go, and the zero value,
+	// deliver an update.
 	Recreate bool
-	// Decoded has the program's clients decode what they list and watch, as with client-go, where answers would be
-	// taken undecoded. DecodedOf, if set, says it for each informer by the example object that it was made with.
+	// Decoded makes the program's clients decode lists and watches, as with client-go, where the engine would take
+	// the responses undecoded. DecodedOf, if set, decides it per informer by the example object.
 	Decoded   bool
 	DecodedOf func(example runtime.Object) bool
-	// Log, if set, is written to instead of klog's default.
+	// Log, if set, replaces klog's default logger.
 	Log   *klog.Logger
 	Hooks Hooks
 }
 
-// Hooks are told what happens, each time on a goroutine of its own. Each may be nil.
+// Hooks are callbacks. Each call runs on its own goroutine. Each may be nil.
 type Hooks struct {
-	// Folding hears that a handler has exceeded its budget, each time anew after it had caught up.
+	// Folding is called when a handler exceeds its budget: again each time it does so after it had caught up.
 	Folding func(informer, handler string)
 }
 

@@ -32,7 +32,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestProvenance: the type of a client decides whether its answers are taken undecoded.
+// TestProvenance: the type of a client decides whether its responses are taken undecoded.
 func TestProvenance(t *testing.T) {
 	cfg := &rest.Config{Host: "http://nowhere.invalid"}
 	typed := must[*kubernetes.Clientset](t)(kubernetes.NewForConfig(cfg))
@@ -41,9 +41,9 @@ func TestProvenance(t *testing.T) {
 	fakeDyn := dynamicfake.NewSimpleDynamicClientWithCustomListKinds(runtime.NewScheme(), map[schema.GroupVersionResource]string{pods: "PodList"}).Resource(pods)
 	fakeMeta := metadatafake.NewSimpleMetadataClient(metadatafake.NewTestScheme()).Resource(pods)
 	for _, tc := range []struct {
-		why              string
-		lw               cache.ListerWatcher
-		handsOn, streams bool
+		why                    string
+		lw                     cache.ListerWatcher
+		passesThrough, streams bool
 	}{
 		{"typed", ListWatch(typed.CoreV1().Pods("shop")), true, true},
 		{"typed, of another group", ListWatch(typed.AppsV1().Deployments("")), true, true},
@@ -54,12 +54,12 @@ func TestProvenance(t *testing.T) {
 		{"fake, dynamic", ListWatch(fakeDyn), false, false},
 		{"fake, metadata", ListWatch(fakeMeta), false, false},
 		{"a client around one of client-go's", ListWatch(&leaving{typed.CoreV1().Pods("")}), false, true},
-		{"a ListerWatcher of the program's", &cache.ListWatch{}, false, true},
+		{"the program's own ListerWatcher", &cache.ListWatch{}, false, true},
 		{"one of ours within it", cache.ToListWatcherWithWatchListSemantics(wrapped(ListWatch(dyn), nil, nil), dyn), false, true},
 	} {
 		i := newEngine(Options{}).newInformer(tc.lw, unknown, &corev1.Pod{}, cache.SharedIndexInformerOptions{})
-		if _, _, got := i.handsOn(); got != tc.handsOn {
-			t.Errorf("%s: hands on what the server sends: %v", tc.why, got)
+		if _, _, got := i.passesThrough(); got != tc.passesThrough {
+			t.Errorf("%s: passes on what the server sends: %v", tc.why, got)
 		}
 		says, ok := tc.lw.(interface{ IsWatchListSemanticsUnSupported() bool })
 		if got := !ok || !says.IsWatchListSemanticsUnSupported(); got != tc.streams {
@@ -68,7 +68,7 @@ func TestProvenance(t *testing.T) {
 	}
 }
 
-// leaving is a client that leaves objects out.
+// leaving is a client that leaves out objects.
 type leaving struct{ Client[*corev1.PodList] }
 
 func (l *leaving) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodList, error) {
@@ -79,23 +79,23 @@ func (l *leaving) List(ctx context.Context, o metav1.ListOptions) (*corev1.PodLi
 	return all, err
 }
 
-// meddler is a ListerWatcher that does more than to hand on what the server sends.
-type meddler struct {
+// modifyingListerWatcher is a ListerWatcher that does more than pass on what the server sends.
+type modifyingListerWatcher struct {
 	why   string
 	lw    func(t *testing.T, client kubernetes.Interface) cache.ListerWatcher
 	paged bool
-	has   []string // in the end
-	// random: client-go's requests depend on the time that it waits, at random, after a watch that has ended soon.
+	has   []string // the objects at the end
+	// random: client-go's requests depend on its random backoff after a short watch.
 	random bool
 }
 
-// graceful is a defaulted field that real pods always have.
+// graceful returns a defaulted field that real pods always have.
 func graceful(obj runtime.Object) bool {
 	p, ok := obj.(*corev1.Pod)
 	return !ok || *p.Spec.TerminationGracePeriodSeconds > 0
 }
 
-// ours is whether a shard has an object.
+// ours reports whether a shard contains an object.
 func ours(obj runtime.Object) bool {
 	p, ok := obj.(*corev1.Pod)
 	if !ok || p.UID == "" {
@@ -106,7 +106,7 @@ func ours(obj runtime.Object) bool {
 	return h.Sum32()%3 == 0
 }
 
-var meddlers = []meddler{
+var modifyingListerWatchers = []modifyingListerWatcher{
 	{why: "a filter that reads a defaulted field", lw: func(_ *testing.T, c kubernetes.Interface) cache.ListerWatcher {
 		return wrapped(ListWatch(c.CoreV1().Pods("shop")), nil, func(ev watch.Event) (watch.Event, bool) {
 			return ev, ev.Type == watch.Bookmark || graceful(ev.Object)
@@ -119,7 +119,7 @@ var meddlers = []meddler{
 			},
 			func(ev watch.Event) (watch.Event, bool) { return ev, ours(ev.Object) })
 	}, paged: true},
-	{why: "a watch that it ends itself", lw: func(t *testing.T, c kubernetes.Interface) cache.ListerWatcher {
+	{why: "a watch that the ListerWatcher ends", lw: func(t *testing.T, c kubernetes.Interface) cache.ListerWatcher {
 		lw := cache.ToListerWatcherWithContext(ListWatch(c.CoreV1().Pods("shop")))
 		return &cache.ListWatch{
 			ListWithContextFunc: lw.ListWithContext,
@@ -141,10 +141,10 @@ var meddlers = []meddler{
 	}, paged: true, has: []string{"p0", "p1", "p2", "p3", "p4", "p5", "p6", "p7", "p8", "p9"}},
 }
 
-// TestMeddlers: what a ListerWatcher of the program's does with real objects counts, it sees no others, and it is asked
-// what client-go asks it, as often.
-func TestMeddlers(t *testing.T) {
-	for _, m := range meddlers {
+// TestModifyingListerWatchers: a program's own ListerWatcher gets real objects, its changes take effect, and it is
+// called as often and with the same options as by client-go.
+func TestModifyingListerWatchers(t *testing.T) {
+	for _, m := range modifyingListerWatchers {
 		t.Run(m.why, func(t *testing.T) {
 			quiet(t)
 			has, asked := meddle(t, m, cache.NewSharedIndexInformer)
@@ -164,7 +164,7 @@ func TestMeddlers(t *testing.T) {
 	}
 }
 
-func meddle(t *testing.T, m meddler, mk maker) (has, asked []string) {
+func meddle(t *testing.T, m modifyingListerWatcher, mk maker) (has, asked []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()
@@ -202,12 +202,12 @@ func meddle(t *testing.T, m meddler, mk maker) (has, asked []string) {
 	return has, asked
 }
 
-// flight answers all who list at the same time with one list.
+// flight shares one list between concurrent callers.
 type flight struct {
 	cache.ListerWatcherWithContext
 
 	mu    sync.Mutex
-	under chan struct{} // closed once the list is there; nil: none is under way
+	under chan struct{} // closed once the list has arrived; nil: none in progress
 	list  runtime.Object
 	err   error
 }
@@ -222,7 +222,7 @@ func (f *flight) ListWithContext(ctx context.Context, o metav1.ListOptions) (run
 	under := make(chan struct{})
 	f.under = under
 	f.mu.Unlock()
-	<-time.After(time.Second) // so that others join
+	<-time.After(time.Second) // lets others join
 	f.list, f.err = f.ListerWatcherWithContext.ListWithContext(ctx, o)
 	f.mu.Lock()
 	f.under = nil
@@ -231,7 +231,7 @@ func (f *flight) ListWithContext(ctx context.Context, o metav1.ListOptions) (run
 	return f.list.DeepCopyObject(), f.err
 }
 
-// TestSingleflight: two informers whose lists are one have what the server has, and nothing else.
+// TestSingleflight: two informers that share a list both have exactly the server's objects.
 func TestSingleflight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := informertest.NewServer()
@@ -255,8 +255,8 @@ func TestSingleflight(t *testing.T) {
 	})
 }
 
-// TestUnrelatedLists: what is listed besides, with the context of the call, is answered by the server: whether the
-// ListerWatcher is the program's, or a transport around ours lists something before it sends a request.
+// TestUnrelatedLists: additional lists with the context of the call are answered by the server, whether the program's
+// ListerWatcher sends them or a transport around ours.
 func TestUnrelatedLists(t *testing.T) {
 	for _, raw := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
@@ -305,8 +305,8 @@ func TestUnrelatedLists(t *testing.T) {
 	}
 }
 
-// TestUnexpected: what a ListerWatcher does that was said to hand on what the server sends, and does not, is an error
-// that the watch error handler gets. The informer does not sync, and has nothing that the server did not send.
+// TestUnexpected: if a ListerWatcher that must pass on what the server sends does not, the watch error handler gets
+// an error. The informer does not sync, and has only objects that the server sent.
 func TestUnexpected(t *testing.T) {
 	elsewhere := func(t *testing.T, cfg *rest.Config, _ *http.Client) cache.ListerWatcher {
 		return plain(t, cfg, &http.Client{Transport: cfg.Transport})
@@ -366,7 +366,7 @@ func TestUnexpected(t *testing.T) {
 		{"several requests", twice, false, errSeveral},
 		{"several requests, in pages", twice, true, errSeveral},
 		{"a list with more", adds, true, errAltered},
-		{"a watch with an event", speaks, false, nil}, // which the Reflector logs
+		{"a watch with an event", speaks, false, nil}, // logged by the Reflector
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			quiet(t)
@@ -388,7 +388,7 @@ func TestUnexpected(t *testing.T) {
 				if tc.want != nil && !slices.ContainsFunc(heard, func(err error) bool {
 					return errors.Is(err, tc.want) || apierrors.IsInternalError(err) && strings.Contains(err.Error(), tc.want.Error())
 				}) {
-					t.Errorf("heard %v", heard)
+					t.Errorf("errors %v", heard)
 				}
 				for _, key := range i.GetStore().ListKeys() {
 					if key != "shop/a" {
@@ -400,7 +400,7 @@ func TestUnexpected(t *testing.T) {
 	}
 }
 
-// TestFakes: informers of fake clients sync, whatever the engine was made with.
+// TestFakes: informers of fake clients sync, however the engine was made.
 func TestFakes(t *testing.T) {
 	scheme := runtime.NewScheme()
 	if err := corev1.AddToScheme(scheme); err != nil {

@@ -2,48 +2,47 @@ package clientgo
 
 import "sync"
 
-// queue holds what one handler has yet to be told. It keeps every note while they take no more than
-// its budget, if need be without the objects at hand; beyond, it folds them by object, until the handler
-// has caught up: what is left of an object's changes is the difference between what the handler was told
-// last and what is.
+// queue holds one handler's notifications. It keeps every notification within its budget, without decoded objects if
+// necessary. Beyond the budget it folds them by object until the handler has caught up: of an object's changes, only
+// the difference between the last delivered and the current state is left.
 type queue struct {
-	budget int64 // in bytes; negative: there is none
-	always bool  // it folds from the first
-	dead   func(*note)
-	pack   func(any) *item
+	budget    int64 // in bytes; negative: no limit
+	always    bool  // it always folds
+	onDropped func(*notification)
+	pack      func(any) *item
 
-	mu     sync.Mutex
-	cond   sync.Cond
-	closed bool
-	notes  []*note // while it does not fold
-	head   int     // the first one
-	bytes  int64   // without objects at hand
-	atHand int64   // bytes of those
-	handy  int     // notes that have some
+	mu           sync.Mutex
+	cond         sync.Cond
+	closed       bool
+	notes        []*notification // while not folding
+	head         int             // index of the next notification
+	bytes        int64           // without decoded objects
+	decodedBytes int64           // estimated size of the decoded objects of queued notifications
+	decoded      int             // notifications with decoded objects
 
 	folding     bool
 	fold        map[string]*folded
-	first, last *folded // in the order of the first change
-	lost        uint64  // notes that were folded away, ever
+	first, last *folded // in the order of each object's first change
+	foldedAway  uint64  // total number of notifications folded away
 }
 
-// folded is what is left of the changes of one object: one note, or a deletion and what came after.
+// folded is what is left of one object's changes: one notification, or a deletion and a later one.
 type folded struct {
 	key        string
-	a, b       *note
+	a, b       *notification
 	prev, next *folded
 }
 
-// newQueue returns a queue. dead hears of notes of the initial state that are folded away; pack makes items
-// of deleted objects that cannot stay at hand.
-func newQueue(budget int64, always bool, dead func(*note), pack func(any) *item) *queue {
-	q := &queue{budget: budget, always: always, dead: dead, pack: pack}
+// newQueue returns a queue. onDropped is called with notifications of the initial state that are folded away; pack
+// makes items of deleted objects that cannot stay decoded.
+func newQueue(budget int64, always bool, onDropped func(*notification), pack func(any) *item) *queue {
+	q := &queue{budget: budget, always: always, onDropped: onDropped, pack: pack}
 	q.cond.L = &q.mu
 	return q
 }
 
-// push adds a note, and tells whether the queue began to fold because of it. It does not wait.
-func (q *queue) push(n *note) (began bool) {
+// push adds a notification without waiting, and reports whether the queue began to fold because of it.
+func (q *queue) push(n *notification) (began bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed {
@@ -60,7 +59,7 @@ func (q *queue) push(n *note) (began bool) {
 		q.notes = append(q.notes, n)
 	default:
 		q.strip()
-		if n = n.bare(q.pack); q.exceededBy(n) {
+		if n = n.withoutObjects(q.pack); q.exceededBy(n) {
 			began = true
 			q.startFolding()
 			q.add(n)
@@ -73,33 +72,33 @@ func (q *queue) push(n *note) (began bool) {
 	return began
 }
 
-// exceededBy tells whether a note is too much; the only one never is.
-func (q *queue) exceededBy(n *note) bool {
-	return q.budget >= 0 && len(q.notes) > q.head && q.bytes+q.atHand+n.weight()+n.atHand() > q.budget
+// exceededBy reports whether a notification would exceed the budget. A single one never does.
+func (q *queue) exceededBy(n *notification) bool {
+	return q.budget >= 0 && len(q.notes) > q.head && q.bytes+q.decodedBytes+n.weight()+n.decodedBytes() > q.budget
 }
 
-// count notes that a note came, or with -1 that it went.
-func (q *queue) count(n *note, sign int) {
+// count accounts for a notification that is added (sign 1) or removed (-1).
+func (q *queue) count(n *notification, sign int) {
 	q.bytes += int64(sign) * n.weight()
-	q.atHand += int64(sign) * n.atHand()
-	if n.handy() {
-		q.handy += sign
+	q.decodedBytes += int64(sign) * n.decodedBytes()
+	if n.hasDecoded() {
+		q.decoded += sign
 	}
 }
 
-// strip lets go of the objects at hand. Those that have some are among the first (maxAtHand).
+// strip drops the decoded objects. Only the first maxDecodedNotes notifications have any.
 func (q *queue) strip() {
-	for i := q.head; q.handy > 0 && i < len(q.notes); i++ {
-		if n := q.notes[i]; n.handy() {
+	for i := q.head; q.decoded > 0 && i < len(q.notes); i++ {
+		if n := q.notes[i]; n.hasDecoded() {
 			q.count(n, -1)
-			q.notes[i] = n.bare(q.pack)
+			q.notes[i] = n.withoutObjects(q.pack)
 			q.count(q.notes[i], 1)
 		}
 	}
 }
 
-// next waits for the next note; false is returned once the queue is closed.
-func (q *queue) next() (*note, bool) {
+// next waits for the next notification. It returns false once the queue is closed.
+func (q *queue) next() (*notification, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	for !q.closed && q.len() == 0 {
@@ -116,32 +115,32 @@ func (q *queue) next() (*note, bool) {
 	q.head++
 	q.count(n, -1)
 	switch {
-	case q.head == len(q.notes): // the array is kept, unless it is large
+	case q.head == len(q.notes): // keep the array, unless it is large
 		q.notes, q.head = q.notes[:0], 0
-		if cap(q.notes) > keepNotes {
+		if cap(q.notes) > maxIdleQueue {
 			q.notes = nil
 		}
-	case q.head > keepNotes && 2*q.head > len(q.notes):
-		q.notes = append(make([]*note, 0, 2*(len(q.notes)-q.head)), q.notes[q.head:]...)
+	case q.head > maxIdleQueue && 2*q.head > len(q.notes):
+		q.notes = append(make([]*notification, 0, 2*(len(q.notes)-q.head)), q.notes[q.head:]...)
 		q.head = 0
 	}
 	return n, true
 }
 
-// keepNotes is how many notes a queue keeps the room for.
-const keepNotes = 1024
+// maxIdleQueue is the capacity that an empty queue keeps.
+const maxIdleQueue = 1024
 
-// close drops what is queued.
+// close drops all notifications.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.closed = true
 	q.notes, q.head, q.fold, q.first, q.last = nil, 0, nil, nil, nil
-	q.bytes, q.atHand, q.handy = 0, 0, 0
+	q.bytes, q.decodedBytes, q.decoded = 0, 0, 0
 	q.cond.Broadcast()
 }
 
-// len is how many notes are queued, or objects while they are folded.
+// len returns the number of notifications, or of objects while folding. The caller holds mu.
 func (q *queue) len() int {
 	if q.folding {
 		return len(q.fold)
@@ -149,34 +148,34 @@ func (q *queue) len() int {
 	return len(q.notes) - q.head
 }
 
-// waiting is len, for others.
+// waiting is len for callers without the lock.
 func (q *queue) waiting() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.len()
 }
 
-// lag is how much is queued, and how much was folded away.
-func (q *queue) lag() (notes int, bytes int64, lost uint64) {
+// lag returns how much is queued and how much was folded away.
+func (q *queue) lag() (notes int, bytes int64, foldedAway uint64) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.len(), q.bytes + q.atHand, q.lost
+	return q.len(), q.bytes + q.decodedBytes, q.foldedAway
 }
 
 func (q *queue) startFolding() {
 	q.folding, q.fold = true, map[string]*folded{}
 	notes := q.notes[q.head:]
-	q.notes, q.head, q.bytes, q.atHand, q.handy = nil, 0, 0, 0, 0
+	q.notes, q.head, q.bytes, q.decodedBytes, q.decoded = nil, 0, 0, 0, 0
 	for _, n := range notes {
 		q.add(n)
 	}
 }
 
-// add folds a note in.
-func (q *queue) add(n *note) {
+// add folds a notification in.
+func (q *queue) add(n *notification) {
 	f := q.fold[n.key]
 	if f == nil {
-		f = &folded{key: n.key, a: n.bare(q.pack), prev: q.last}
+		f = &folded{key: n.key, a: n.withoutObjects(q.pack), prev: q.last}
 		q.fold[n.key] = f
 		if q.last == nil {
 			q.first = f
@@ -190,12 +189,12 @@ func (q *queue) add(n *note) {
 	q.bytes -= f.weight()
 	switch {
 	case f.b != nil:
-		if f.b = q.merge(f.b, n); f.b != nil && f.b.op == deleted { // one deletion says it, with the last words
+		if f.b = q.merge(f.b, n); f.b != nil && f.b.op == deleted { // one deletion is enough, with the last state
 			f.a, f.b = f.b, nil
-			q.lost++
+			q.foldedAway++
 		}
-	case f.a.op == deleted && n.op != deleted: // an addition, or what became of an object that was put there by hand
-		f.b = n.bare(q.pack)
+	case f.a.op == deleted && n.op != deleted: // an addition, or a change of an object that the program had added itself
+		f.b = n.withoutObjects(q.pack)
 	default:
 		f.a = q.merge(f.a, n)
 	}
@@ -206,32 +205,31 @@ func (q *queue) add(n *note) {
 	q.bytes += f.weight()
 }
 
-// merge returns what is left of two changes of an object, of which the handler knows neither; nil is
-// nothing.
-func (q *queue) merge(a, n *note) *note {
+// merge merges two undelivered changes of an object. It returns nil if nothing is left.
+func (q *queue) merge(a, n *notification) *notification {
 	if n.op == resynced {
 		return a
 	}
-	q.lost++
+	q.foldedAway++
 	switch {
-	case a.op == resynced, a.op == deleted: // a deletion of what is not there is told again
-		return n.bare(q.pack)
+	case a.op == resynced, a.op == deleted: // a repeated deletion of a missing object is delivered
+		return n.withoutObjects(q.pack)
 	case n.op == deleted && a.op == added:
 		if a.initial {
-			q.dead(a)
+			q.onDropped(a)
 		}
 		return nil
 	case n.op == deleted:
-		return n.bare(q.pack)
+		return n.withoutObjects(q.pack)
 	}
-	b := &note{op: a.op, initial: a.initial, key: a.key, old: a.old, new: n.new}
-	b.oldSeen.set(firstOf(a.oldObj, &a.oldSeen))
-	b.newSeen.set(firstOf(n.newObj, &n.newSeen))
+	b := &notification{op: a.op, initial: a.initial, key: a.key, old: a.old, new: n.new}
+	b.oldWeak.set(firstOf(a.oldObj, &a.oldWeak))
+	b.newWeak.set(firstOf(n.newObj, &n.newWeak))
 	return b
 }
 
 func (f *folded) weight() int64 {
-	const own = 96 // with its place in the map
+	const own = 96 // with its map entry
 	w := own + f.a.weight()
 	if f.b != nil {
 		w += f.b.weight()
@@ -239,8 +237,8 @@ func (f *folded) weight() int64 {
 	return w
 }
 
-// takeFolded removes the first note.
-func (q *queue) takeFolded() *note {
+// takeFolded removes the first notification.
+func (q *queue) takeFolded() *notification {
 	f := q.first
 	n := f.a
 	q.bytes -= f.weight()
@@ -256,7 +254,7 @@ func (q *queue) takeFolded() *note {
 	return n
 }
 
-// unlink takes out what an object has left. Of a folded queue that gets empty so, the map stays.
+// unlink removes an object's entry. The map stays, even if it becomes empty.
 func (q *queue) unlink(f *folded) {
 	delete(q.fold, f.key)
 	if f.prev == nil {

@@ -6,10 +6,10 @@ import (
 	"testing"
 )
 
-// sayings are notes by what they say: + adds, ~ updates, - deletes, = resyncs; with ! a + is initial.
-func saying(s string) *note {
+// sayings are notifications in short: + adds, ~ updates, - deletes, = resyncs; ! after a + means initial.
+func saying(s string) *notification {
 	ops := map[byte]op{'+': added, '~': updated, '-': deleted, '=': resynced}
-	n := &note{op: ops[s[0]], key: s[1:2], initial: strings.HasSuffix(s, "!")}
+	n := &notification{op: ops[s[0]], key: s[1:2], initial: strings.HasSuffix(s, "!")}
 	state := strings.TrimSuffix(s[2:], "!")
 	old, now, both := strings.Cut(state, ">")
 	if !both {
@@ -25,7 +25,7 @@ func saying(s string) *note {
 	return n
 }
 
-func said(n *note) string {
+func said(n *notification) string {
 	switch n.op {
 	case added:
 		mark := ""
@@ -49,35 +49,35 @@ func TestQueueFolds(t *testing.T) {
 	}{
 		{"what a handler does not know yet is only added", "+a1 ~a1>2 ~a2>3", "+a3", 0},
 		{"and stays initial", "+a1! ~a1>2", "+a2!", 0},
-		{"what came and went is not told", "+a1 ~a1>2 -a2 +b1", "+b1", 0},
+		{"an object that came and went is not delivered", "+a1 ~a1>2 -a2 +b1", "+b1", 0},
 		{"but is no longer waited for", "+a1! -a1", "", 1},
-		{"updates are one, from what was told last", "~a1>2 ~a2>3", "~a1>3", 0},
+		{"updates are merged, from the last delivered version", "~a1>2 ~a2>3", "~a1>3", 0},
 		{"a deletion is the last word", "~a1>2 -a2", "-a2", 0},
 		{"an object that comes back is deleted and added", "~a1>2 -a2 +a3 ~a3>4", "-a2 +a4", 0},
 		{"and may go again", "-a1 +a2 -a2", "-a1", 0},
-		{"nor is it lost what becomes of what was put there by hand", "-a1 ~a5>6 ~a6>7", "-a1 ~a5>7", 0},
-		{"until it goes: that is told once", "-a1 ~a5>6 -a6 +b1", "-a6 +b1", 0},
+		{"a change of an object that the program added is not lost", "-a1 ~a5>6 ~a6>7", "-a1 ~a5>7", 0},
+		{"until its deletion, which is delivered once", "-a1 ~a5>6 -a6 +b1", "-a6 +b1", 0},
 		{"and may come back", "-a1 ~a5>6 -a6 +a7", "-a6 +a7", 0},
-		{"what was put there by hand is resynced", "-a1 =a5", "-a1 =a5", 0},
-		{"a deletion is told with its last words", "-a1 -a2", "-a2", 0},
+		{"an object that the program added is resynced", "-a1 =a5", "-a1 =a5", 0},
+		{"a deletion is delivered with its last state", "-a1 -a2", "-a2", 0},
 		{"objects keep the place of their first change", "~a1>2 ~b1>2 ~a2>3", "~a1>3 ~b1>2", 0},
-		{"a resync tells what is queued anyway", "~a1>2 =a2 =b1", "~a1>2 =b1", 0},
+		{"a resync is merged into a queued change", "~a1>2 =a2 =b1", "~a1>2 =b1", 0},
 		{"and gives way to a change", "=a1 ~a1>2", "~a1>2", 0},
 		{"or to the end", "=a1 -a1", "-a1", 0},
 		{"a relist may add twice what it names twice", "+a1 +a2", "+a2", 0},
 	} {
 		dead := 0
-		q := newQueue(0, true, func(*note) { dead++ }, held)
+		q := newQueue(0, true, func(*notification) { dead++ }, held)
 		for _, s := range strings.Fields(tc.in) {
 			q.push(saying(s))
 		}
 		if got := drain(t, q); got != tc.want || dead != tc.dead {
-			t.Errorf("%s: %s is told as %q, %d dead; want %q, %d", tc.why, tc.in, got, dead, tc.want, tc.dead)
+			t.Errorf("%s: %s is delivered as %q, %d dropped; want %q, %d", tc.why, tc.in, got, dead, tc.want, tc.dead)
 		}
 	}
 }
 
-// drain takes all that is queued, and shows that nothing is left behind.
+// drain takes all notifications and checks that the queue is empty.
 func drain(t *testing.T, q *queue) string {
 	t.Helper()
 	var out []string
@@ -95,7 +95,7 @@ func drain(t *testing.T, q *queue) string {
 }
 
 func TestQueueKeepsEveryNoteWithinItsBudget(t *testing.T) {
-	q := newQueue(1<<20, false, func(*note) {}, held)
+	q := newQueue(1<<20, false, func(*notification) {}, held)
 	var want []string
 	for i := range 5000 {
 		s := fmt.Sprintf("+a%d", i)
@@ -111,12 +111,12 @@ func TestQueueKeepsEveryNoteWithinItsBudget(t *testing.T) {
 		}
 	}
 	if got := drain(t, q); got != strings.Join(want, " ") {
-		t.Error("notes got lost or out of order")
+		t.Error("notifications are missing or out of order")
 	}
 }
 
 func TestQueueFoldsBeyondItsBudgetUntilItIsEmpty(t *testing.T) {
-	q := newQueue(3*saying("~a1>2").weight(), false, func(*note) {}, held)
+	q := newQueue(3*saying("~a1>2").weight(), false, func(*notification) {}, held)
 	began := 0
 	push := func(s string) {
 		if q.push(saying(s)) {
@@ -127,14 +127,14 @@ func TestQueueFoldsBeyondItsBudgetUntilItIsEmpty(t *testing.T) {
 		push(fmt.Sprintf("~a%d>%d", i, i+1))
 	}
 	if _, _, lost := q.lag(); began != 1 || lost != 9 {
-		t.Errorf("it began to fold %d times and lost %d notes, want 1 and 9", began, lost)
+		t.Errorf("it began to fold %d times and folded away %d notifications, want 1 and 9", began, lost)
 	}
 	if got := drain(t, q); got != "~a0>10" {
-		t.Errorf("told %s", got)
+		t.Errorf("got %s", got)
 	}
 	push("~a1>2")
 	push("~a2>3")
 	if got := drain(t, q); got != "~a1>2 ~a2>3" {
-		t.Errorf("having caught up, it is told every version again: %s", got)
+		t.Errorf("after catching up, want every version again: %s", got)
 	}
 }

@@ -15,47 +15,47 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// Our transport takes the responses to lists and watches, under a marked context, and passes on an empty list and a
-// silent watch. The objects that it cuts out of the real responses go to the Reflector undecoded. That requires a
-// ListerWatcher that leaves objects unchanged. Its provenance shows that (our ListWatch, or controller-runtime's
-// cache by NewCacheInformer); its behaviour is never tried out.
+// Our transport intercepts the responses to lists and watches under a marked context, and passes on an empty list or
+// a silent watch. The objects cut out of the real responses go to the Reflector undecoded. That requires a
+// ListerWatcher that leaves objects unchanged. Its provenance decides that (our ListWatch, or controller-runtime's
+// cache by NewCacheInformer); its behaviour is never probed.
 
-// rawSource is client-go's Reflector over what the server answers to its ListerWatcher, out of which objects
-// are cut: nothing is decoded before somebody reads it. When and what is asked, what becomes of errors and how
-// long it takes until the next attempt is up to client-go.
+// rawSource runs client-go's Reflector on objects that are cut out of the server's responses and decoded only when
+// read. client-go decides which requests to send and when, how to handle errors, and how long to back off.
 type rawSource struct {
-	in       *intake
-	informer *sharedInformer
-	lw       cache.ListerWatcherWithContext
-	forms    rawForms
-	misfits  *misfits
-	listed   kinds // what becomes of kinds in lists
-	watched  kinds // and in watches
-	// transforms: a transform gets each object, decoded, and may change it.
+	in          *intake
+	informer    *sharedInformer
+	lw          cache.ListerWatcherWithContext
+	forms       rawForms
+	undecodable *undecodableLog
+	listed      kinds // how lists treat kinds
+	watched     kinds // how watches treat kinds
+	// transforms means that a transform gets each object decoded and may change it.
 	transforms bool
 
 	controller cache.Controller
 }
 
-// provenance says who made a ListerWatcher, which shows whether it hands on what the server sends.
+// provenance is the maker of a ListerWatcher. It decides whether the ListerWatcher passes on what the server sends.
 type provenance uint8
 
 const (
-	unknown  provenance = iota // the program
-	cacheOwn                   // controller-runtime's cache
+	unknown           provenance = iota // the program
+	controllerRuntime                   // controller-runtime's cache
 )
 
-// Why objects are decoded by the ListerWatcher: sentences for InformerStats.Decoded.
+// Reasons why the ListerWatcher decodes the objects, as sentences for InformerStats.Decoded.
 const (
 	decodedAsUsual   = "the program's client decodes them, as with client-go"
 	decodedByOptions = "the program's client decodes them, as Options.Decoded says"
-	decodedToCompare = "the program's client decodes them, since the environment wants watch lists compared"
-	decodedAlone     = "the program's client decodes them, since the engine was made without a configuration"
+	decodedToCompare = "the program's client decodes them, since the environment enables the comparison of watch lists"
+	decodedAlone     = "the program's client decodes them, since the engine has no configuration"
 )
 
-// newRawSource returns a source; or why objects of this informer come decoded. The caller holds s.mu.
+// newRawSource returns a source, or the reason why the objects of this informer are decoded by the program's client.
+// The caller holds s.mu.
 func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSource, string) {
-	listed, watched, ok := s.handsOn()
+	listed, watched, ok := s.passesThrough()
 	switch _, object := s.example.(metav1.Object); {
 	case !ok || !object || reflect.TypeOf(s.example).Kind() != reflect.Pointer:
 		return nil, decodedAsUsual
@@ -63,14 +63,14 @@ func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSour
 		return nil, decodedAlone
 	case s.engine.opts.decoded(s.example):
 		return nil, decodedByOptions
-	case consistencydetector.IsDataConsistencyDetectionForWatchListEnabled(): // which compares objects
+	case consistencydetector.IsDataConsistencyDetectionForWatchListEnabled(): // it compares objects
 		return nil, decodedToCompare
 	}
 	in.shares = s.transform != nil && s.table.packing.live
-	m := &misfits{informer: s}
+	m := &undecodableLog{informer: s}
 	r := &rawSource{
 		informer: s, in: in, lw: cache.ToListerWatcherWithContext(s.lw), listed: listed, watched: watched,
-		misfits: m, forms: newRawForms(s.example, s.table.packing.parts, m), transforms: s.transform != nil,
+		undecodable: m, forms: newRawForms(s.example, s.table.packing.parts, m), transforms: s.transform != nil,
 	}
 	config.Queue = &rawIntake{intake: in, raw: r}
 	config.ListerWatcher = rawListerWatcher{r}
@@ -79,10 +79,10 @@ func (s *sharedInformer) newRawSource(config cache.Config, in *intake) (*rawSour
 	return r, ""
 }
 
-// handsOn reports whether the ListerWatcher hands on what the server sends, and what becomes of kinds in its lists
-// and watches.
-func (s *sharedInformer) handsOn() (listed, watched kinds, ok bool) {
-	if s.made == cacheOwn {
+// passesThrough reports whether the ListerWatcher passes on what the server sends, and how its lists and watches
+// treat kinds.
+func (s *sharedInformer) passesThrough() (listed, watched kinds, ok bool) {
+	if s.made == controllerRuntime {
 		listed, watched = cacheKinds(s.example)
 		return listed, watched, true
 	}
@@ -90,12 +90,12 @@ func (s *sharedInformer) handsOn() (listed, watched kinds, ok bool) {
 	if !ok {
 		return kinds{}, kinds{}, false
 	}
-	ok, keeps := handsOn(l.client)
+	ok, keeps := passesThrough(l.client)
 	return kinds{}, kinds{clear: !keeps}, ok
 }
 
-// cacheKinds is what controller-runtime's ListerWatchers make of kinds: they name the kind of metadata, and otherwise
-// do as client-go's clients do.
+// cacheKinds returns how controller-runtime's ListerWatchers treat kinds: they set the kind of metadata, and
+// otherwise do the same as client-go's clients.
 func cacheKinds(example runtime.Object) (listed, watched kinds) {
 	switch example.(type) {
 	case *metav1.PartialObjectMetadata:
@@ -107,7 +107,7 @@ func cacheKinds(example runtime.Object) (listed, watched kinds) {
 	return kinds{}, kinds{clear: true}
 }
 
-// kinds is what a client makes of the kind that an object says: it keeps it, clears it, or sets another one.
+// kinds is how a client treats the kind in an object: it keeps it, clears it, or sets another one.
 type kinds struct {
 	clear bool
 	given schema.GroupVersionKind
@@ -116,10 +116,10 @@ type kinds struct {
 // RunWithContext serves the informer until ctx ends.
 func (r *rawSource) RunWithContext(ctx context.Context) { r.controller.RunWithContext(ctx) }
 
-// LastSyncResourceVersion is where a watch resumes.
+// LastSyncResourceVersion returns the version from which a watch resumes.
 func (r *rawSource) LastSyncResourceVersion() string { return r.controller.LastSyncResourceVersion() }
 
-// describe is what client-go's Reflector calls an example's type.
+// describe returns client-go's description of an example's type.
 func describe(example runtime.Object) string {
 	if u, ok := example.(*unstructured.Unstructured); ok && !u.GroupVersionKind().Empty() {
 		return u.GroupVersionKind().String()

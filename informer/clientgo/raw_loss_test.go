@@ -15,9 +15,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// TestRawTransformsThatLose: what a transform makes nothing of is left out of what is taken undecoded, too, be it
-// listed in pages, streamed or watched; and a list is not there before it succeeds for all.
-func TestRawTransformsThatLose(t *testing.T) {
+// TestRawTransformsThatReturnNil: objects for which a transform returns nil are left out of undecoded responses, too,
+// whether paged, streamed or watched; and a list takes effect only when the transform succeeds for all of its
+// objects.
+func TestRawTransformsThatReturnNil(t *testing.T) {
 	for _, storage := range []Storage{Auto, Live} {
 		for _, paged := range []bool{false, true} {
 			t.Run(fmt.Sprint(storage, ", pages ", paged), func(t *testing.T) {
@@ -59,21 +60,21 @@ func rawTransformsThatLose(t *testing.T, storage Storage, paged bool) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var told []string
-	l := &teller{&told}
+	var events []string
+	l := &eventLog{&events}
 	if _, err := i.AddEventHandler(l); err != nil {
 		t.Fatal(err)
 	}
-	expect := func(when string, want, wantTold []string) {
+	expect := func(when string, want, wantEvents []string) {
 		t.Helper()
-		slices.Sort(told)
-		if got := names(i.GetStore().List()); !slices.Equal(got, want) || !slices.Equal(told, wantTold) {
-			t.Errorf("%s: has %q, want %q; told %q, want %q", when, got, want, told, wantTold)
+		slices.Sort(events)
+		if got := names(i.GetStore().List()); !slices.Equal(got, want) || !slices.Equal(events, wantEvents) {
+			t.Errorf("%s: has %q, want %q; events %q, want %q", when, got, want, events, wantEvents)
 		}
-		told = nil
+		events = nil
 	}
 	start(t, i)
-	if paged && i.HasSynced() { // a stream that fails is followed by a list at once
+	if paged && i.HasSynced() { // a failed stream is followed by a list at once
 		t.Error("synced without an object that the transform failed on")
 	}
 	pass(time.Minute)
@@ -91,12 +92,12 @@ func rawTransformsThatLose(t *testing.T, storage Storage, paged bool) {
 	expect("after what was left out has gone", []string{"b"}, nil)
 }
 
-// teller notes what it is told of, in brief.
-type teller struct{ told *[]string }
+// eventLog records its notifications in short form.
+type eventLog struct{ events *[]string }
 
-func (l *teller) OnAdd(obj any, _ bool) { *l.told = append(*l.told, "+"+nameIn(obj)) }
-func (l *teller) OnUpdate(_, obj any)   { *l.told = append(*l.told, "~"+nameIn(obj)) }
-func (l *teller) OnDelete(obj any)      { *l.told = append(*l.told, "-"+nameIn(obj)) }
+func (l *eventLog) OnAdd(obj any, _ bool) { *l.events = append(*l.events, "+"+nameIn(obj)) }
+func (l *eventLog) OnUpdate(_, obj any)   { *l.events = append(*l.events, "~"+nameIn(obj)) }
+func (l *eventLog) OnDelete(obj any)      { *l.events = append(*l.events, "-"+nameIn(obj)) }
 
 func nameIn(obj any) string {
 	if d, ok := obj.(cache.DeletedFinalStateUnknown); ok {

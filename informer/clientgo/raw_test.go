@@ -37,12 +37,12 @@ var (
 	widgets = schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "widgets"}
 )
 
-// access is a way in which a program asks for a resource.
+// access is a way to list and watch a resource.
 type access struct {
 	name    string
 	gvr     schema.GroupVersionResource
 	example runtime.Object
-	accept  string // that of the requests
+	accept  string // the requests' Accept header
 	lw      func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher
 }
 
@@ -73,7 +73,7 @@ var accesses = []access{
 		"as=PartialObjectMetadata", metadataOf},
 	{"metadata, given its kind", widgets, &metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "Widget", APIVersion: "example.com/v1"}}, "as=PartialObjectMetadata",
 		func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
-			return kinded{cache.ToListerWatcherWithContext(metadataOf(t, cfg, c))}
+			return needsKind{cache.ToListerWatcherWithContext(metadataOf(t, cfg, c))}
 		}},
 	{"a Go type of one's own", widgets, &gadget{TypeMeta: metav1.TypeMeta{Kind: "Widget", APIVersion: "example.com/v1"}}, "application/json", gadgets},
 	{"a built-in kind, dynamic", pods, &unstructured.Unstructured{}, "application/json", func(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
@@ -88,20 +88,20 @@ func metadataOf(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatc
 	return ListWatch(must[metadata.Interface](t)(metadata.NewForConfigAndClient(cfg, c)).Resource(widgets).Namespace("shop"))
 }
 
-// kinded says what metadata is of, as controller-runtime's ListerWatcher does.
-type kinded struct{ cache.ListerWatcherWithContext }
+// kinded sets the kind of metadata, as controller-runtime's ListerWatcher does.
+type needsKind struct{ cache.ListerWatcherWithContext }
 
 var widgetKind = widgets.GroupVersion().WithKind("Widget")
 
-func (k kinded) List(o metav1.ListOptions) (runtime.Object, error) {
+func (k needsKind) List(o metav1.ListOptions) (runtime.Object, error) {
 	return k.ListWithContext(context.Background(), o)
 }
 
-func (k kinded) Watch(o metav1.ListOptions) (watch.Interface, error) {
+func (k needsKind) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return k.WatchWithContext(context.Background(), o)
 }
 
-func (k kinded) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+func (k needsKind) ListWithContext(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
 	l, err := k.ListerWatcherWithContext.ListWithContext(ctx, o)
 	if l, ok := l.(*metav1.PartialObjectMetadataList); ok && err == nil {
 		for i := range l.Items {
@@ -111,13 +111,13 @@ func (k kinded) ListWithContext(ctx context.Context, o metav1.ListOptions) (runt
 	return l, err
 }
 
-func (k kinded) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
+func (k needsKind) WatchWithContext(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
 	w, err := k.ListerWatcherWithContext.WatchWithContext(ctx, o)
 	if err != nil {
 		return nil, err
 	}
 	events := make(chan watch.Event)
-	p := watch.NewProxyWatcher(events) // watch.Filter's goroutine may outlive who reads it
+	p := watch.NewProxyWatcher(events) // watch.Filter's goroutine may outlive its reader
 	go func() {
 		defer close(events)
 		defer w.Stop()
@@ -141,24 +141,24 @@ func (k kinded) WatchWithContext(ctx context.Context, o metav1.ListOptions) (wat
 	return p, nil
 }
 
-// told is a handler that keeps what it is told.
-type told struct {
+// recorder is a handler that records its notifications.
+type recorder struct {
 	mu    sync.Mutex
 	notes []any
 }
 
-func (h *told) note(what string, objs ...any) {
+func (h *recorder) note(what string, objs ...any) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.notes = append(h.notes, append([]any{what}, objs...))
 }
 
-func (h *told) OnAdd(obj any, initial bool) { h.note(fmt.Sprint("add ", initial), obj) }
-func (h *told) OnUpdate(old, obj any)       { h.note("update", old, obj) }
-func (h *told) OnDelete(obj any)            { h.note("delete", obj) }
+func (h *recorder) OnAdd(obj any, initial bool) { h.note(fmt.Sprint("add ", initial), obj) }
+func (h *recorder) OnUpdate(old, obj any)       { h.note("update", old, obj) }
+func (h *recorder) OnDelete(obj any)            { h.note("delete", obj) }
 
-// sorted puts what one list told into the order of names, since lists have none.
-func (h *told) sorted() []any {
+// sorted sorts the notifications of one list by name, since lists have no order.
+func (h *recorder) sorted() []any {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	name := func(n any) string {
@@ -177,8 +177,8 @@ func (h *told) sorted() []any {
 	return notes
 }
 
-// TestRawRequests runs client-go's informer and ours, which takes answers undecoded, on one server: handlers
-// are told the same, to the last field, and the caches are equal.
+// TestRawRequests runs client-go's informer and ours, which takes responses undecoded, on one server: the handlers'
+// notifications are equal, to the last field, and so are the caches.
 func TestRawRequests(t *testing.T) {
 	for why, f := range map[string]informertest.Fault{
 		"":                           {},
@@ -212,7 +212,7 @@ func compareRaw(t *testing.T, a access, f informertest.Fault) {
 	}
 	put("b", "n0")
 	server.Delete(a.gvr, "shop", "x")
-	server.Delete(a.gvr, "shop", "c") // and there again
+	server.Delete(a.gvr, "shop", "c") // and created again
 	put("c", "n1")
 	server.Put(a.gvr, "else", "where", nil)
 	cfg := server.Config()
@@ -223,17 +223,17 @@ func compareRaw(t *testing.T, a access, f informertest.Fault) {
 	}}
 	theirs := cache.NewSharedIndexInformer(a.lw(t, cfg, &http.Client{Transport: cfg.Transport}), a.example, 0, byApp)
 	lw, m := a.lw(t, cfg, e.HTTPClient()), e.NewInformer
-	if _, own := lw.(*listWatch); !own { // as controller-runtime's are
+	if _, own := lw.(*listWatch); !own { // like controller-runtime's
 		m = e.NewCacheInformer
 	}
 	ours := m(lw, a.example, 0, byApp)
 	for _, i := range []cache.SharedIndexInformer{theirs, ours} {
-		// The usual one limits what it logs by the clock, and may have seen another one than the bubble's.
+		// The default handler limits its log by the clock, and may have seen a clock other than the bubble's.
 		if err := i.SetWatchErrorHandler(func(*cache.Reflector, error) {}); err != nil {
 			t.Fatal(err)
 		}
 	}
-	var want, got told
+	var want, got recorder
 	handle(t, theirs, &want)
 	handle(t, ours, &got)
 	start(t, theirs)
@@ -259,7 +259,7 @@ func compareRaw(t *testing.T, a access, f informertest.Fault) {
 	put("d", "n1")
 	server.Delete(a.gvr, "shop", "a")
 	check("events")
-	server.SetDown(true) // so that nobody sees what happens
+	server.SetDown(true) // so that the informers miss the changes
 	server.Cut()
 	synctest.Wait()
 	server.Delete(a.gvr, "shop", "b")
@@ -278,9 +278,9 @@ func compareTold(t *testing.T, what string, want, got []any) {
 	for i := range max(len(want), len(got)) {
 		switch {
 		case i >= len(want):
-			t.Errorf("%s: told in excess: %.200v", what, got[i])
+			t.Errorf("%s: unexpected: %.200v", what, got[i])
 		case i >= len(got):
-			t.Errorf("%s: not told: %.200v", what, want[i])
+			t.Errorf("%s: missing: %.200v", what, want[i])
 		case !reflect.DeepEqual(want[i], got[i]):
 			t.Errorf("%s: %s", what, cmp.Diff(want[i], got[i]))
 		}
@@ -297,7 +297,7 @@ func compareStores(t *testing.T, what string, theirs, ours cache.SharedIndexInfo
 		want, _, _ := theirs.GetStore().GetByKey(k)
 		got, ok, err := ours.GetStore().GetByKey(k)
 		if err != nil || !ok || !reflect.DeepEqual(want, got) {
-			t.Errorf("%s: %s is not theirs: %s", what, k, cmp.Diff(want, got))
+			t.Errorf("%s: %s differs from client-go's: %s", what, k, cmp.Diff(want, got))
 		}
 	}
 	for _, index := range []string{cache.NamespaceIndex, "app"} {
@@ -334,7 +334,7 @@ func TestRawTransform(t *testing.T) {
 	})
 }
 
-// gadget is a Go type that cannot hold what some widgets are.
+// gadget is a Go type that cannot hold some widgets.
 type gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -364,20 +364,20 @@ func TestAnObjectThatTheTypeCannotHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			quiet(t)
-			var h told
+			var h recorder
 			r := handle(t, i, &h)
 			start(t, i)
 			pass(time.Second)
-			if st := e.Stats().Informers[0]; !st.Raw || st.Misfits == 0 {
+			if st := e.Stats().Informers[0]; !st.Raw || st.Undecodable == 0 {
 				t.Errorf("%v: %+v", storage, st)
 			}
-			for range 4 { // the third list would be of what is kept whole
+			for range 4 { // by the third list, objects would be kept decoded
 				if objs := i.GetStore().List(); len(objs) != 1 || objs[0].(*gadget).Name != "fits" {
 					t.Errorf("%v: listed %v", storage, objs)
 				}
 			}
 			if _, ok, _ := i.GetStore().GetByKey("shop/not"); ok {
-				t.Errorf("%v: what cannot be decoded is not there", storage)
+				t.Errorf("%v: an undecodable object is in the cache", storage)
 			}
 			if objs, err := i.GetIndexer().ByIndex("size", "1"); err != nil || len(objs) != 1 {
 				t.Errorf("%v: indexed %v, %v", storage, objs, err)
@@ -386,7 +386,7 @@ func TestAnObjectThatTheTypeCannotHold(t *testing.T) {
 			server.Put(widgets, "shop", "fits", map[string]any{"spec": map[string]any{"size": "small"}})
 			pass(time.Second)
 			if objs, err := i.GetIndexer().ByIndex("size", "1"); err != nil || len(objs) != 0 && storage == Auto {
-				t.Errorf("%v: found by what it was: %v, %v", storage, objs, err)
+				t.Errorf("%v: found by its old value: %v, %v", storage, objs, err)
 			}
 			server.Delete(widgets, "shop", "fits")
 			pass(time.Second)
@@ -394,20 +394,20 @@ func TestAnObjectThatTheTypeCannotHold(t *testing.T) {
 				t.Errorf("%v: values %v", storage, keys)
 			}
 			if !r.HasSynced() {
-				t.Errorf("%v: told %v", storage, h.notes)
+				t.Errorf("%v: notified of %v", storage, h.notes)
 			}
 			last, ok := h.notes[len(h.notes)-1].([]any)[1].(cache.DeletedFinalStateUnknown)
 			if !ok || last.Key != "shop/fits" {
-				t.Errorf("%v: who knew it hears that it is gone, not %v", storage, h.notes)
+				t.Errorf("%v: a handler that knew it gets its deletion, not %v", storage, h.notes)
 			}
 			if obj, ok, _ := i.GetStore().GetByKey("shop/not"); !ok || obj.(*gadget).Spec.Size != 2 {
-				t.Errorf("%v: what fits again is there: %v", storage, obj)
+				t.Errorf("%v: an object that fits again is in the cache: %v", storage, obj)
 			}
 		})
 	}
 }
 
-// gadgetList is a list of them.
+// gadgetList is a list of gadgets.
 type gadgetList struct {
 	metav1.TypeMeta `json:",inline"`
 	metav1.ListMeta `json:"metadata"`
@@ -420,7 +420,7 @@ func (l *gadgetList) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// gadgets asks for widgets of the Go type, as a generated client does.
+// gadgets lists and watches widgets as the Go type, like a generated client.
 func gadgets(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher {
 	t.Helper()
 	scheme := runtime.NewScheme()
@@ -436,7 +436,7 @@ func gadgets(t *testing.T, cfg *rest.Config, c *http.Client) cache.ListerWatcher
 		func() *gadget { return &gadget{} }, func() *gadgetList { return &gadgetList{} }))
 }
 
-// quiet keeps apimachinery's error handlers, which wait by a clock that is not the bubble's, out of a test.
+// quiet removes apimachinery's error handlers from a test: they wait by a clock other than the bubble's.
 func quiet(t *testing.T) {
 	t.Helper()
 	before := utilruntime.ErrorHandlers
@@ -456,13 +456,13 @@ func TestAKindThatIsServedLater(t *testing.T) {
 		start(t, i)
 		pass(10 * time.Minute)
 		if i.HasSynced() || failures == 0 {
-			t.Errorf("synced with what is not served, %d failures", failures)
+			t.Errorf("synced although the kind is not served, %d failures", failures)
 		}
 		server.Serve(widgets, "Widget")
 		server.Put(widgets, "shop", "w", nil)
 		pass(time.Minute)
 		if !i.HasSynced() || len(i.GetStore().List()) != 1 {
-			t.Error("it is served, and not seen")
+			t.Error("the kind is served, but not seen")
 		}
 	})
 }

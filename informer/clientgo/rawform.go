@@ -12,11 +12,11 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// rawForms are how an informer's objects are read from what the server sent.
+// rawForms holds the forms in which an informer's objects are decoded from the server's bytes.
 type rawForms struct {
-	codecs  map[wire.Format]*codec // none where the type cannot be read from it
-	bare    map[wire.Format]*codec // those that clear what an object says of its kind
-	misfits *misfits
+	codecs      map[wire.Format]*codec // only formats from which the type can be decoded
+	bare        map[wire.Format]*codec // variants that clear an object's kind
+	undecodable *undecodableLog
 
 	mu   *sync.Mutex
 	made map[rawForm]*form
@@ -27,10 +27,10 @@ type rawForm struct {
 	kinds  kinds
 }
 
-func newRawForms(example runtime.Object, parts *plans.Table, m *misfits) rawForms {
+func newRawForms(example runtime.Object, parts *plans.Table, m *undecodableLog) rawForms {
 	f := rawForms{
 		codecs: map[wire.Format]*codec{}, bare: map[wire.Format]*codec{},
-		misfits: m, mu: &sync.Mutex{}, made: map[rawForm]*form{},
+		undecodable: m, mu: &sync.Mutex{}, made: map[rawForm]*form{},
 	}
 	add := func(c *codec) {
 		cleared := &codec{typ: c.typ, format: c.format, growth: c.growth, decode: kindless(c.decode), share: kindlessShared(c.share), near: c.near}
@@ -51,13 +51,13 @@ func newRawForms(example runtime.Object, parts *plans.Table, m *misfits) rawForm
 	return f
 }
 
-// of returns the form of objects, nil where they cannot be read. A kind that only the list says is one that
-// Go types are not told.
-func (f *rawForms) of(w wire.Format, k kinds, lent bool) *form {
+// of returns the form of objects, or nil if they cannot be decoded. A kind that comes from the list alone (fromList)
+// is not set on Go types.
+func (f *rawForms) of(w wire.Format, k kinds, fromList bool) *form {
 	if f.codecs[w] == nil {
 		return nil
 	}
-	if lent && k.given.Empty() && f.codecs[w].typ != reflect.TypeFor[unstructured.Unstructured]() {
+	if fromList && k.given.Empty() && f.codecs[w].typ != reflect.TypeFor[unstructured.Unstructured]() {
 		k.clear = true
 	}
 	f.mu.Lock()
@@ -66,7 +66,7 @@ func (f *rawForms) of(w wire.Format, k kinds, lent bool) *form {
 	if have := f.made[key]; have != nil {
 		return have
 	}
-	made := &form{codec: f.codecs[w], kind: k.given, misfits: f.misfits}
+	made := &form{codec: f.codecs[w], kind: k.given, undecodable: f.undecodable}
 	if k.clear {
 		made.codec = f.bare[w]
 	}

@@ -6,7 +6,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// rawIntake is an intake of rawObjects. One that is decoded is what the Reflector would have written.
+// rawIntake is an intake of rawObjects. A decoded one goes through the usual intake.
 type rawIntake struct {
 	*intake
 	raw *rawSource
@@ -32,7 +32,7 @@ func (in *rawIntake) Transformer() cache.TransformFunc {
 // Add implements cache.ReflectorStore.
 func (in *rawIntake) Add(obj any) error { return in.Update(obj) }
 
-// Update implements cache.ReflectorStore. What cannot be decoded leaves what is stored.
+// Update implements cache.ReflectorStore. An undecodable version leaves the stored one.
 func (in *rawIntake) Update(obj any) error {
 	o, ok := obj.(*rawObject)
 	switch {
@@ -40,15 +40,14 @@ func (in *rawIntake) Update(obj any) error {
 		return in.intake.Update(obj)
 	case o.obj != nil:
 		return in.intake.Update(o.obj)
-	case o.misfit:
+	case o.undecodable:
 		return nil
 	}
 	in.informer.put(change{key: o.key, item: o.item, obj: o.item.obj})
 	return nil
 }
 
-// Delete implements cache.ReflectorStore. Where the server's last word on an object cannot be decoded, what was
-// known of it before is.
+// Delete implements cache.ReflectorStore. If the server's final version is undecodable, the stored one is delivered.
 func (in *rawIntake) Delete(obj any) error {
 	o, ok := obj.(*rawObject)
 	switch {
@@ -57,13 +56,13 @@ func (in *rawIntake) Delete(obj any) error {
 	case o.obj != nil:
 		return in.intake.Delete(o.obj)
 	}
-	if !o.misfit {
+	if !o.undecodable {
 		if last := o.item.decode(); last != nil {
 			in.informer.drop(o.key, last)
 			return nil
 		}
 	}
-	in.informer.miss(o.key)
+	in.informer.deleteMissed(o.key)
 	return nil
 }
 
@@ -74,8 +73,8 @@ func (in *rawIntake) Replace(objs []any, version string) error {
 	for _, obj := range objs {
 		o, ok := obj.(*rawObject)
 		switch {
-		case ok && o.misfit:
-			if it := in.informer.table.item(o.key); it != nil { // as it was known
+		case ok && o.undecodable:
+			if it := in.informer.table.item(o.key); it != nil { // keep the last known state
 				changes = append(changes, change{key: o.key, item: it})
 			}
 			continue

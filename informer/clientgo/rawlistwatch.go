@@ -18,9 +18,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// rawListerWatcher has the ListerWatcher of an informer form the requests, takes the answers, and returns
-// rawObjects. The ListerWatcher itself is answered with an empty list, and with a watch without events that lasts
-// as long as the server's. Anything else that comes out of it is an error.
+// rawListerWatcher lets an informer's ListerWatcher form the requests, intercepts the responses, and returns
+// rawObjects. The ListerWatcher itself gets an empty list, or a watch without events that lasts as long as the
+// server's. If it returns anything else, that is an error.
 type rawListerWatcher struct{ *rawSource }
 
 var _ cache.ListerWatcherWithContext = rawListerWatcher{}
@@ -32,7 +32,7 @@ var (
 	errAltered = errors.New("the ListerWatcher returned objects that the server did not send: set Options.Decoded")
 )
 
-// IsWatchListSemanticsUnSupported is what the ListerWatcher says of itself.
+// IsWatchListSemanticsUnSupported returns the ListerWatcher's own answer.
 func (r rawListerWatcher) IsWatchListSemanticsUnSupported() bool {
 	return watchlist.DoesClientNotSupportWatchListSemantics(r.informer.lw)
 }
@@ -56,7 +56,7 @@ func (r rawListerWatcher) ListWithContext(ctx context.Context, o metav1.ListOpti
 		if err != nil {
 			return nil, err
 		}
-		return p.empty(), t.note(func() { got = p })
+		return p.empty(), t.record(func() { got = p })
 	}
 	l, err := r.lw.ListWithContext(t.mark(ctx), o)
 	c := t.end()
@@ -92,7 +92,7 @@ func (r rawListerWatcher) WatchWithContext(ctx context.Context, o metav1.ListOpt
 	switch {
 	case err != nil:
 		return nil, err
-	case c.broken && c.taken == 0 && w != nil: // client-go's clients make an empty watch of that
+	case c.broken && c.taken == 0 && w != nil: // client-go's clients return an empty watch in this case
 		return w, nil
 	case w != nil:
 		w.Stop()
@@ -103,7 +103,7 @@ func (r rawListerWatcher) WatchWithContext(ctx context.Context, o metav1.ListOpt
 	return nil, c.reason()
 }
 
-// page is what was read of a list; items is nil where it was not read to its end.
+// page is a page of a list. items is nil if it was not read to its end.
 type page struct {
 	items            []runtime.Object
 	meta             wire.ListMeta

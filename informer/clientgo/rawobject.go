@@ -14,17 +14,17 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// rawObject is an object on its way from the server into the cache, in the guise in which client-go's
-// Reflector takes objects. Of its metadata there is what that asks for.
+// rawObject is an object on its way from the server to the cache, in the shape that client-go's Reflector expects. It
+// has only the metadata that the Reflector reads.
 type rawObject struct {
 	metav1.Object // nil
 
 	key, version string
 	item         *item
-	obj          any     // decoded, for a transform; then there is no item
-	made         *parcel // of a list, what a transform made of it; then there is neither
-	misfit       bool    // the type cannot hold it: it is as if it were not there
-	end          bool    // it is the bookmark that ends a list
+	obj          any           // decoded for a transform; item is then nil
+	made         *packedObject // from a list, the transform's result; item and obj are then nil
+	undecodable  bool          // the Go type cannot hold it: treat it as absent
+	end          bool          // the bookmark that ends a list
 }
 
 // GetNamespace implements metav1.Object.
@@ -53,7 +53,7 @@ func (o *rawObject) GetAnnotations() map[string]string {
 // GetObjectKind implements runtime.Object.
 func (o *rawObject) GetObjectKind() schema.ObjectKind { return schema.EmptyObjectKind }
 
-// DeepCopyObject implements runtime.Object. Nobody writes to it.
+// DeepCopyObject implements runtime.Object. The object is read-only.
 func (o *rawObject) DeepCopyObject() runtime.Object { return o }
 
 // readPage cuts a list into objects.
@@ -72,9 +72,9 @@ func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 		case err == nil:
 			items = append(items, r.transformed(r.receive(o, r.listed, true)))
 		case errors.As(err, new(*wire.ObjectError)):
-			r.misfits.add(err)
+			r.undecodable.add(err)
 			if o.Name != "" {
-				items = append(items, &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion, misfit: true})
+				items = append(items, &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion, undecodable: true})
 			}
 		default:
 			return page{}, fmt.Errorf("read list: %w", err)
@@ -82,16 +82,16 @@ func (r *rawSource) readPage(body io.Reader, f wire.Format) (page, error) {
 	}
 }
 
-// transformed packs what the transform makes of an object of a list, so that the list is never there decoded.
+// transformed packs the transform's result for an object of a list, so that the list is never held decoded.
 func (r *rawSource) transformed(o *rawObject) *rawObject {
 	if o.obj != nil {
 		c, err := r.in.receive(o.obj)
-		o.obj, o.made = nil, &parcel{c.key, c.item, err}
+		o.obj, o.made = nil, &packedObject{c.key, c.item, err}
 	}
 	return o
 }
 
-// faulty notes how a connection failed.
+// faulty records a connection's error.
 type faulty struct {
 	io.Reader
 	err error
@@ -106,22 +106,22 @@ func (f *faulty) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// receive packs an object, or decodes it where that is needed at once. Of a list, what is stored already is not packed
-// again: within one server's history, UID and version say what an object is.
+// receive packs an object, or decodes it if that is needed at once. In a list, an object that is already stored is
+// not packed again: within one server's history, UID and version identify its content.
 func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 	raw := &rawObject{key: rawKey(o.Meta), version: o.ResourceVersion}
 	f := r.forms.of(o.Format, k, o.TypeFromList)
 	t := r.informer.table
 	switch {
 	case f == nil || o.Raw == nil:
-		raw.misfit = true
-		r.misfits.add(fmt.Errorf("read %s: a %T cannot be read from %v", raw.key, r.informer.example, o.Format))
+		raw.undecodable = true
+		r.undecodable.add(fmt.Errorf("read %s: a %T cannot be read from %v", raw.key, r.informer.example, o.Format))
 		return raw
 	case r.transforms:
-		obj, err := f.codec.decode(o.Raw) // the transform may change it
+		obj, err := f.codec.decode(o.Raw) // not shared: the transform may change it
 		if err != nil {
-			raw.misfit = true
-			r.misfits.add(fmt.Errorf("decode %s: %w", raw.key, err))
+			raw.undecodable = true
+			r.undecodable.add(fmt.Errorf("decode %s: %w", raw.key, err))
 			return raw
 		}
 		setKind(obj, f.kind)
@@ -133,7 +133,7 @@ func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 		}
 	}
 	live := t.packing.live
-	if live || t.keeps(raw.key) {
+	if live || t.staysDecoded(raw.key) {
 		obj, size, err := f.codec.shared(o.Raw)
 		switch {
 		case err == nil:
@@ -141,8 +141,8 @@ func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 			raw.item = &item{obj: obj, form: f, weight: size, kept: !live}
 			return raw
 		case live:
-			raw.misfit = true
-			r.misfits.add(fmt.Errorf("decode %s: %w", raw.key, err))
+			raw.undecodable = true
+			r.undecodable.add(fmt.Errorf("decode %s: %w", raw.key, err))
 			return raw
 		}
 	}
@@ -150,7 +150,7 @@ func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 	return raw
 }
 
-// same is what is stored of an object, if that has its bytes and its form.
+// same returns the stored item if it has the object's UID, version and form, else nil.
 func (r *rawSource) same(key string, o wire.Object, f *form) *item {
 	if o.UID == "" || o.ResourceVersion == "" {
 		return nil
@@ -170,10 +170,10 @@ type rawDecoder struct {
 	*rawSource
 	body    io.ReadCloser
 	frames  wire.Watch
-	initial bool // a list is under way
+	initial bool // a streaming list is in progress
 }
 
-// Decode returns the next event. The errors are those of the connection, and of what cannot be read.
+// Decode returns the next event. It fails if the connection does or if an event is malformed.
 func (d *rawDecoder) Decode() (watch.EventType, runtime.Object, error) {
 	ev, err := d.frames.Next()
 	if err != nil {
@@ -193,7 +193,7 @@ func (d *rawDecoder) Decode() (watch.EventType, runtime.Object, error) {
 	return watch.EventType(ev.Type), d.receive(ev.Object, d.watched, d.initial), nil
 }
 
-// Close ends a Decode that waits.
+// Close ends a waiting Decode.
 func (d *rawDecoder) Close() { _ = d.body.Close() }
 
 func rawKey(m wire.Meta) string {

@@ -15,23 +15,23 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// ahead is how many events may be cut out before the Reflector takes them: to wake it for each costs more than to
-// cut one.
-const ahead = 128
+// eventBuffer is the number of events that may be cut out before the Reflector takes them. Waking it for each event
+// costs more than cutting one.
+const eventBuffer = 128
 
-// rawWatch is apimachinery's StreamWatcher but for that. It lasts no longer than the program's own watch, which has
-// no events.
+// rawWatch is a StreamWatcher (apimachinery) with a buffer. It ends with the program's own watch, which has no
+// events.
 type rawWatch struct {
 	decoder *rawDecoder
-	theirs  watch.Interface
+	program watch.Interface
 	events  chan watch.Event
 	once    sync.Once
 	stopped chan struct{}
 }
 
 // newRawWatch reads a watch until it ends or is stopped, or until the program's watch ends.
-func newRawWatch(ctx context.Context, d *rawDecoder, theirs watch.Interface) *rawWatch {
-	w := &rawWatch{decoder: d, theirs: theirs, events: make(chan watch.Event, ahead), stopped: make(chan struct{})}
+func newRawWatch(ctx context.Context, d *rawDecoder, program watch.Interface) *rawWatch {
+	w := &rawWatch{decoder: d, program: program, events: make(chan watch.Event, eventBuffer), stopped: make(chan struct{})}
 	go w.run(ctx)
 	return w
 }
@@ -43,7 +43,7 @@ func (w *rawWatch) ResultChan() <-chan watch.Event { return w.events }
 func (w *rawWatch) Stop() {
 	w.once.Do(func() {
 		close(w.stopped)
-		w.theirs.Stop()
+		w.program.Stop()
 		w.decoder.Close()
 	})
 }
@@ -52,8 +52,8 @@ func (w *rawWatch) run(ctx context.Context) {
 	defer utilruntime.HandleCrashWithContext(ctx)
 	defer close(w.events)
 	var bound sync.WaitGroup
-	strange := make(chan watch.Event, 1)
-	bound.Go(func() { w.follow(strange) })
+	unexpected := make(chan watch.Event, 1)
+	bound.Go(func() { w.follow(unexpected) })
 	defer bound.Wait()
 	defer w.Stop()
 	for {
@@ -61,8 +61,8 @@ func (w *rawWatch) run(ctx context.Context) {
 		ev := watch.Event{Type: typ, Object: obj}
 		if err != nil {
 			select {
-			case <-w.stopped: // the program's watch has ended, or nobody wants ours
-				w.report(strange)
+			case <-w.stopped: // the program's watch has ended, or the Reflector has stopped ours
+				w.report(unexpected)
 				return
 			default:
 			}
@@ -76,7 +76,7 @@ func (w *rawWatch) run(ctx context.Context) {
 		select {
 		case w.events <- ev:
 		case <-w.stopped:
-			w.report(strange)
+			w.report(unexpected)
 			return
 		}
 		if err != nil {
@@ -85,26 +85,26 @@ func (w *rawWatch) run(ctx context.Context) {
 	}
 }
 
-// follow ends the watch when the program's ends, and when that has an event.
-func (w *rawWatch) follow(strange chan<- watch.Event) {
+// follow ends the watch when the program's watch ends or has an event.
+func (w *rawWatch) follow(unexpected chan<- watch.Event) {
 	defer w.Stop()
 	select {
 	case <-w.stopped:
-	case ev, ok := <-w.theirs.ResultChan():
+	case ev, ok := <-w.program.ResultChan():
 		if !ok {
 			return
 		}
 		if ev.Type != watch.Error {
 			ev = watch.Event{Type: watch.Error, Object: decoding.AsObject(errAltered)}
 		}
-		strange <- ev
+		unexpected <- ev
 	}
 }
 
-// report hands on what has ended the program's watch, if somebody still listens.
-func (w *rawWatch) report(strange <-chan watch.Event) {
+// report passes on the event that ended the program's watch, if the Reflector still listens.
+func (w *rawWatch) report(unexpected <-chan watch.Event) {
 	select {
-	case ev := <-strange:
+	case ev := <-unexpected:
 		select {
 		case w.events <- ev:
 		default:
@@ -113,5 +113,5 @@ func (w *rawWatch) report(strange <-chan watch.Event) {
 	}
 }
 
-// decoding says of an error that what the server sent cannot be read, as client-go's clients do.
+// decoding marks an error as unreadable server data, as client-go's clients do.
 var decoding = apierrors.NewClientErrorReporter(http.StatusInternalServerError, http.MethodGet, "ClientWatchDecoding")

@@ -22,7 +22,7 @@ import (
 // maker is cache.NewSharedIndexInformer, or ours.
 type maker func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 
-// pass lets the bubble's clock go on.
+// pass advances the bubble's clock.
 func pass(d time.Duration) {
 	<-time.After(d)
 	synctest.Wait()
@@ -30,8 +30,7 @@ func pass(d time.Duration) {
 
 func engine(o Options) maker { return newEngine(o).NewInformer }
 
-// eachMaker runs a test of the contract with client-go's own informer, too, which shows that the test
-// asks for what client-go does.
+// eachMaker runs a contract test with our informer and with client-go's, which verifies the test itself.
 func eachMaker(t *testing.T, f func(t *testing.T, m maker)) {
 	t.Helper()
 	for _, tc := range []struct {
@@ -49,14 +48,14 @@ func eachMaker(t *testing.T, f func(t *testing.T, m maker)) {
 	}
 }
 
-// server is a ListerWatcher whose lists and watches the test decides.
+// server is a ListerWatcher that the test controls.
 type server struct {
 	mu      sync.Mutex
 	version int
 	objs    map[string]*corev1.Pod
 	watches []*watch.FakeWatcher
 	lists   int
-	fail    error // the next list
+	fail    error // error of the next list
 }
 
 func newServer(pods ...*corev1.Pod) *server {
@@ -69,7 +68,7 @@ func newServer(pods ...*corev1.Pod) *server {
 
 func podKey(p *corev1.Pod) string { return p.Namespace + "/" + p.Name }
 
-// set stores a pod without telling the watches.
+// set stores a pod without an event.
 func (s *server) set(p *corev1.Pod) *corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -80,7 +79,7 @@ func (s *server) set(p *corev1.Pod) *corev1.Pod {
 	return p
 }
 
-// lose deletes a pod without telling the watches.
+// lose deletes a pod without an event.
 func (s *server) lose(key string) *corev1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -91,7 +90,7 @@ func (s *server) lose(key string) *corev1.Pod {
 	return p
 }
 
-func (s *server) tell(typ watch.EventType, p runtime.Object) {
+func (s *server) notify(typ watch.EventType, p runtime.Object) {
 	s.mu.Lock()
 	s.watches = slices.DeleteFunc(s.watches, (*watch.FakeWatcher).IsStopped)
 	watches := slices.Clone(s.watches)
@@ -101,11 +100,11 @@ func (s *server) tell(typ watch.EventType, p runtime.Object) {
 	}
 }
 
-func (s *server) add(p *corev1.Pod)    { s.tell(watch.Added, s.set(p)) }
-func (s *server) modify(p *corev1.Pod) { s.tell(watch.Modified, s.set(p)) }
-func (s *server) remove(key string)    { s.tell(watch.Deleted, s.lose(key)) }
+func (s *server) add(p *corev1.Pod)    { s.notify(watch.Added, s.set(p)) }
+func (s *server) modify(p *corev1.Pod) { s.notify(watch.Modified, s.set(p)) }
+func (s *server) remove(key string)    { s.notify(watch.Deleted, s.lose(key)) }
 
-// relist ends the watches such that the informer lists again, and waits until it has.
+// relist ends the watches so that the informer lists again, and waits for that.
 func (s *server) relist() {
 	gone := apierrors.NewResourceExpired("too old")
 	s.mu.Lock()
@@ -146,10 +145,10 @@ func (s *server) Watch(metav1.ListOptions) (watch.Interface, error) {
 	return w, nil
 }
 
-// IsWatchListSemanticsUnSupported makes reflectors list, then watch.
+// IsWatchListSemanticsUnSupported makes reflectors list and then watch.
 func (s *server) IsWatchListSemanticsUnSupported() bool { return true }
 
-// pod makes a pod; uid is its UID, node what changes.
+// pod makes a pod with this UID; node is the field that changes.
 func pod(key, uid, node string) *corev1.Pod {
 	namespace, name, _ := strings.Cut(key, "/")
 	return &corev1.Pod{
@@ -158,11 +157,11 @@ func pod(key, uid, node string) *corev1.Pod {
 	}
 }
 
-// log is a handler that notes what it is told.
+// log is a handler that records its notifications.
 type log struct {
 	mu    sync.Mutex
 	lines []string
-	gate  chan struct{} // if set, each call takes one
+	gate  chan struct{} // if set, each call waits for a token
 }
 
 func (l *log) add(format string, args ...any) {
@@ -174,7 +173,7 @@ func (l *log) add(format string, args ...any) {
 	l.lines = append(l.lines, fmt.Sprintf(format, args...))
 }
 
-// take returns what was noted since the last time.
+// take returns the notifications since the last call.
 func (l *log) take() []string {
 	synctest.Wait()
 	l.mu.Lock()

@@ -28,7 +28,7 @@ func TestASlowHandlerCostsItsBudget(t *testing.T) {
 			synctest.Wait()
 		}
 		if got := len(quick.take()); got != 901 {
-			t.Errorf("the quick handler was told %d times, want 901", got)
+			t.Errorf("the fast handler was notified %d times, want 901", got)
 		}
 		h := e.Stats().Informers[0].Handlers
 		if h[0].Bytes > 32<<10 || h[0].Folded < 300 || h[1].Folded != 0 {
@@ -41,11 +41,11 @@ func TestASlowHandlerCostsItsBudget(t *testing.T) {
 		if last := got[len(got)-1]; len(got) > 3 && last == "" {
 			t.Error(last)
 		}
-		expect(t, "it was told the first, and ends where the others do", []string{got[0], show(s.objs["a/hot"])},
+		expect(t, "it got the first version, and ends with the last", []string{got[0], show(s.objs["a/hot"])},
 			"add a/hot(1 on n0)", "a/hot(1 on n300)")
 		s.modify(pod("a/hot", "1", "x"))
 		s.modify(pod("a/hot", "1", "y"))
-		expect(t, "having caught up, it is told every version", slow.take(),
+		expect(t, "after catching up, it gets every version", slow.take(),
 			"update a/hot(1 on n300) -> a/hot(1 on x)", "update a/hot(1 on x) -> a/hot(1 on y)")
 	})
 }
@@ -64,7 +64,7 @@ func TestCoalesceAndRecreate(t *testing.T) {
 		s.modify(pod("a/one", "2", "n1"))
 		synctest.Wait()
 		close(l.gate)
-		expect(t, "what is, and a recreated object as two", l.take(),
+		expect(t, "the current state, and a recreated object as two notifications", l.take(),
 			"initial a/one(1 on n1)", "delete a/one(1 on n4)", "add a/one(2 on n1)")
 	})
 }

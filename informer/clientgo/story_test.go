@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// story is a handler that knows what it was told, and notices where that does not fit.
+// story is a handler that checks each notification against the previous ones.
 type story struct {
 	t     *testing.T
 	seed  uint64
@@ -49,39 +49,39 @@ func (s *story) OnDelete(obj any) {
 	delete(s.known, key)
 }
 
-// TestAQueueTellsAStory: whatever is folded, and whatever objects are let go of, what a handler is told fits what it
-// was told before, and ends with what is.
-func TestAQueueTellsAStory(t *testing.T) {
+// TestFoldedNotificationsFit: whatever is folded, and whichever decoded objects are dropped, a handler's
+// notifications are consistent with each other and end with the current state.
+func TestFoldedNotificationsFit(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 1))
 		tb := newTable(newEngine(Options{Hot: 1}), []Storage{Compact, Live}[rng.IntN(2)], nil, nil)
 		budget, always := []int64{-1, 2 << 10, 8 << 10, 64 << 10}[rng.IntN(4)], rng.IntN(4) == 0
-		q := newQueue(budget, always, func(*note) {}, tb.packing.item)
+		q := newQueue(budget, always, func(*notification) {}, tb.packing.item)
 		h := &story{t: t, seed: seed, known: map[string]string{}}
 		is := map[string]*corev1.Pod{}
 		for step := range 400 {
 			q.push(happens(rng, tb, is, step))
-			if bytes := q.bytes + q.atHand; budget >= 0 && !always && !q.folding && bytes > budget && q.waiting() > 1 {
+			if bytes := q.bytes + q.decodedBytes; budget >= 0 && !always && !q.folding && bytes > budget && q.waiting() > 1 {
 				t.Errorf("seed %d: %d bytes are queued", seed, bytes)
 			}
 			for rng.IntN(3) == 0 && q.waiting() > 0 {
 				n, _ := q.next()
-				n.tell(h, tb)
+				n.deliver(h, tb)
 			}
 			if rng.IntN(400) == 0 {
-				runtime.GC() // what is seen no more
+				runtime.GC() // clears weak references
 			}
 		}
 		for q.waiting() > 0 {
 			n, _ := q.next()
-			n.tell(h, tb)
+			n.deliver(h, tb)
 		}
 		want := map[string]string{}
 		for key, p := range is {
 			want[key] = show(p)
 		}
-		if !maps.Equal(h.known, want) || q.bytes != 0 || q.atHand != 0 || q.handy != 0 {
-			t.Errorf("seed %d: ends with %v, want %v; the empty queue has %d and %d bytes", seed, h.known, want, q.bytes, q.atHand)
+		if !maps.Equal(h.known, want) || q.bytes != 0 || q.decodedBytes != 0 || q.decoded != 0 {
+			t.Errorf("seed %d: ends with %v, want %v; the empty queue has %d and %d bytes", seed, h.known, want, q.bytes, q.decodedBytes)
 		}
 		if t.Failed() {
 			return
@@ -89,11 +89,11 @@ func TestAQueueTellsAStory(t *testing.T) {
 	}
 }
 
-// happens does something to an object, and notes it.
-func happens(rng *rand.Rand, tb *table, is map[string]*corev1.Pod, step int) *note {
+// happens makes a random change of an object and returns its notification.
+func happens(rng *rand.Rand, tb *table, is map[string]*corev1.Pod, step int) *notification {
 	key := fmt.Sprint("a/p", rng.IntN(4))
 	old, now := is[key], pod(key, "1", fmt.Sprint("n", step))
-	n := &note{key: key}
+	n := &notification{key: key}
 	if old != nil {
 		n.old = tb.packing.item(old)
 	}
@@ -107,7 +107,7 @@ func happens(rng *rand.Rand, tb *table, is map[string]*corev1.Pod, step int) *no
 	default:
 		n.op, n.new = updated, tb.packing.item(now)
 	}
-	if rng.IntN(2) == 0 { // what is at hand
+	if rng.IntN(2) == 0 { // with decoded objects
 		if n.old != nil {
 			n.oldObj = old
 		}

@@ -36,7 +36,7 @@ func (s streamer) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	for _, k := range keys {
 		f.Add(s.objs[k].DeepCopy())
 	}
-	if p := s.objs["a/fleeting"]; p != nil { // it goes while the list is under way
+	if p := s.objs["a/fleeting"]; p != nil { // deleted during the list
 		f.Delete(p.DeepCopy())
 	}
 	end := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{ResourceVersion: fmt.Sprint(s.version),
@@ -70,7 +70,7 @@ func TestStreamingList(t *testing.T) {
 			}
 		}
 		s.modify(pod("a/one", "1", "n2"))
-		expect(t, "the same watch goes on", l.take(), "update a/one(1 on n1) -> a/one(1 on n2)")
+		expect(t, "the same watch continues", l.take(), "update a/one(1 on n1) -> a/one(1 on n2)")
 		s.lose("a/two")
 		s.relist()
 		got = l.take()
@@ -95,7 +95,7 @@ func TestTransformsAreCalledOnce(t *testing.T) {
 	})
 }
 
-// TestConsistencyDetector: what compares a streaming list with a list needs objects, not what we pack.
+// TestConsistencyDetector: the comparison of streaming lists with lists gets objects, not packed ones.
 func TestConsistencyDetector(t *testing.T) {
 	defer consistencydetector.SetDataConsistencyDetectionForWatchListEnabledForTest(true)()
 	synctest.Test(t, func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestAHandlerThatPanicsIsCalledAgainAfterASecond(t *testing.T) {
 		start(t, i)
 		s.modify(pod("a/one", "1", "n2"))
 		s.add(pod("a/two", "2", "n1"))
-		expect(t, "it has a second to think", l.take(), "add a/one(1 on n1)")
+		expect(t, "it pauses for a second", l.take(), "add a/one(1 on n1)")
 		pass(minPeriod)
-		expect(t, "and is told the next", l.take(), "add a/two(2 on n1)")
+		expect(t, "and gets the next notification", l.take(), "add a/two(2 on n1)")
 	})
 }

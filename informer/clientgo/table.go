@@ -10,27 +10,27 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// table is the objects of one informer and their indexes: its cache. Any number of goroutines read it
-// and any may write it, as client-go's stores allow.
+// table is an informer's cache: its objects and their indexes. Any number of goroutines may read and write it, as
+// with client-go's stores.
 type table struct {
-	of      *sharedInformer // nil in some tests
-	packing *packing
-	hot     *compact.Hot
-	keeper  *keeper // nil: what is read often is not kept decoded for that
+	informer *sharedInformer // nil in some tests
+	packing  *packing
+	hot      *compact.Hot
+	keeper   *keeper // nil: objects that are read often are not kept decoded
 
-	// writing is held by writers, and while indexes are added: values are computed under it, so that
-	// readers wait only for the pointers to move. It is taken before mu.
+	// writing is held by writers and while indexes are added. Index values are computed under it, so that mu is held
+	// only to swap pointers. Lock it before mu.
 	writing sync.Mutex
 
 	mu      sync.RWMutex
 	entries map[string]*entry
-	list    []*entry // all of them, in no order
+	list    []*entry // all entries, in no order
 	indexes []*index
 	version string // the last one seen
-	ended   bool   // nothing is kept decoded any more
+	ended   bool   // nothing is kept decoded from now on
 
-	bytes atomic.Int64 // of the items at rest
-	kept  atomic.Int64 // objects that are kept decoded because they are read often
+	bytes atomic.Int64 // of the stored items
+	kept  atomic.Int64 // objects kept decoded because they are read often
 }
 
 // entry is one object.
@@ -38,13 +38,13 @@ type entry struct {
 	key    string
 	item   *item
 	place  int
-	values [][]string // by index; nil where the key says it, or there is nothing but that
+	values [][]string // by index; nil for indexes of namespaces, or if there are no others
 }
 
-func newTable(e *Engine, storage Storage, indexers cache.Indexers, of *sharedInformer) *table {
-	t := &table{of: of, packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
+func newTable(e *Engine, storage Storage, indexers cache.Indexers, informer *sharedInformer) *table {
+	t := &table{informer: informer, packing: newPacking(storage == Live), hot: e.hot, entries: map[string]*entry{}}
 	if storage == Auto {
-		t.keeper = &keeper{room: &e.room}
+		t.keeper = &keeper{budget: &e.keptBudget}
 	}
 	for name, f := range indexers {
 		t.indexes = append(t.indexes, newIndex(name, f))
@@ -52,35 +52,35 @@ func newTable(e *Engine, storage Storage, indexers cache.Indexers, of *sharedInf
 	return t
 }
 
-// detector is the informer's; nil is none.
+// detector returns the informer's detector, or nil.
 func (t *table) detector() *detector {
-	if t.of == nil {
+	if t.informer == nil {
 		return nil
 	}
-	return t.of.detector
+	return t.informer.detector
 }
 
-// change is what a writer does to one object.
+// change is a write to one object.
 type change struct {
 	key string
-	// item is the new state; nil deletes.
+	// item is the new state; nil deletes the object.
 	item   *item
-	obj    any        // item decoded, if it is at hand
-	byHand bool       // whoever writes hears of an index function that panics
+	obj    any        // item decoded, if available
+	byHand bool       // written by the program: a failing index function panics in its call
 	vals   [][]string // computed by the table
-	old    *item      // what was there; set by the table
-	was    any        // old decoded, if that is at hand; set by the table
+	old    *item      // the previous item; set by the table
+	was    any        // old decoded, if available; set by the table
 }
 
-// apply makes the changes visible at once, and tells each what it replaced: of a key that occurs twice,
-// both times what was there before. With all, what they do not name is deleted, and returned.
-// The version, unless it is nil, is noted as the last one seen.
+// apply applies the changes atomically, and sets what each one replaced: if a key occurs twice, both get the state
+// before the call. With all, it deletes the objects that the changes do not name, and returns them. The version,
+// unless it is nil, is recorded as the last one seen.
 func (t *table) apply(changes []change, all bool, version *string) (gone []change) {
 	t.writing.Lock()
 	defer t.writing.Unlock()
 	for i := range changes {
 		c := &changes[i]
-		if e := t.entries[c.key]; e != nil { // nobody else writes
+		if e := t.entries[c.key]; e != nil { // the lock keeps other writers out
 			c.old, c.was = e.item, t.decoded(e)
 		}
 		if c.item == nil || c.item == c.old {
@@ -88,7 +88,7 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 		}
 		had := c.obj != nil
 		c.vals = t.compute(c)
-		if !had && i >= maxAtHand { // of a list, not every object is kept decoded at once
+		if !had && i >= maxDecodedNotes { // limits how many objects of a list are decoded at once
 			c.obj = nil
 		}
 	}
@@ -108,15 +108,15 @@ func (t *table) apply(changes []change, all bool, version *string) (gone []chang
 	}
 	if version != nil {
 		t.version = *version
-		if t.of != nil {
-			t.of.metrics.version(*version)
+		if t.informer != nil {
+			t.informer.metrics.version(*version)
 		}
 	}
 	t.mu.Unlock()
 	return gone
 }
 
-// unnamed are the objects that the changes do not name.
+// unnamed returns the objects that the changes do not name.
 func (t *table) unnamed(changes []change) []change {
 	named := make(map[string]struct{}, len(changes))
 	for i := range changes {
@@ -131,7 +131,7 @@ func (t *table) unnamed(changes []change) []change {
 	return gone
 }
 
-// decoded is an entry's object where that costs nothing, or nil. The caller holds writing or mu.
+// decoded returns an entry's object if it is decoded already, or nil. The caller holds writing or mu.
 func (t *table) decoded(e *entry) any {
 	if e.item.v == nil {
 		return e.item.obj
@@ -148,16 +148,16 @@ func (t *table) put(c *change) {
 	switch {
 	case e == nil:
 		e = t.enter(c.key)
-	case e.item == c.item: // a list named what is there
+	case e.item == c.item: // a list contained the stored version
 		c.obj = c.was
 		return
 	default:
-		t.forget(e)
+		t.release(e)
 	}
 	if e.item != nil && c.item.v != nil {
 		c.item.reads.Store(e.item.reads.Load())
 	}
-	t.took(c.item)
+	t.account(c.item)
 	e.item = c.item
 	for i, ix := range t.indexes {
 		if kept := ix.move(e, valuesAt(e.values, i), valuesAt(c.vals, i)); c.vals != nil {
@@ -167,7 +167,7 @@ func (t *table) put(c *change) {
 	e.values = c.vals
 }
 
-// enter makes the entry of an object that is not there.
+// enter adds an entry for a new object.
 func (t *table) enter(key string) *entry {
 	e := &entry{key: key, place: len(t.list)}
 	t.entries[key] = e
@@ -178,34 +178,34 @@ func (t *table) enter(key string) *entry {
 	return e
 }
 
-// forget lets go of what an entry has, which is about to be replaced.
-func (t *table) forget(e *entry) {
+// release accounts for an entry's item that is about to be replaced or removed.
+func (t *table) release(e *entry) {
 	t.bytes.Add(-e.item.size())
 	e.item.gone.Store(true)
 	t.hot.Drop(e.item.v)
 	if e.item.kept {
-		t.keeper.room.used.Add(-e.item.weight)
+		t.keeper.budget.used.Add(-e.item.weight)
 		t.kept.Add(-1)
 	}
 }
 
-// took counts what an entry is about to have.
-func (t *table) took(it *item) {
+// account accounts for an item that an entry is about to get.
+func (t *table) account(it *item) {
 	t.bytes.Add(it.size())
 	it.gone.Store(false)
 	if it.kept {
-		t.keeper.room.used.Add(it.weight)
+		t.keeper.budget.used.Add(it.weight)
 		t.kept.Add(1)
 	}
 }
 
-// remove deletes an object, if it is there. The caller holds mu.
+// remove deletes an object, if it exists. The caller holds mu.
 func (t *table) remove(key string) {
 	e := t.entries[key]
 	if e == nil {
 		return
 	}
-	t.forget(e)
+	t.release(e)
 	for i, ix := range t.indexes {
 		ix.leave(e)
 		ix.move(e, valuesAt(e.values, i), nil)
@@ -218,7 +218,7 @@ func (t *table) remove(key string) {
 	t.list = t.list[:last]
 }
 
-// keys are those of all objects, in no order.
+// keys returns the keys of all objects, in no order.
 func (t *table) keys() []string {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -229,7 +229,7 @@ func (t *table) keys() []string {
 	return keys
 }
 
-// items are those of all objects, in no order.
+// items returns the items of all objects, in no order.
 func (t *table) items() []change {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -240,7 +240,7 @@ func (t *table) items() []change {
 	return all
 }
 
-// item is what is stored of an object; nil is nothing.
+// item returns an object's item, or nil.
 func (t *table) item(key string) *item {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -250,7 +250,7 @@ func (t *table) item(key string) *item {
 	return nil
 }
 
-// get reads one object. What is read is kept decoded for a while.
+// get reads one object. The decoded object is kept for a while.
 func (t *table) get(key string) (any, bool) {
 	t.mu.RLock()
 	e := t.entries[key]
@@ -273,9 +273,9 @@ func (t *table) get(key string) (any, bool) {
 	return t.keep(it, obj, t.hot.Put), true
 }
 
-// glance decodes an item for a handler, which goes over much: that drives nothing out of what is kept for
-// readers. Nil is one that cannot be decoded.
-func (t *table) glance(it *item) any {
+// decodeForHandler decodes an item for a handler. Handlers go through many objects, so this evicts nothing that
+// readers use. It returns nil if the item is undecodable.
+func (t *table) decodeForHandler(it *item) any {
 	if it.v == nil {
 		return it.obj
 	}
@@ -289,18 +289,18 @@ func (t *table) glance(it *item) any {
 	return t.keep(it, obj, t.hot.Fill)
 }
 
-// warm keeps an object decoded for a while that was just changed: whoever hears of it may read it.
-func (t *table) warm(c *change) {
+// cacheChanged keeps a changed object decoded for a while, since its handlers are likely to read it.
+func (t *table) cacheChanged(c *change) {
 	if c.item.v != nil && c.obj != nil {
 		t.keep(c.item, c.obj, t.hot.Put)
 	}
 }
 
-// keep keeps what an item was decoded to for a while, by one of Hot's methods, unless it was replaced since:
-// nobody would drop it. It returns what is kept, or obj.
+// keep caches an item's decoded object for a while by one of Hot's methods, unless the item was replaced meanwhile:
+// nothing would drop it then. It returns the cached object, or obj.
 func (t *table) keep(it *item, obj any, by func(v *compact.Version, decoder, obj any, size int64) any) any {
-	if t.of != nil {
-		t.of.meet(obj)
+	if t.informer != nil {
+		t.informer.learnKind(obj)
 	}
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -310,7 +310,7 @@ func (t *table) keep(it *item, obj any, by func(v *compact.Version, decoder, obj
 	return by(it.v, it.form.codec, obj, it.heap())
 }
 
-// end lets go of what is decoded: nobody is going to read much. What is still read is decoded each time.
+// end drops all decoded objects. Later reads decode each time.
 func (t *table) end() {
 	t.writing.Lock()
 	defer t.writing.Unlock()
@@ -334,8 +334,7 @@ func (t *table) all() []any {
 	return t.scan(objs, some)
 }
 
-// pick returns the objects of entries where they are kept decoded, in their places, and what is to be decoded for the
-// other places. The caller holds mu.
+// pick returns the decoded objects of the entries in place, and the entries still to be decoded. The caller holds mu.
 func (t *table) pick(entries []*entry) (objs []any, some []missing) {
 	objs = make([]any, len(entries))
 	for i, e := range entries {
@@ -349,26 +348,26 @@ func (t *table) pick(entries []*entry) (objs []any, some []missing) {
 	return objs, some
 }
 
-// missing is an object that is to be decoded for a place in a list.
+// missing is an object still to be decoded, with its place in a list.
 type missing struct {
 	at int
 	e  *entry
 	it *item
 }
 
-// Reads of many objects are decoded by several goroutines: whoever lists all pods waits for them.
+// Several goroutines decode reads of many objects, to shorten calls such as listing all pods.
 const (
 	scanners = 4
-	scanEach = 256 // objects that are worth a goroutine
+	minScan  = 256 // the least number of objects for a goroutine
 )
 
-// scan decodes what is missing, and leaves out what cannot be decoded. It drives nothing out of what is kept decoded
-// because it is read by key.
+// scan decodes the missing objects and drops undecodable ones. It evicts nothing that is kept decoded because it is
+// read by key.
 func (t *table) scan(objs []any, some []missing) []any {
 	if len(some) == 0 {
 		return objs
 	}
-	each := max(scanEach, (len(some)+scanners-1)/scanners)
+	each := max(minScan, (len(some)+scanners-1)/scanners)
 	var mu sync.Mutex
 	var keep []reading
 	var others sync.WaitGroup
@@ -389,7 +388,7 @@ func (t *table) scan(objs []any, some []missing) []any {
 	return slices.DeleteFunc(objs, func(obj any) bool { return obj == nil })
 }
 
-// scanPart returns those that are to be kept.
+// scanPart returns the objects to keep decoded.
 func (t *table) scanPart(objs []any, some []missing) (keep []reading) {
 	for _, m := range some {
 		if obj, ok := t.hot.Get(m.it.v, m.it.form.codec); ok {

@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// poison writes to everything in a pod, or its metadata, that objects could share.
+// poison writes to every part of a pod, or of its metadata, that objects could share.
 func poison(obj any) {
 	m, err := meta.Accessor(obj)
 	if err != nil {
@@ -40,9 +40,9 @@ func poison(obj any) {
 	}
 }
 
-// TestTransformsCannotWriteToSharedParts: with a transform, too, objects that stay decoded share their equal parts. The
-// transform writes to parts of the objects that it gets, keeps these objects, and writes to them again later. Both reach
-// nothing but what it returns.
+// TestTransformsCannotWriteToSharedParts: objects that stay decoded share their equal parts with a transform, too.
+// The transform writes to its objects, keeps them, and writes again later. Neither may affect anything but what it
+// returned.
 func TestTransformsCannotWriteToSharedParts(t *testing.T) {
 	for _, storage := range []Storage{Auto, Live} {
 		for _, a := range accesses {
@@ -101,7 +101,7 @@ func transformsAndShares(t *testing.T, storage Storage, a access) {
 	pass(time.Second)
 	read := func() map[string]runtime.Object {
 		all := map[string]runtime.Object{}
-		for range often { // Auto keeps what is read often
+		for range readsToKeep { // Auto keeps frequently read objects decoded
 			for _, obj := range i.GetStore().List() {
 				m := must[metav1.Object](t)(meta.Accessor(obj))
 				all[m.GetName()] = obj.(runtime.Object)
@@ -111,7 +111,7 @@ func transformsAndShares(t *testing.T, storage Storage, a access) {
 	}
 	read()
 	poisoned = "p1"
-	for k := range n { // as it was, but for the node: now each is decoded to stay so
+	for k := range n { // only the node changes: from now on each object is kept decoded
 		put(k, "n2")
 	}
 	pass(time.Second)
@@ -144,7 +144,7 @@ func transformsAndShares(t *testing.T, storage Storage, a access) {
 	}
 }
 
-// labelsOf is the address of an object's labels.
+// labelsOf returns the address of an object's labels.
 func labelsOf(obj any) uintptr {
 	if u, ok := obj.(*unstructured.Unstructured); ok {
 		labels, _, _ := unstructured.NestedFieldNoCopy(u.Object, "metadata", "labels")

@@ -13,8 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/decode"
 )
 
-// appendUnstructured appends an object's JSON, with sorted keys, such that decoding makes the same
-// values of the same types. encoding/json would write 1.0 as 1, which comes back as an integer.
+// appendUnstructured appends an object's JSON with sorted keys, so that it decodes to the same values of the same
+// types. encoding/json would write 1.0 as 1, which decodes to an integer.
 func appendUnstructured(dst []byte, obj any) ([]byte, error) {
 	u, ok := obj.(*unstructured.Unstructured)
 	if !ok || u.Object == nil {
@@ -33,7 +33,7 @@ func decodeUnstructured(raw []byte) (any, error) {
 
 func appendMap(dst []byte, m map[string]any) ([]byte, error) {
 	if m == nil {
-		return dst, errInexact // null is another value
+		return dst, errInexact // null decodes to another value
 	}
 	keys := make([]string, 0, 32)
 	for k := range m {
@@ -57,7 +57,7 @@ func appendMap(dst []byte, m map[string]any) ([]byte, error) {
 	return append(dst, '}'), nil
 }
 
-// appendValue knows the types that decoding JSON makes; objects made by hand may hold others.
+// appendValue accepts the types that decoding JSON produces. Objects made by hand may hold others.
 func appendValue(dst []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case nil:

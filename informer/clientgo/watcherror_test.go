@@ -25,23 +25,23 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 )
 
-// situation is what goes wrong between an informer and its server.
+// situation is a failure between an informer and its server.
 type situation struct {
 	why string
 	// before happens before the informer starts, after once it has synced.
 	before, after func(*troubled)
-	silent        bool // nobody is told
+	silent        bool // no watch error handler is called
 }
 
 // troubled is a server and the connection to it.
 type troubled struct {
 	*informertest.Server
 	mu    sync.Mutex
-	fails int // requests that the connection loses
+	fails int // how many requests the connection loses
 	with  error
 }
 
-// RoundTrip loses requests.
+// RoundTrip loses the first requests.
 func (s *troubled) RoundTrip(req *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	lost := s.fails > 0
@@ -64,15 +64,15 @@ func (s *troubled) lose(n int, with error) {
 
 var refused = &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
 
-// fault is what misbehaves from the start.
+// fault returns a function that adds a fault to the server.
 func fault(f informertest.Fault) func(*troubled) { return func(s *troubled) { s.Misbehave(f) } }
 
-// refuses is one answer, to lists in either form.
+// refuses answers lists of either form with a status.
 func refuses(code, times int) func(*troubled) {
 	return fault(informertest.Fault{Code: code, Times: times})
 }
 
-// resumes ends the watches, after which a fault meets the requests that follow.
+// resumes ends the watches, and adds a fault for the requests that follow.
 func resumes(f informertest.Fault) func(*troubled) {
 	return func(s *troubled) {
 		s.Misbehave(f)
@@ -80,7 +80,7 @@ func resumes(f informertest.Fault) func(*troubled) {
 	}
 }
 
-// unstreamed is for lists in pages.
+// unstreamed adds a fault for paged lists, without streaming lists.
 func unstreamed(f informertest.Fault) func(*troubled) {
 	return func(s *troubled) {
 		s.Misbehave(informertest.Fault{On: informertest.StreamingLists, Code: http.StatusUnprocessableEntity})
@@ -88,7 +88,7 @@ func unstreamed(f informertest.Fault) func(*troubled) {
 	}
 }
 
-// answers has the next requests answered by something between us and the server.
+// answers makes a proxy answer the next requests.
 func answers(code, times int, contentType, body string) func(*troubled) {
 	return func(s *troubled) {
 		left := times
@@ -120,13 +120,13 @@ var situations = []situation{
 	{why: "expired list", before: unstreamed(informertest.Fault{On: informertest.Lists, Code: 410, Times: 5})},
 	{why: "a timeout of the server", before: unstreamed(informertest.Fault{On: informertest.Lists, Code: 504, Times: 3})},
 	{why: "a proxy's page", before: answers(502, 4, "text/html", "<html>bad gateway</html>")},
-	{why: "a page that is no refusal", before: answers(200, 4, "text/html", "<html>welcome</html>")},
-	{why: "nobody there", before: func(s *troubled) { s.lose(7, refused) }, silent: true},
+	{why: "a page with status 200", before: answers(200, 4, "text/html", "<html>welcome</html>")},
+	{why: "connection refused", before: func(s *troubled) { s.lose(7, refused) }, silent: true},
 	{why: "connections that end", before: func(s *troubled) { s.lose(7, io.EOF) }, silent: true},
-	{why: "nobody there for a list", before: func(s *troubled) {
+	{why: "connection refused for a list", before: func(s *troubled) {
 		s.Misbehave(informertest.Fault{On: informertest.StreamingLists, Code: 422})
 		s.Intercept(func(_ http.ResponseWriter, r *http.Request) bool {
-			if r.URL.Query().Get("watch") != "" { // what follows it is lost
+			if r.URL.Query().Get("watch") != "" { // later requests are lost
 				s.lose(3, refused)
 				s.Intercept(nil)
 			}
@@ -147,16 +147,16 @@ var situations = []situation{
 	{why: "a watch forbidden", after: resumes(informertest.Fault{On: informertest.Watches, Code: 403, Times: 3})},
 	{why: "a watch overloaded", after: resumes(informertest.Fault{On: informertest.Watches, Code: 429, Times: 3}), silent: true},
 	{why: "a watch broken", after: resumes(informertest.Fault{On: informertest.Watches, Code: 500, Times: 3})},
-	{why: "nobody there any more", after: func(s *troubled) { s.lose(8, refused); s.Cut() }, silent: true},
-	{why: "nobody there, then all forbidden", after: func(s *troubled) {
+	{why: "connection refused later", after: func(s *troubled) { s.lose(8, refused); s.Cut() }, silent: true},
+	{why: "connection refused, then all forbidden", after: func(s *troubled) {
 		s.lose(8, refused)
 		s.Misbehave(informertest.Fault{Code: 403, Times: 4})
 		s.Cut()
 	}},
 }
 
-// TestWatchErrors: in every situation, a watch error handler of ours hears what one of client-go's informer
-// hears, each error as often and of the same sort, until all is well again.
+// TestWatchErrors: in every situation, our watch error handler gets the same kinds of errors as client-go's, each as
+// often, until the informer has recovered.
 func TestWatchErrors(t *testing.T) {
 	for _, sit := range situations {
 		t.Run(sit.why, func(t *testing.T) {
@@ -167,15 +167,15 @@ func TestWatchErrors(t *testing.T) {
 			ours := hear(t, sit, func(lw cache.ListerWatcher, e *Engine) cache.SharedIndexInformer {
 				return e.NewInformer(lw, &corev1.Pod{}, 0, nil)
 			})
-			expect(t, "told", ours, theirs...)
+			expect(t, "errors", ours, theirs...)
 			if (len(theirs) == 0) != sit.silent {
-				t.Errorf("the situation is not what it should be: client-go tells of %q", theirs)
+				t.Errorf("unexpected situation: client-go reports %q", theirs)
 			}
 		})
 	}
 }
 
-// hear runs an informer through a situation and returns what its watch error handler heard.
+// hear runs an informer through a situation and returns the errors of its watch error handler.
 func hear(t *testing.T, sit situation, m func(cache.ListerWatcher, *Engine) cache.SharedIndexInformer) (heard []string) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -200,7 +200,7 @@ func hear(t *testing.T, sit situation, m func(cache.ListerWatcher, *Engine) cach
 			t.Fatalf("not synced after %q", heard)
 		}
 		if sit.after != nil {
-			// A watch that ends within its first second is another situation: client-go lists again.
+			// After a watch that ends within its first second, client-go lists again: that is another situation.
 			s.CloseWatches()
 			pass(time.Minute)
 			sit.after(s)
@@ -229,7 +229,7 @@ func podsOf(t *testing.T, cfg *rest.Config, e *Engine) Client[*corev1.PodList] {
 	return must[*kubernetes.Clientset](t)(kubernetes.NewForConfigAndClient(cfg, e.HTTPClient())).CoreV1().Pods("shop")
 }
 
-// sort tells everything that a program can ask an error.
+// sort describes everything that a program can learn about an error.
 func sort(err error) string {
 	var is []string
 	for name, f := range map[string]func(error) bool{
@@ -258,7 +258,7 @@ func sort(err error) string {
 	return fmt.Sprintf("%T %s%s (%v)", errors.Unwrap(err), strings.Join(is, ", "), status, err)
 }
 
-// TestPace: what is refused for good is asked for as seldom as by client-go.
+// TestPace: requests that are always refused are repeated as rarely as by client-go.
 func TestPace(t *testing.T) {
 	quiet(t)
 	var asked [2]int
@@ -286,7 +286,7 @@ func TestPace(t *testing.T) {
 	}
 }
 
-// TestFirstList: the first list is the one that client-go asks for.
+// TestFirstList: the first list has the same options as client-go's.
 func TestFirstList(t *testing.T) {
 	var asked [2][]string
 	for n := range asked {

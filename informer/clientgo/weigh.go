@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// protobufGrowth is how much larger than its protobuf an object is on the heap. Measured on pods; it
-	// only has to be near.
+	// protobufGrowth is the ratio of an object's heap size to its protobuf size, measured on pods. It need only be
+	// approximate.
 	protobufGrowth = 2.2
-	// maxWeighed is how many values of an object are looked at: one that refers to itself has no end.
+	// maxWeighed limits the number of values visited, since an object may refer to itself.
 	maxWeighed = 1 << 16
-	// perPair is what a map needs for a pair beside key and value, in bytes.
+	// perPair is a map's overhead for each pair, in bytes.
 	perPair = 16
 )
 
-// weigh estimates what an object costs on the heap, in bytes.
+// weigh estimates an object's heap size, in bytes.
 func weigh(obj any) int64 {
 	v := reflect.ValueOf(obj)
 	if v.Kind() == reflect.Pointer && v.IsNil() {
@@ -31,10 +31,11 @@ func weigh(obj any) int64 {
 		return 512 + weighJSON(o.Object)
 	}
 	s := scale{left: maxWeighed}
-	return s.beyond(v)
+	return s.referenced(v)
 }
 
-// sizeOf asks an object for its size, where a type's own method may panic that client-go would never call.
+// sizeOf calls an object's Size method. It recovers a panic: the method may be the program's, and client-go would
+// never call it.
 func sizeOf(o generated) (n int, ok bool) {
 	defer func() {
 		if recover() != nil {
@@ -44,12 +45,12 @@ func sizeOf(o generated) (n int, ok bool) {
 	return o.Size(), true
 }
 
-// weighBytes is what an object costs whose encoding grows so much when it is decoded.
+// weighBytes estimates the heap size of an object from the size of its encoding.
 func weighBytes(growth float64, raw int) int64 { return 512 + int64(growth*float64(raw)) }
 
-// weighJSON is weigh for the values that decoding JSON makes.
+// weighJSON is weigh for values decoded from JSON.
 func weighJSON(v any) int64 {
-	const boxed = 16 // a string's or a slice's header, or a number, that an interface refers to
+	const boxed = 16 // the header of a string or slice, or a number, behind an interface
 	switch v := v.(type) {
 	case string:
 		return boxed + int64(len(v))
@@ -72,8 +73,8 @@ func weighJSON(v any) int64 {
 // scale weighs values of any type.
 type scale struct{ left int }
 
-// beyond is what a value refers to, without itself.
-func (s *scale) beyond(v reflect.Value) (w int64) {
+// referenced returns the size of everything that a value refers to, without the value itself.
+func (s *scale) referenced(v reflect.Value) (w int64) {
 	if s.left--; s.left < 0 {
 		return 0
 	}
@@ -84,7 +85,7 @@ func (s *scale) beyond(v reflect.Value) (w int64) {
 		if v.IsNil() {
 			return 0
 		}
-		return int64(v.Elem().Type().Size()) + s.beyond(v.Elem())
+		return int64(v.Elem().Type().Size()) + s.referenced(v.Elem())
 	case reflect.Slice:
 		w = int64(v.Cap()) * int64(v.Type().Elem().Size())
 		if flat(v.Type().Elem()) {
@@ -93,20 +94,20 @@ func (s *scale) beyond(v reflect.Value) (w int64) {
 		fallthrough
 	case reflect.Array:
 		for i := 0; i < v.Len() && s.left > 0; i++ {
-			w += s.beyond(v.Index(i))
+			w += s.referenced(v.Index(i))
 		}
 	case reflect.Map:
 		w = int64(v.Len()) * (perPair + int64(v.Type().Key().Size()+v.Type().Elem().Size()))
 		for i := v.MapRange(); i.Next() && s.left > 0; {
-			w += s.beyond(i.Key()) + s.beyond(i.Value())
+			w += s.referenced(i.Key()) + s.referenced(i.Value())
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			w += s.beyond(v.Field(i))
+			w += s.referenced(v.Field(i))
 		}
 	}
 	return w
 }
 
-// flat tells that values of a type refer to nothing.
+// flat reports whether values of a type contain no references.
 func flat(t reflect.Type) bool { return t.Kind() >= reflect.Bool && t.Kind() <= reflect.Complex128 }

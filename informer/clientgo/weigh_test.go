@@ -8,7 +8,7 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// sizeless is a type whose own methods want more than there is.
+// sizeless is a type whose Size method panics.
 type sizeless struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata" protobuf:"bytes,1,opt,name=metadata"`
@@ -23,7 +23,7 @@ func (s *sizeless) MarshalToSizedBuffer(b []byte) (int, error) {
 	return copy(b, s.Inner.Name), nil
 }
 
-// TestSizePanics: an object that cannot tell its size is kept as it is, and weighed as any other.
+// TestSizePanics: an object whose Size panics is kept decoded and weighed like any other.
 func TestSizePanics(t *testing.T) {
 	i := NewSharedIndexInformer(&cache.ListWatch{}, &sizeless{}, 0, nil)
 	obj := &sizeless{ObjectMeta: metav1.ObjectMeta{Name: "a"}}

@@ -38,7 +38,7 @@ var plain = strings.NewReplacer("there is none", "", "there are none", "", "ther
 var avoidExempt = []string{"docs/glossary.md", "internal/lint/words_test.go"}
 
 // unmended are the rooms whose prose is still to be mended.
-var unmended = []string{"informer/clientgo", "informer/internal/store", "informer/internal/decode", "docs/drop-in.md"}
+var unmended []string
 
 // TestWords fails where a page or a source file uses a word that docs/glossary.md replaces. It has one subtest
 // per file: -run TestWords/internal/journal checks one room.

@@ -1,8 +1,8 @@
-// Package differential runs client-go's shared informer and this module's side by side, on one source, through
-// random steps: changes that are told and changes that are missed, failing lists and watches, handlers that come
-// and go, reads of every kind. Whatever client-go's contract determines must be equal.
+// Package differential runs client-go's shared informer and this module's side by side on one source, through random
+// steps: observed and missed changes, failing lists and watches, handlers that join and leave, all kinds of reads.
+// Everything that client-go's contract determines must be equal.
 //
-// CLIENTGO_SEEDS is how many seeds are run, CLIENTGO_SEED replays one.
+// CLIENTGO_SEEDS sets the number of seeds, CLIENTGO_SEED replays one.
 package differential
 
 import (
@@ -21,21 +21,21 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// steps is how many there are in one run.
+// steps is the number of steps in one run.
 const steps = 60
 
 func TestMain(m *testing.M) {
 	klog.LogToStderr(false)
-	klog.SetOutput(io.Discard) // failures are what is tested
-	// The handlers that are there by default wait, by a clock that a bubble's is behind by decades.
+	klog.SetOutput(io.Discard) // failures are expected
+	// The default handlers wait by the real clock, which is decades ahead of a bubble's.
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
 	goleak.VerifyTestMain(m)
 }
 
-// TestJudge lets client-go's informer judge client-go's: what differs here is no part of its contract.
+// TestJudge compares client-go's informer with itself: differences here do not belong to its contract.
 func TestJudge(t *testing.T) { run(t, 20, cache.NewSharedIndexInformer) }
 
-// run plays seeds, of which there are many unless others are asked for.
+// run plays the seeds.
 func run(t *testing.T, many uint64, ours constructor) {
 	first := uint64(time.Now().UnixNano())
 	if seed, ok := number(t, "CLIENTGO_SEED"); ok {
@@ -67,7 +67,7 @@ func number(t *testing.T, env string) (uint64, bool) {
 func play(t *testing.T, seed uint64, ours constructor) {
 	w := newWorld(t, seed, ours)
 	defer func() {
-		if t.Failed() { // the bubble ends when all in it have
+		if t.Failed() { // a bubble ends only when all of its goroutines have
 			w.refuse(nil)
 			w.stop()
 		}

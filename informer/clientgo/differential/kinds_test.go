@@ -18,11 +18,11 @@ import (
 	"k8s.io/client-go/tools/cache"
 )
 
-// kind is a form in which programs have objects.
+// kind is a Go form of objects.
 type kind struct {
 	name    string
 	example func() runtime.Object
-	// fill writes contents that differ with n.
+	// fill sets contents that depend on n.
 	fill func(o runtime.Object, n int)
 }
 
@@ -36,7 +36,7 @@ var kinds = []kind{
 			p.Spec.Containers = []corev1.Container{{Name: "main", Image: fmt.Sprintf("image:%d", n), Ports: []corev1.ContainerPort{{ContainerPort: int32(n)}}}}
 			p.Status.Phase = corev1.PodPhase([]string{"Pending", "Running", ""}[n%3])
 			p.Spec.Containers[0].Resources.Requests = corev1.ResourceList{"cpu": resource.MustParse(fmt.Sprint(n, "m")), "memory": resource.MustParse("1Gi")}
-			if n%4 == 0 { // what no codec tells from nothing
+			if n%4 == 0 { // no codec distinguishes it from nil
 				p.Annotations, p.Spec.Tolerations, p.Spec.NodeSelector = map[string]string{}, []corev1.Toleration{}, map[string]string{}
 			}
 			p.Status.StartTime = &metav1.Time{Time: metav1.Unix(int64(n), 0).Time}
@@ -72,7 +72,7 @@ var kinds = []kind{
 		fill: func(o runtime.Object, n int) {
 			g := o.(*gadget)
 			g.Spec = gadgetSpec{Size: n, Limits: map[string]string{"n": fmt.Sprint(n)}, Parts: []string{fmt.Sprint(n)}, Since: metav1.Unix(int64(n), 0)}
-			if n%4 == 0 { // what no codec tells from nothing
+			if n%4 == 0 { // no codec distinguishes it from nil
 				g.Annotations, g.Spec.Limits, g.Spec.Parts = map[string]string{}, map[string]string{}, []string{}
 			}
 		},
@@ -84,7 +84,7 @@ var kinds = []kind{
 	},
 }
 
-// gadget has no encoding but JSON.
+// gadget can only be encoded as JSON.
 type gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -105,7 +105,7 @@ func (g *gadget) DeepCopyObject() runtime.Object {
 	return &c
 }
 
-// plain is what a test or a fake client may put into an informer: no codec knows it.
+// plain is a type without a codec, as a test or a fake client may put into an informer.
 type plain struct {
 	metav1.ObjectMeta
 	Only any `json:"-"`
@@ -119,7 +119,7 @@ func (p *plain) DeepCopyObject() runtime.Object {
 	return c
 }
 
-// object makes the nth object of a kind, under a key and a UID, which may be empty.
+// object makes the nth object of a kind, with a key and a UID, which may be empty.
 func (k kind) object(namespace, name, uid string, n int, rng *rand.Rand) runtime.Object {
 	o := k.example()
 	m := accessor(o)
@@ -145,7 +145,7 @@ func accessor(o any) metav1.Object {
 	return m
 }
 
-// indexers are functions that insist on the type that the program has asked for.
+// indexers are index functions that require the program's type.
 func (k kind) indexers(names ...string) cache.Indexers {
 	want := reflect.TypeOf(k.example())
 	typed := func(f func(metav1.Object) []string) cache.IndexFunc {
@@ -169,8 +169,7 @@ func (k kind) indexers(names ...string) cache.Indexers {
 	return out
 }
 
-// transforms are what programs do to objects before they are kept. Doing one twice is doing it once: client-go
-// does it twice to what comes by a streamed list.
+// transforms are typical transforms. They are idempotent: client-go calls them twice for objects of a streaming list.
 var transforms = map[string]cache.TransformFunc{
 	"none": nil,
 	"in place": func(o any) (any, error) {

@@ -14,24 +14,24 @@ import (
 	fcache "k8s.io/client-go/tools/cache/testing"
 )
 
-// line is what stands between the source that both informers follow and one of them: every object is its
-// own copy, as from a network, and both can be made to fail alike.
+// line is the connection of one informer to the common source: it copies every object, as a network would, and can be
+// made to fail.
 type line struct {
 	source  *fcache.FakeControllerSource
 	example runtime.Object
-	// streams says whether lists can be streamed.
+	// streams means that lists can be streamed.
 	streams bool
 
 	mu       sync.Mutex
 	listErr  error
-	watchErr error // for the next watch
+	watchErr error // error of the next watch
 	open     []*stream
-	lists    int // those that succeeded, streamed or not
+	lists    int // successful ones, streamed or not
 }
 
 var _ cache.ListerWatcher = (*line)(nil)
 
-// IsWatchListSemanticsUnSupported is what client-go asks before it streams a list.
+// IsWatchListSemanticsUnSupported is called by client-go before it streams a list.
 func (l *line) IsWatchListSemanticsUnSupported() bool { return !l.streams }
 
 // List lists in the order of the keys.
@@ -49,7 +49,7 @@ func (l *line) List(o metav1.ListOptions) (runtime.Object, error) {
 	return list, meta.SetList(list, items)
 }
 
-// objects are those of the source, copied and sorted, and the list that they come from.
+// objects returns the source's objects, copied and sorted, and their list.
 func (l *line) objects(o metav1.ListOptions) (runtime.Object, []runtime.Object, error) {
 	list, err := l.source.List(o)
 	if err != nil {
@@ -66,7 +66,7 @@ func (l *line) objects(o metav1.ListOptions) (runtime.Object, []runtime.Object, 
 	return list, items, nil
 }
 
-// Watch follows the source, after a list of it if the caller wants that streamed.
+// Watch follows the source, after a streamed list if requested.
 func (l *line) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	l.mu.Lock()
 	err := l.watchErr
@@ -99,7 +99,7 @@ func (l *line) Watch(o metav1.ListOptions) (watch.Interface, error) {
 	return s, nil
 }
 
-// initial returns the events that a streamed list begins with, and lets o go on after them.
+// initial returns the events at the start of a streamed list, and sets o to continue after them.
 func (l *line) initial(o *metav1.ListOptions) ([]watch.Event, error) {
 	list, items, err := l.objects(*o)
 	if err != nil {
@@ -128,21 +128,21 @@ func (l *line) bookmark(version string, annotations map[string]string) watch.Eve
 	return watch.Event{Type: watch.Bookmark, Object: o}
 }
 
-// refuse lets lists fail with err, until it is nil.
+// refuse makes lists fail with err; nil ends that.
 func (l *line) refuse(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.listErr = err
 }
 
-// refuseNext lets the next watch fail to begin.
+// refuseNext makes the next watch fail to start.
 func (l *line) refuseNext(err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.watchErr = err
 }
 
-// each does something with every watch that is open.
+// each calls f with every open watch.
 func (l *line) each(do func(*stream)) {
 	l.mu.Lock()
 	l.open = slices.DeleteFunc(l.open, (*stream).over)
@@ -153,7 +153,7 @@ func (l *line) each(do func(*stream)) {
 	}
 }
 
-// cut ends every watch, as a server does that restarts.
+// cut ends every watch, like a restarting server.
 func (l *line) cut() { l.each((*stream).Stop) }
 
 // send sends an event on every watch.
@@ -166,14 +166,14 @@ func (l *line) send(e watch.Event) {
 	})
 }
 
-// following tells whether a watch is open.
+// following reports whether a watch is open.
 func (l *line) following() bool {
 	n := 0
 	l.each(func(*stream) { n++ })
 	return n > 0
 }
 
-// listed returns how many lists there were since the last time.
+// listed returns the number of lists since the last call.
 func (l *line) listed() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

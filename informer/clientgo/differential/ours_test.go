@@ -10,13 +10,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/clientgo"
 )
 
-// TestDifferential lets client-go's informer judge ours, however it stores.
+// TestDifferential compares our informer with client-go's, in every storage form.
 func TestDifferential(t *testing.T) {
 	t.Run("default", func(t *testing.T) { run(t, 40, clientgo.NewSharedIndexInformer) })
 	for _, o := range []clientgo.Options{
-		{Storage: clientgo.Compact, Hot: 1}, // what is read is unpacked each time
+		{Storage: clientgo.Compact, Hot: 1}, // each read decodes
 		{Storage: clientgo.Live},
-		{Storage: clientgo.Auto, Hot: 1, Kept: 8 << 10}, // what is read whole is decoded, until there is too much
+		{Storage: clientgo.Auto, Hot: 1, Kept: 8 << 10}, // listed objects are kept decoded, up to the budget
 	} {
 		t.Run(o.Storage.String()+" alone", func(t *testing.T) {
 			run(t, 40, func(lw cache.ListerWatcher, example runtime.Object, resync time.Duration, indexers cache.Indexers) cache.SharedIndexInformer {

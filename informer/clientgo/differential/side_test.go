@@ -15,10 +15,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
-// constructor is client-go's, or ours in its place.
+// constructor is client-go's or ours.
 type constructor func(cache.ListerWatcher, runtime.Object, time.Duration, cache.Indexers) cache.SharedIndexInformer
 
-// side is one of the two informers, with what is around it.
+// side is one of the two informers with its environment.
 type side struct {
 	name     string
 	line     *line
@@ -31,14 +31,14 @@ type side struct {
 	failed int // calls of the watch error handler
 }
 
-// handler is one registration, which may have ended.
+// handler is a registration, possibly removed.
 type handler struct {
 	informerdiff.Handler
 	registration cache.ResourceEventHandlerRegistration
 	removed      bool
-	// period is that of its resyncs.
+	// period is its resync period.
 	period time.Duration
-	// slow handlers fall behind, so that only what they got in the end can be compared.
+	// slow handlers fall behind, so only their final state can be compared.
 	slow bool
 }
 
@@ -50,7 +50,7 @@ func (s *side) onWatchError(_ context.Context, r *cache.Reflector, err error) {
 	}
 }
 
-// failures returns how often the watch error handler was called since the last time.
+// failures returns the calls of the watch error handler since the last call.
 func (s *side) failures() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -68,7 +68,7 @@ func (s *side) start() {
 	}()
 }
 
-// form is a way to register a handler.
+// form describes a handler's registration.
 type form struct {
 	way    int
 	period time.Duration
@@ -80,7 +80,7 @@ func (w *world) form() form {
 	if w.resync > 0 && w.rng.IntN(2) == 0 {
 		f.period = time.Duration(1+w.rng.IntN(9)) * time.Second
 	}
-	if w.resync == 0 && w.rng.IntN(6) == 0 { // behind one that resyncs it would fall for ever
+	if w.resync == 0 && w.rng.IntN(6) == 0 { // with resyncs it would fall ever further behind
 		f.slow = 1 + w.rng.Uint64N(1e9)
 	}
 	return f
@@ -125,7 +125,7 @@ func (s *side) add(n int, f form, resync time.Duration) error {
 	return err
 }
 
-// remove ends a registration, waiting for the end of its calls or not.
+// remove ends a registration, and optionally waits for its last call.
 func (s *side) remove(n int, wait bool) error {
 	h := s.handlers[n]
 	h.removed = true
@@ -135,7 +135,7 @@ func (s *side) remove(n int, wait bool) error {
 	return s.informer.RemoveEventHandler(h.registration)
 }
 
-// state is what the methods of an informer and its registrations say, beside the store.
+// state describes an informer and its registrations, without the store.
 func (s *side) state() string {
 	out := fmt.Sprintf("HasSynced %t, %t; IsStopped %t; LastSyncResourceVersion %q; controller %t, %q",
 		s.informer.HasSynced(), cache.IsDone(s.informer.HasSyncedChecker()), s.informer.IsStopped(), s.informer.LastSyncResourceVersion(),

@@ -18,7 +18,7 @@ import (
 
 var things = schema.GroupResource{Group: "example.com", Resource: "things"}
 
-// begin registers, prepares and starts.
+// begin adds handlers and indexers and starts both informers.
 func (w *world) begin() {
 	for range w.rng.IntN(12) {
 		w.change(false)
@@ -44,7 +44,7 @@ func (w *world) begin() {
 	for _, s := range []*side{w.theirs, w.ours} {
 		s.start()
 	}
-	w.sleep(tick / 2) // from now on nothing happens in the instant of a resync
+	w.sleep(tick / 2) // from now on nothing coincides with a resync
 	if refused {
 		w.note("lists are refused at first")
 		w.sleep(20 * time.Second)
@@ -54,11 +54,11 @@ func (w *world) begin() {
 		w.resyncsDiffer = w.resync > 0
 		w.recover(true)
 	}
-	w.settle()
+	w.waitForBoth()
 	w.compare(true)
 }
 
-// step does one random thing, and judges what came of it.
+// step performs one random step and compares the results.
 func (w *world) step() {
 	faults := 0
 	if w.faulty {
@@ -92,22 +92,22 @@ func (w *world) step() {
 	case 17:
 		w.late()
 	case 18, 19:
-		w.settle()
+		w.waitForBoth()
 		w.compare(true)
 		return
 	default:
 		w.fault(n - 20)
 		return
 	}
-	w.settle()
+	w.waitForBoth()
 	w.compare(false)
 }
 
-// change adds, changes, deletes or replaces an object; hidden: no watch tells of it.
+// change adds, updates, deletes or replaces an object; hidden means without a watch event.
 func (w *world) change(hidden bool) {
 	namespace, name := fmt.Sprintf("n%d", w.rng.IntN(3)), fmt.Sprintf("o%d", w.rng.IntN(6))
 	if namespace == "n0" {
-		namespace = "" // as what belongs to the cluster
+		namespace = "" // cluster-scoped
 	}
 	key := keyOf(w.kind.object(namespace, name, "", 0, w.rng))
 	w.made++
@@ -129,7 +129,7 @@ func (w *world) change(hidden bool) {
 	case what < 3:
 		w.objects[key] = w.kind.object(namespace, name, string(accessor(old).GetUID()), w.made, w.rng)
 		modify(w.objects[key].DeepCopyObject())
-	case what == 3: // replaced: the watch tells both
+	case what == 3: // replaced: two events
 		remove(old.DeepCopyObject())
 		w.objects[key] = w.kind.object(namespace, name, uid, w.made, w.rng)
 		add(w.objects[key].DeepCopyObject())
@@ -149,7 +149,7 @@ func (w *world) register() {
 	w.both("AddEventHandler", func(s *side) error { return s.add(n, f, w.resync) })
 }
 
-// unregister removes a handler, now and then one that is gone, or that is the other side's.
+// unregister removes a handler, sometimes one that was removed already or belongs to the other side.
 func (w *world) unregister() {
 	numbers := w.theirs.numbers()
 	if len(numbers) == 0 {
@@ -161,7 +161,7 @@ func (w *world) unregister() {
 	w.both("RemoveEventHandler", func(s *side) error { return s.remove(n, wait) })
 }
 
-// write uses the store as if it were the program's own, as tests with fakes do. Nobody is told.
+// write changes the store directly, as tests with fakes do. Handlers are not notified.
 func (w *world) write() {
 	w.made++
 	o := w.kind.object("n1", fmt.Sprintf("o%d", w.rng.IntN(9)), "", w.made, w.rng)
@@ -184,7 +184,7 @@ func (w *world) write() {
 			return store.Replace([]any{mine, w.kind.object("n2", "replaced", "", 1, rand.New(rand.NewPCG(1, 1)))}, "54321")
 		}
 	})
-	w.settle()
+	w.waitForBoth()
 	w.read()
 }
 
@@ -200,7 +200,7 @@ func (w *world) bookmark() {
 	}
 }
 
-// late calls what must be called before the start.
+// late calls the methods that must be called before the start.
 func (w *world) late() {
 	w.note("calls that come too late")
 	w.both("SetTransform", func(s *side) error { return s.informer.SetTransform(transforms["a copy"]) })
@@ -217,32 +217,32 @@ func (w *world) late() {
 	w.both("Run again", func(s *side) error { s.informer.RunWithContext(w.Context()); return nil })
 }
 
-// stranger is a registration of nobody.
+// stranger is a registration of neither informer.
 type stranger struct {
 	cache.ResourceEventHandlerRegistration
 }
 
-// fault lets lists or watches of both sides fail.
+// fault makes lists or watches of both sides fail.
 func (w *world) fault(n int) {
 	w.resyncsDiffer = w.resync > 0
-	told := w.rng.IntN(4) > 0 // the watch error handler: of a watch that ends sooner, only if the list fails, too
-	if told {
+	reported := w.rng.IntN(4) > 0 // whether the watch error handler must be called: for a shorter watch, only if the list fails, too
+	if reported {
 		w.sleep(long)
 	}
 	switch n {
-	case 0: // what was missed is in a new list
+	case 0: // a new list has the missed change
 		w.change(true)
 		w.note("reset")
 		w.source.ResetWatch()
 	case 1:
 		w.note("cut")
 		w.each((*line).cut)
-		told = false
+		reported = false
 	case 2:
 		w.errorEvent()
-		told = false
+		reported = false
 	case 3:
-		told = w.refuseWatch() && told
+		reported = w.refuseWatch() && reported
 	case 4:
 		w.note("lists are refused for a while")
 		w.refuse(apierrors.NewForbidden(things, "", errors.New("not now")))
@@ -258,27 +258,27 @@ func (w *world) fault(n int) {
 		w.change(false)
 		w.change(false)
 	}
-	w.recover(told)
+	w.recover(reported)
 }
 
-// recover waits until both have overcome a failure.
-func (w *world) recover(told bool) {
+// recover waits until both have recovered from a failure.
+func (w *world) recover(reported bool) {
 	w.Helper()
-	w.settle()
+	w.waitForBoth()
 	w.sleep(long)
 	a, b := w.theirs.failures(), w.ours.failures()
-	if told && a > 0 && b == 0 {
+	if reported && a > 0 && b == 0 {
 		w.fail("the watch error handler was called %d times by client-go, never by ours", a)
 	}
-	// Each has lost a time of its own, in which it did not resync.
+	// Each was down for a different time, in which it did not resync.
 	w.unlike.repeats = w.resync > 0
 	w.compare(true)
 }
 
-// long is how long a watch must be for client-go to go on after its end, without a list.
+// long is how long a watch must last for client-go to continue after its end without a list.
 const long = 1200 * time.Millisecond
 
-// errorEvent ends the watches by an error event.
+// errorEvent ends the watches with an error event.
 func (w *world) errorEvent() {
 	events := []apierrors.APIStatus{
 		apierrors.NewResourceExpired("too old"),
@@ -291,7 +291,7 @@ func (w *world) errorEvent() {
 	w.each(func(l *line) { l.send(watch.Event{Type: watch.Error, Object: status.DeepCopy()}) })
 }
 
-// refuseWatch cuts, and refuses the next watch. It returns whether that is an error for the watch error handler.
+// refuseWatch cuts the watches and refuses the next one. It reports whether that calls the watch error handler.
 func (w *world) refuseWatch() bool {
 	errs := []error{
 		apierrors.NewResourceExpired("too old"),

@@ -17,7 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/informerdiff"
 )
 
-// world is a source, and two informers that follow it.
+// world is a source and two informers that follow it.
 type world struct {
 	*testing.T
 	rng          *rand.Rand
@@ -25,26 +25,26 @@ type world struct {
 	uids         bool // objects have UIDs
 	transform    string
 	resync       time.Duration
-	faulty       bool // lists and watches fail now and then
+	faulty       bool // lists and watches fail sometimes
 	writes       bool // the program writes into the store
 	source       *fcache.FakeControllerSource
-	objects      map[string]runtime.Object // what the source has
-	made         int                       // objects so far
+	objects      map[string]runtime.Object // the source's objects
+	made         int                       // number of objects made so far
 	theirs, ours *side
 	registered   int
 	trace        []string
 
-	// resyncsDiffer is set once a failure has moved the resyncs of one side against those of the other.
+	// resyncsDiffer is set once a failure has shifted one side's resyncs against the other's.
 	resyncsDiffer bool
-	// unlike tells what the calls of this step may differ in.
+	// unlike is how the calls of this step may differ.
 	unlike leeway
 }
 
 // leeway is what client-go's contract leaves open about the calls of one step.
 type leeway struct {
-	// relisted: the calls may be those of a list, which has no order.
+	// relisted: the calls may come from a list, which has no order.
 	relisted bool
-	// repeats: one side may have listed where the other has not, and so repeated what was known.
+	// repeats: only one side may have listed, and so repeated known objects.
 	repeats bool
 }
 
@@ -60,7 +60,7 @@ func newWorld(t *testing.T, seed uint64, ours constructor) *world {
 	names := slices.Sorted(maps.Keys(transforms))
 	w.transform = names[w.rng.IntN(len(names))]
 	if w.transform == "forgets versions" && w.resync > 0 {
-		w.transform = "none" // without versions everything looks like a resync: who gets it depends on the last one
+		w.transform = "none" // without versions every update looks like a resync, and its recipients depend on the last resync
 	}
 	streams := w.rng.IntN(2) == 0
 	w.note("%s, UIDs %t, transform: %s, resync %v, faults %t, streamed lists %t, writes %t", w.kind.name, w.uids, w.transform, w.resync, w.faulty, streams, w.writes)
@@ -80,13 +80,13 @@ func (w *world) note(format string, args ...any) {
 	w.trace = append(w.trace, fmt.Sprintf(format, args...))
 }
 
-// fail ends the test with what was done so far.
+// fail ends the test with the steps so far.
 func (w *world) fail(format string, args ...any) {
 	w.Helper()
 	w.Fatalf("%s\nafter:\n  %s", fmt.Sprintf(format, args...), strings.Join(w.trace, "\n  "))
 }
 
-// both does something on both sides, and compares what they answer.
+// both calls f on both sides and compares the results.
 func (w *world) both(what string, do func(*side) error) {
 	w.Helper()
 	a, b := fmt.Sprint(do(w.theirs)), fmt.Sprint(do(w.ours))
@@ -95,9 +95,9 @@ func (w *world) both(what string, do func(*side) error) {
 	}
 }
 
-// settle waits until both have seen all that the source has told. Time passes in such steps that nothing is
-// done in the instant of a resync.
-func (w *world) settle() {
+// waitForBoth waits until both sides have processed all of the source's events. It advances the clock in steps that avoid
+// the instants of resyncs.
+func (w *world) waitForBoth() {
 	w.Helper()
 	synctest.Wait()
 	w.sleep(tick)
@@ -117,7 +117,7 @@ func (w *world) sleep(d time.Duration) {
 	synctest.Wait()
 }
 
-// compare judges what a step has led to.
+// compare compares the results of a step.
 func (w *world) compare(thorough bool) {
 	w.Helper()
 	w.lists()
@@ -148,7 +148,7 @@ func (w *world) compare(thorough bool) {
 	w.unlike = leeway{}
 }
 
-// lists sees who has listed in this step: a list repeats what was known, and has no order.
+// lists checks which sides listed in this step: a list repeats known objects and has no order.
 func (w *world) lists() {
 	w.Helper()
 	a, b := w.theirs.line.listed(), w.ours.line.listed()
@@ -159,7 +159,7 @@ func (w *world) lists() {
 	w.unlike.repeats = w.unlike.repeats || a != b
 }
 
-// resyncs compares how often objects were repeated: the phases of two timers may differ, their periods not.
+// resyncs compares how often objects were repeated: two timers may differ in phase, but not in period.
 func resyncs(theirs, ours []informerdiff.Call) string {
 	count := func(calls []informerdiff.Call) map[string]int {
 		n := map[string]int{}
@@ -182,7 +182,7 @@ func resyncs(theirs, ours []informerdiff.Call) string {
 	return ""
 }
 
-// read compares everything that can be read.
+// read compares everything readable.
 func (w *world) read() {
 	w.Helper()
 	probes := []any{w.kind.object("n9", "never", "", 0, w.rng)}
@@ -196,14 +196,14 @@ func (w *world) read() {
 	}
 }
 
-// end compares handlers that were slow, and what is left after the informers.
+// end compares the slow handlers, and the informers after their end.
 func (w *world) end() {
 	w.Helper()
 	w.note("the end")
 	if w.resync == 0 {
 		w.sleep(4 * time.Hour) // enough for every handler to catch up
 	}
-	w.settle()
+	w.waitForBoth()
 	w.compare(true)
 	for _, n := range w.theirs.numbers() {
 		a, b := w.theirs.handlers[n], w.ours.handlers[n]
@@ -232,7 +232,7 @@ func (w *world) end() {
 	w.read()
 }
 
-// stop ends both informers, and the source.
+// stop ends both informers and the source.
 func (w *world) stop() {
 	for _, s := range []*side{w.theirs, w.ours} {
 		s.cancel()

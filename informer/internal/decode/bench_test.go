@@ -64,8 +64,8 @@ func listed[T any](items []samples.Item) *stream {
 	return s
 }
 
-// kubelet is a list of pods, and what the kubelet does then: a probe fails, a container restarts and is ready again. It
-// writes the status and its entry of managedFields; the rest stays.
+// kubelet is a list of pods and the kubelet's later updates: a probe fails, a container restarts and becomes ready
+// again. Each update writes the status and the kubelet's entry of managedFields only.
 func kubelet(apps, each, steps int) *stream {
 	g := samples.New(1)
 	s := &stream{typ: reflect.TypeFor[corev1.Pod]()}
@@ -114,7 +114,7 @@ func kubeletStep(rnd *rand.Rand, p *corev1.Pod, step int, now metav1.Time) {
 	p.ManagedFields[last].Time = &now
 }
 
-// contender is a way to decode. Make is called for each pass; the pass keeps what it returns.
+// contender is a decoder under test. Make is called for each pass, which keeps the results.
 type contender struct {
 	name string
 	make func(typ reflect.Type) (decode decode, keep any)
@@ -134,7 +134,7 @@ var contenders = []contender{
 	}},
 }
 
-// spent is the cost of passes.
+// spent is the cost of several passes.
 type spent struct {
 	ops           int
 	wall, cpu     time.Duration
@@ -162,7 +162,7 @@ func (c *spent) pass(b *testing.B, s *stream, way contender, measureLive bool) {
 	put := func(at int, raw []byte) {
 		obj := reflect.New(s.typ).Interface()
 		if _, ok := decode(raw, obj); !ok {
-			b.Fatal("it is unusual")
+			b.Fatal("the plan refuses the bytes")
 		}
 		objs[at] = obj
 	}

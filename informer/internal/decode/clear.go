@@ -1,9 +1,9 @@
 package decode
 
-// Clear drops all parts: one of them was written to. Objects that have it keep it.
+// Clear drops all parts, because one of them was written to. Objects that contain it keep it.
 //
-// An object that is being decoded meanwhile may have it as well, and put parts into the table that contain it: to be rid of
-// those, too, Clear again once that object is complete.
+// An object that is being decoded meanwhile may contain it as well, and may add parts that contain it to the table.
+// To drop those, too, call Clear again once that object is complete.
 func (t *Table) Clear() {
 	for i := range t.shards {
 		s := &t.shards[i]

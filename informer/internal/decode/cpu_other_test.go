@@ -6,5 +6,5 @@ import "time"
 
 var start = time.Now()
 
-// cpuTime is only the time that passed.
+// cpuTime returns the elapsed time, for lack of CPU time.
 func cpuTime() time.Duration { return time.Since(start) }

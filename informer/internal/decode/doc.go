@@ -10,7 +10,7 @@
 //
 // Table.Share does the same for objects of any Go type that a JSON decoder has made, after decoding.
 //
-// A Table holds the parts that objects share. Nobody may change an object that was decoded with a table. Without one, nothing
+// A Table holds the parts that objects share. Objects decoded with a table are read-only. Without one, nothing
 // is shared and the object is the caller's.
 //
 //	Shared         Messages behind pointers, repeated fields as a whole, maps, bytes, strings. In JSON: objects below the

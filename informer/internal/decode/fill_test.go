@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// generator fills objects: with everything, with nothing, or with some of it.
+// generator fills objects completely, partly, or not at all.
 type generator struct {
 	rand        *rand.Rand
 	full, empty bool
@@ -24,7 +24,7 @@ func (g *generator) count() int {
 		return 0
 	}
 	if g.full {
-		return 1 // of everything: what is in lists of lists grows fast enough
+		return 1 // full objects: nested lists grow fast enough
 	}
 	return g.rand.IntN(4)
 }
@@ -105,7 +105,7 @@ func (g *generator) fill(v reflect.Value, depth int) {
 	}
 }
 
-// differ says where two values differ. It is stricter than apiequality: nil and empty differ.
+// differ describes where two values differ. Unlike apiequality, it distinguishes nil from empty.
 func differ(a, b reflect.Value, path string) string {
 	if qa, ok := a.Interface().(resource.Quantity); ok {
 		if qb := b.Interface().(resource.Quantity); qa.Cmp(qb) != 0 || qa.String() != qb.String() || qa.Format != qb.Format {

@@ -12,8 +12,9 @@ type Base struct {
 	Obj any
 }
 
-// DecodeFrom is Decode with a table, for an object of which another version is decoded already. Fields with the same bytes
-// are taken from there, so nobody may change either of the two. They do not count in Result.Size, nor in Result.Lossy.
+// DecodeFrom is Decode with a table, for an object of which another version is already decoded. Fields with the same
+// bytes are taken from there, so both objects are read-only. These fields do not count in Result.Size, nor in
+// Result.Lossy.
 func (p *Plan) DecodeFrom(t *Table, raw []byte, obj any, base Base) (r Result, ok bool) {
 	v, b := reflect.ValueOf(obj), reflect.ValueOf(base.Obj)
 	if t == nil || v.Type() != b.Type() || v.Kind() != reflect.Pointer || v.IsNil() || b.IsNil() || v.Type().Elem() != p.root.typ {
@@ -113,7 +114,7 @@ type cursor struct {
 	m       *message
 	raw     []byte
 	last    int
-	unusual bool // a field comes twice, or the bytes are malformed: then a decoded field may come from other bytes, too
+	unusual bool // a field occurs twice, or the bytes are malformed: a decoded field may then depend on other bytes, too
 }
 
 // next returns the next field.

@@ -22,7 +22,7 @@ func marshal(t testing.TB, pod *corev1.Pod) []byte {
 	return raw
 }
 
-// TestDecodeFrom: with whatever base, an object is what the generated code makes of it.
+// TestDecodeFrom: with any base, the object equals the one that the generated code decodes.
 func TestDecodeFrom(t *testing.T) {
 	table := NewTable(1 << 20)
 	all := append(pods(8, 3, 11), nil, marshal(t, &corev1.Pod{Status: corev1.PodStatus{Phase: "Running"}}))
@@ -47,7 +47,7 @@ func TestDecodeFrom(t *testing.T) {
 	}
 }
 
-// TestDecodeFromShares: what is the same in both versions is taken over, and the rest is not.
+// TestDecodeFromShares: fields that are the same in both versions are shared, others are not.
 func TestDecodeFromShares(t *testing.T) {
 	table := NewTable(1 << 20)
 	pod := &corev1.Pod{
@@ -79,13 +79,13 @@ func TestDecodeFromShares(t *testing.T) {
 		t.Fatal(merged, err)
 	}
 	if _, ok := podPlan.DecodeFrom(table, raw, &corev1.Pod{}, Base{twice, merged}); ok {
-		t.Error("a base whose fields come twice was taken")
+		t.Error("a base with duplicate fields was accepted")
 	}
 	if _, ok := podPlan.DecodeFrom(nil, raw, &corev1.Pod{}, base); ok {
 		t.Error("parts are shared without a table")
 	}
 	if _, ok := podPlan.DecodeFrom(table, raw, &corev1.Pod{}, Base{raw, &corev1.Node{}}); ok {
-		t.Error("a base of another type was taken")
+		t.Error("a base of another type was accepted")
 	}
 }
 
@@ -121,8 +121,8 @@ func FuzzDecodeFrom(f *testing.F) {
 	})
 }
 
-// BenchmarkUpdates is a kubelet's updates of 2,000 pods that are all kept, decoded anew or from the version before. Live heap
-// is without the bytes of the versions.
+// BenchmarkUpdates measures a kubelet's updates of 2,000 kept pods, decoded alone or from the version before. Live
+// heap excludes the bytes of the versions.
 func BenchmarkUpdates(b *testing.B) {
 	s := kubelet(200, 10, 8)
 	for _, from := range []bool{false, true} {

@@ -13,13 +13,13 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// protobufObject is what the generated types offer.
+// protobufObject is implemented by the generated types.
 type protobufObject interface {
 	Marshal() ([]byte, error)
 	Unmarshal([]byte) error
 }
 
-// apiTypes are all types of k8s.io/api that client-go's scheme has, lists too, by package and name.
+// apiTypes returns all types of k8s.io/api in client-go's scheme, including lists, by package and name.
 var apiTypes = sync.OnceValue(func() map[string]reflect.Type {
 	types := map[string]reflect.Type{}
 	for _, typ := range scheme.Scheme.AllKnownTypes() {
@@ -47,7 +47,7 @@ func every(t *testing.T, f func(t *testing.T, typ reflect.Type)) {
 // decode decodes into a pointer to a zero value.
 type decode func(raw []byte, obj any) (lossy, ok bool)
 
-// planOf decodes with the plan of a type, with a table of its own if shared.
+// planOf decodes with the plan of a type, with a private table if shared.
 func planOf(typ reflect.Type, shared bool) decode {
 	plan, table := For(typ), (*Table)(nil)
 	if shared {
@@ -59,8 +59,8 @@ func planOf(typ reflect.Type, shared bool) decode {
 	}
 }
 
-// TestEveryType compares, of every type, what the generated code and what a plan makes of the same bytes: empty, full, and
-// random, with and without a table, from which the parts of the later ones come.
+// TestEveryType compares, for every type, plans with the generated code on the same bytes: empty, full and random
+// objects, with and without a table, which supplies the parts of later objects.
 func TestEveryType(t *testing.T) {
 	every(t, func(t *testing.T, typ reflect.Type) {
 		if For(typ) == nil {
@@ -78,7 +78,7 @@ func TestEveryType(t *testing.T) {
 				if string(raw) != kept {
 					t.Fatal("it changed the bytes")
 				}
-				clear(raw) // nothing of it is kept
+				clear(raw) // the object must not refer to it
 				if diff := differ(want, got.Elem(), typ.Name()); diff != "" {
 					t.Fatalf("seed %d, round %d: %s", seed, round, diff)
 				}
@@ -88,7 +88,7 @@ func TestEveryType(t *testing.T) {
 	})
 }
 
-// sample returns an object's bytes, and what the generated code makes of them.
+// sample returns an object's bytes, and the object that the generated code decodes from them.
 func sample(t *testing.T, typ reflect.Type, g generator) (raw []byte, want reflect.Value) {
 	t.Helper()
 	obj, back := reflect.New(typ), reflect.New(typ)
@@ -103,8 +103,8 @@ func sample(t *testing.T, typ reflect.Type, g generator) (raw []byte, want refle
 	return raw, back.Elem()
 }
 
-// FuzzEveryType fills objects of all types at random, and holds plans to the generated code: on the objects' bytes, and with
-// one byte changed, where a plan may leave the bytes to the generated code, but not see in them what that does not.
+// FuzzEveryType fills objects of all types at random and compares plans with the generated code: on the objects'
+// bytes, and with one byte changed. There a plan may refuse the bytes, but must not decode anything else.
 func FuzzEveryType(f *testing.F) {
 	names := slices.Sorted(maps.Keys(apiTypes()))
 	tables := map[reflect.Type]*Table{}
@@ -119,7 +119,7 @@ func FuzzEveryType(f *testing.F) {
 			tables[typ] = table
 		}
 		raw, want := sample(t, typ, generator{rand: rand.New(rand.NewPCG(seed, 3))})
-		honest := func(why string) {
+		valid := func(why string) {
 			t.Helper()
 			for round, table := range []*Table{nil, table, table} {
 				got := reflect.New(typ)
@@ -131,7 +131,7 @@ func FuzzEveryType(f *testing.F) {
 				}
 			}
 		}
-		honest("as it is")
+		valid("as it is")
 		if len(raw) == 0 {
 			return
 		}
@@ -149,11 +149,11 @@ func FuzzEveryType(f *testing.F) {
 				t.Fatalf("changed, round %d: %s", round, diff)
 			}
 		}
-		honest("after it was changed")
+		valid("after it was changed")
 	})
 }
 
-// TestPlanned: nothing of k8s.io/api is left to the generated code but what has a form of its own.
+// TestPlanned: only types of k8s.io/api with their own encoding have no plan.
 func TestPlanned(t *testing.T) {
 	every(t, func(t *testing.T, typ reflect.Type) {
 		seen := map[*message]bool{}
@@ -183,7 +183,7 @@ func TestPlanned(t *testing.T) {
 	})
 }
 
-// TestMetadata compares metadata alone, decoded by its plan, with what the generated code makes of it.
+// TestMetadata compares metadata decoded by its plan with the generated code.
 func TestMetadata(t *testing.T) {
 	typ := reflect.TypeFor[metav1.PartialObjectMetadata]()
 	own, shared := planOf(typ, false), planOf(typ, true)

@@ -7,8 +7,8 @@ import (
 )
 
 // JSON decodes an object as util/json.Unmarshal decodes into a map[string]any: integers that fit are int64, other numbers
-// float64, and of a key that comes twice the last value counts. With a table, the object shares parts with other objects,
-// and nobody may change it; with nil it is the caller's.
+// float64, and of a key that comes twice the last value counts. With a table, the object shares parts with others
+// and is read-only; with nil it is the caller's.
 //
 // What servers seldom write (a key that comes twice, half of a surrogate pair, bytes that are not UTF-8, deep nesting,
 // malformed text, null) is left to util/json, and then nothing is shared and the Size is 0.
@@ -25,7 +25,7 @@ func JSON(t *Table, raw []byte) (map[string]any, Result, error) {
 	return m, Result{}, nil
 }
 
-// quickJSON is JSON; ok is false where util/json has to decide.
+// quickJSON is JSON. Ok is false if util/json must decide.
 func quickJSON(t *Table, raw []byte) (m map[string]any, r Result, ok bool) {
 	d := jsonDecoders.Get().(*jsonDecoder)
 	defer d.free()
@@ -43,15 +43,15 @@ func quickJSON(t *Table, raw []byte) (m map[string]any, r Result, ok bool) {
 	return m, Result{Size: d.size}, true
 }
 
-// jsonDecoder decodes one object. Each string that is not shared has an allocation of its own, unlike in protobuf: it
-// needs one for the interface that it is in anyway.
+// jsonDecoder decodes one object. Unlike in protobuf, each unshared string has its own allocation: it needs one for
+// its interface anyway.
 type jsonDecoder struct {
 	t       *Table
 	raw     []byte
 	pos     int
 	depth   int
-	members []member // of the objects that are being decoded; they become maps once their number is known
-	values  []any    // of the arrays that are being decoded
+	members []member // members of unfinished objects, which become maps once their number is known
+	values  []any    // values of unfinished arrays
 	scratch []byte   // for strings with escapes
 	keys    keyCache
 
@@ -97,7 +97,7 @@ func (d *jsonDecoder) next() byte {
 	return 0
 }
 
-// value decodes a value. Path is a hash of the keys that lead to it; ok is false where util/json has to decide.
+// value decodes a value. Path is a hash of the keys that lead to it. Ok is false if util/json must decide.
 func (d *jsonDecoder) value(path uint64, key string) (v any, ok bool) {
 	switch c := d.next(); c {
 	case '"':
@@ -202,7 +202,7 @@ func (d *jsonDecoder) array(path uint64) (list []any, ok bool) {
 	return list, true
 }
 
-// goMapSize is about what a map[string]any of n entries costs: groups of eight, which are at most seven eighths full once
+// goMapSize estimates the memory of a map[string]any of n entries: groups of eight, at most seven eighths full once
 // there are several.
 func goMapSize(n int) int64 {
 	const header, group, directory = 48, 288, 64

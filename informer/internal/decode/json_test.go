@@ -10,7 +10,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// jsonSeeds are what the decoder must read as util/json does. Many of them are left to it.
+// jsonSeeds must be decoded as util/json does. Many are left to it.
 var jsonSeeds = []string{
 	`{}`, ` { "a" : [ ] } `, "\t{\r\n}\n", `null`, `true`, `[1]`, `"a"`, ``, ` `, "\x00", "{}\x00", `{}{}`, `{}x`,
 	`{"a":null,"b":true,"c":false,"d":"e","":""}`,
@@ -30,7 +30,8 @@ var jsonSeeds = []string{
 	`{"kind":"Pod","metadata":{"name":"web","uid":"1","generation":3,"labels":{"app":"web"}},"spec":{"containers":[{"name":"a","ports":[{"port":80}]},{"name":"a","ports":[{"port":80}]}]}}`,
 }
 
-// sameJSON decodes with util/json and with JSON, and compares: without a table, and so often with one that all is shared.
+// sameJSON decodes with util/json and with JSON, and compares the results: without a table, and with one, repeatedly,
+// until everything is shared.
 func sameJSON(t *testing.T, table *Table, raw []byte) {
 	t.Helper()
 	var want map[string]any
@@ -44,19 +45,19 @@ func sameJSON(t *testing.T, table *Table, raw []byte) {
 		if !bytes.Equal(raw, given) {
 			t.Fatalf("%.200q was changed to %.200q", raw, given)
 		}
-		clear(given) // nothing of it is kept
+		clear(given) // the object must not refer to it
 		if wantErr == nil && !reflect.DeepEqual(want, got) {
 			t.Fatalf("%.200q:\n%v, want\n%v", raw, got, want)
 		}
 	}
 }
 
-// tooRoomy returns an array to which an append would write in place.
-func tooRoomy(v any) string {
+// spareCapacity returns an array to which an append would write in place.
+func spareCapacity(v any) string {
 	switch v := v.(type) {
 	case map[string]any:
 		for _, x := range v {
-			if room := tooRoomy(x); room != "" {
+			if room := spareCapacity(x); room != "" {
 				return room
 			}
 		}
@@ -65,7 +66,7 @@ func tooRoomy(v any) string {
 			return fmt.Sprint(v)
 		}
 		for _, x := range v {
-			if room := tooRoomy(x); room != "" {
+			if room := spareCapacity(x); room != "" {
 				return room
 			}
 		}
@@ -77,13 +78,13 @@ func TestJSON(t *testing.T) {
 	table := NewTable(1 << 20)
 	for _, raw := range jsonSeeds {
 		sameJSON(t, table, []byte(raw))
-		for cut := range min(len(raw), 200) { // wherever it ends
+		for cut := range min(len(raw), 200) { // cut at every byte
 			sameJSON(t, table, []byte(raw[:cut]))
 		}
 	}
 }
 
-// TestJSONQuick: what servers write is not left to util/json.
+// TestJSONQuick: JSON as servers write it is not left to util/json.
 func TestJSONQuick(t *testing.T) {
 	table := NewTable(1 << 20)
 	for _, raw := range append(jsonPods(3, 1, 1), []byte(`{"a":1.5e3,"b":-1,"c":9223372036854775808,"d":"\u003cé\"\\","e":[null,true,false,{}]}`)) {
@@ -92,7 +93,7 @@ func TestJSONQuick(t *testing.T) {
 			if !ok || r.Size < 400 {
 				t.Errorf("%s: %v, %v", raw, r, ok)
 			}
-			if list := tooRoomy(m); list != "" {
+			if list := spareCapacity(m); list != "" {
 				t.Errorf("an append would write into %s", list)
 			}
 		}
@@ -104,15 +105,15 @@ func TestJSONQuick(t *testing.T) {
 	}
 }
 
-// FuzzJSON holds JSON to util/json on any bytes, with a table that all inputs share: what they leave in it must not show
-// in honest objects.
+// FuzzJSON compares JSON with util/json on any bytes, with a table that all inputs share: bad inputs must not affect
+// valid objects.
 func FuzzJSON(f *testing.F) {
 	for _, raw := range jsonSeeds[:len(jsonSeeds)-3] {
 		f.Add([]byte(raw))
 	}
-	honest := jsonPods(8, 2, 5)
-	want := make([]map[string]any, len(honest))
-	for i, raw := range honest {
+	valid := jsonPods(8, 2, 5)
+	want := make([]map[string]any, len(valid))
+	for i, raw := range valid {
 		f.Add(raw)
 		if err := utiljson.Unmarshal(raw, &want[i]); err != nil {
 			f.Fatal(err)
@@ -121,9 +122,9 @@ func FuzzJSON(f *testing.F) {
 	table := NewTable(1 << 16)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		sameJSON(t, table, raw)
-		n := len(raw) % len(honest)
-		if got, _, err := JSON(table, honest[n]); err != nil || !reflect.DeepEqual(got, want[n]) {
-			t.Fatalf("an honest pod: %v, %v", got, err)
+		n := len(raw) % len(valid)
+		if got, _, err := JSON(table, valid[n]); err != nil || !reflect.DeepEqual(got, want[n]) {
+			t.Fatalf("a valid pod: %v, %v", got, err)
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// jsonPods are n pods in JSON, of a few templates, with what the API server adds to one that runs.
+// jsonPods returns n running pods in JSON, from a few templates, with the fields that the API server adds.
 func jsonPods(n, templates int, seed uint64) (raws [][]byte) {
 	rnd := rand.New(rand.NewPCG(seed, 3))
 	for i := range n {
@@ -29,7 +29,7 @@ type (
 	list   = []any
 )
 
-// jsonPod is a pod of an application. What depends on i or rnd is the pod's own.
+// jsonPod returns a pod of an application. Values from i or rnd are unique to the pod.
 func jsonPod(app string, i int, rnd *rand.Rand) object {
 	name, ip := fmt.Sprintf("%s-7d9f8b6c5d-%05x", app, i), fmt.Sprintf("10.%d.%d.%d", i>>16&255, i>>8&255, i&255)
 	uid := func() string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", rnd.Uint32(), rnd.Uint64N(1<<48)) }

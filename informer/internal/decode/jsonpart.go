@@ -6,11 +6,11 @@ import (
 	"math/bits"
 )
 
-// span has the end of an object or array, and the number of the first bracket after it.
+// span is the end of an object or array, and the number of the first bracket after it.
 type span struct{ end, next int }
 
-// index finds the ends of all objects and arrays, so that parts in the table can be skipped. It looks at brackets and quotes
-// only, and reports whether they match: the rest is checked when it is decoded.
+// index finds the ends of all objects and arrays, so that parts in the table can be skipped. It inspects brackets and
+// quotes only, and reports whether they match: decoding checks the rest.
 func (d *jsonDecoder) index() bool {
 	for i := 0; i < len(d.raw); i++ {
 		switch d.raw[i] {
@@ -60,7 +60,7 @@ func toQuote(b []byte) int {
 	return -1
 }
 
-// jsonPart is partKey.typ in JSON. In protobuf that is an address, which is larger.
+// jsonPart is partKey.typ for JSON. For protobuf it is an address, which is larger.
 const jsonPart = 1
 
 // container decodes an object or an array, at its bracket, or takes an equal one from the table.

@@ -15,7 +15,7 @@ import (
 	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
-// address is where a map or slice is.
+// address returns the address of a map or slice.
 func address(v any, path ...string) uintptr {
 	for _, p := range path {
 		if list, ok := v.([]any); ok {
@@ -27,7 +27,7 @@ func address(v any, path ...string) uintptr {
 	return reflect.ValueOf(v).Pointer()
 }
 
-// TestJSONShares: after a few, pods of one template share what they have in common, and without a table nothing.
+// TestJSONShares: after a few pods, pods of one template share their common parts; without a table nothing.
 func TestJSONShares(t *testing.T) {
 	raws := jsonPods(16, 1, 1)
 	table := NewTable(1 << 20)
@@ -46,14 +46,14 @@ func TestJSONShares(t *testing.T) {
 	containers, labels := []string{"spec", "containers", "0", "env"}, []string{"metadata", "labels"}
 	text := func(key string) bool { return unsafe.StringData(a[key].(string)) == unsafe.StringData(b[key].(string)) }
 	for what, same := range map[string]bool{
-		"env":                                    address(a, containers...) == address(b, containers...),
-		"labels":                                 address(a, labels...) == address(b, labels...),
-		"a short string":                         text("kind") || text("apiVersion"), // one may share its slot with another string
-		"what was seen once is not in the table": address(a, containers...) != address(first, containers...),
-		"objects":                                address(a) != address(b),
-		"own env":                                address(a, containers...) != address(own, containers...),
-		"own env again":                          address(other, containers...) != address(own, containers...),
-		"own, empty":                             address(other, "status", "empty") != address(own, "status", "empty"),
+		"env":                                  address(a, containers...) == address(b, containers...),
+		"labels":                               address(a, labels...) == address(b, labels...),
+		"a short string":                       text("kind") || text("apiVersion"), // one may share its slot with another string
+		"a part seen once is not in the table": address(a, containers...) != address(first, containers...),
+		"objects":                              address(a) != address(b),
+		"own env":                              address(a, containers...) != address(own, containers...),
+		"own env again":                        address(other, containers...) != address(own, containers...),
+		"own, empty":                           address(other, "status", "empty") != address(own, "status", "empty"),
 	} {
 		if !same {
 			t.Errorf("%s: %v", what, same)
@@ -64,7 +64,7 @@ func TestJSONShares(t *testing.T) {
 	}
 }
 
-// TestJSONSize: the estimate of what an object costs is near what it does cost, without what it shares.
+// TestJSONSize: the estimated size of an object is close to the measured one, without shared parts.
 func TestJSONSize(t *testing.T) {
 	raws := jsonPods(400, 4, 1)
 	for name, table := range map[string]*Table{"own": nil, "shared": NewTable(1 << 20)} {
@@ -90,7 +90,7 @@ func TestJSONSize(t *testing.T) {
 	}
 }
 
-// heap is how many bytes of the heap are in use.
+// heap returns the bytes of the heap in use.
 func heap() int64 {
 	var m runtime.MemStats
 	for range 3 {
@@ -100,7 +100,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestJSONFailureLeavesNothing: the parts of an object that cannot be decoded do not get into the table.
+// TestJSONFailureLeavesNothing: the parts of an undecodable object do not enter the table.
 func TestJSONFailureLeavesNothing(t *testing.T) {
 	raw := jsonPods(1, 1, 1)[0]
 	table := NewTable(1 << 20)
@@ -137,7 +137,7 @@ func corrupt(rnd *rand.Rand, raw []byte) []byte {
 	return raw
 }
 
-// TestJSONPoison: corrupt objects leave nothing in a table that shows in honest ones.
+// TestJSONPoison: corrupt objects leave nothing in a table that affects valid ones.
 func TestJSONPoison(t *testing.T) {
 	raws := jsonPods(20, 3, 4)
 	want := make([]map[string]any, len(raws))
@@ -157,7 +157,7 @@ func TestJSONPoison(t *testing.T) {
 	}
 }
 
-// TestJSONConcurrent: a table is filled, used and swept by several at once, and every object is right.
+// TestJSONConcurrent: several goroutines fill, use and sweep a table, and every object is right.
 func TestJSONConcurrent(t *testing.T) {
 	raws := jsonPods(100, 5, 3)
 	want := make([]map[string]any, len(raws))
@@ -166,7 +166,7 @@ func TestJSONConcurrent(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	table := NewTable(1 << 16) // so that it is full now and then
+	table := NewTable(1 << 16) // small, so that it fills up
 	var all sync.WaitGroup
 	for w := range 4 {
 		all.Go(func() {
@@ -188,8 +188,7 @@ func TestJSONConcurrent(t *testing.T) {
 	all.Wait()
 }
 
-// TestJSONChurn: templates that come and go leave nothing behind: the table stays within its limit, and Sweep drops what
-// is no longer asked for.
+// TestJSONChurn: with changing templates the table stays within its limit, and Sweep drops unused parts.
 func TestJSONChurn(t *testing.T) {
 	const limit = 1 << 18
 	table := NewTable(limit)

@@ -32,7 +32,7 @@ func (d *jsonDecoder) quoted() (b []byte, ok bool) {
 	}
 }
 
-// plain returns how many bytes there are before a quote, a backslash, a control character or a byte beyond ASCII.
+// plain returns the number of bytes before a quote, a backslash, a control character or a non-ASCII byte.
 func plain(b []byte) (n int) {
 	const each = 0x0101010101010101
 	for ; len(b)-n >= 8; n += 8 { // eight at a time: the high bit of the lowest byte that is found gets set
@@ -50,7 +50,7 @@ func plain(b []byte) (n int) {
 	return n
 }
 
-// simple are the escapes of one letter.
+// simple has the one-letter escapes.
 var simple = [256]byte{'"': '"', '\\': '\\', '/': '/', 'b': '\b', 'f': '\f', 'n': '\n', 'r': '\r', 't': '\t'}
 
 // escaped decodes a string whose first escape is n bytes from here.
@@ -129,7 +129,7 @@ func (d *jsonDecoder) number() (any, bool) {
 	return n, true
 }
 
-// longNumber decodes a number that began earlier and of which the integer part has been read.
+// longNumber decodes a number that began earlier and whose integer part has been read.
 func (d *jsonDecoder) longNumber(from int) (any, bool) {
 	fraction := d.pos < len(d.raw) && d.raw[d.pos] == '.'
 	if fraction {
@@ -184,7 +184,7 @@ func (d *jsonDecoder) key() (string, bool) {
 	return *slot, true
 }
 
-// newKey returns the string of a key that is not at hand.
+// newKey returns the string of a key that is not cached.
 func (d *jsonDecoder) newKey(b []byte) string {
 	if d.t != nil {
 		if c := d.t.cached(b, true); c != nil {
@@ -194,8 +194,8 @@ func (d *jsonDecoder) newKey(b []byte) string {
 	return string(b)
 }
 
-// keyCache holds the keys that a decoder decoded last, each in a slot by its hash. It is smaller than that of a table, so
-// it stays in the processor's cache, and outlives the object that it was filled for.
+// keyCache holds the last keys of a decoder, each in a slot by its hash. It is smaller than a table's cache, so it
+// stays in the processor's cache, and it outlives the object that filled it.
 type keyCache [256]string
 
 var keySeed = maphash.MakeSeed()

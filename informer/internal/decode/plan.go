@@ -60,7 +60,7 @@ type field struct {
 	number int
 	kind   kind
 	index  int      // among the struct's fields
-	elem   *message // that it is, points to or consists of, if any
+	elem   *message // the field's message, or that of its pointer or elements, if any
 	typ    reflect.Type
 	id     uintptr // of the type
 	stat   int     // see Table.stats
@@ -84,12 +84,12 @@ var (
 
 var (
 	plansMu sync.Mutex
-	plans   = map[reflect.Type]*message{} // nil: there is none
-	stats   atomic.Int64                  // number of fields that have a statistic
+	plans   = map[reflect.Type]*message{} // nil: no plan
+	stats   atomic.Int64                  // number of fields with a statistic
 )
 
-// For returns the plan of a struct type, or nil if there is none. Only types of k8s.io/api and k8s.io/apimachinery have
-// plans: others may mean something else by the same tags.
+// For returns the plan of a struct type, or nil. Only types of k8s.io/api and k8s.io/apimachinery
+// have plans: elsewhere the same tags may have another meaning.
 func For(t reflect.Type) *Plan {
 	plansMu.Lock()
 	defer plansMu.Unlock()
@@ -121,7 +121,7 @@ func known(t reflect.Type) bool {
 	return strings.HasPrefix(t.PkgPath(), "k8s.io/api/") || strings.HasPrefix(t.PkgPath(), "k8s.io/apimachinery/pkg/")
 }
 
-// plan makes the plan of a struct. It reports false if the tags do not tell everything.
+// plan makes the plan of a struct. It reports false if the tags do not suffice.
 func (m *message) plan() bool {
 	for i := range m.typ.NumField() {
 		sf := m.typ.Field(i)

@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// errUnusual leaves the bytes to the generated code.
+// errUnusual means that the generated code must decode the bytes.
 var errUnusual = errors.New("not as the API server writes it")
 
 // maxDepth bounds recursion: types may contain themselves.
 const maxDepth = 100
 
-// Decode fills obj, which must point to a zero value of the plan's type. With a table, obj shares parts with other objects,
-// and nobody may change it. With nil it is the caller's.
+// Decode fills obj, which must point to a zero value of the plan's type. With a table, obj shares parts with others
+// and is read-only. With nil it is the caller's.
 //
 // Ok is false if the API server would not write such bytes. Obj is then half filled; decode the bytes into a new object with
 // the generated Unmarshal, which knows what they mean.
@@ -44,19 +44,19 @@ type Result struct {
 	Lossy bool
 }
 
-// decoder decodes one object. It collects the strings that are not shared, and allocates all of them at once when the object
-// is complete. The strings of a part that enters the table have an allocation of their own.
+// decoder decodes one object. It collects the unshared strings and allocates all of them at once when the object is
+// complete. The strings of a part that enters the table have their own allocation.
 type decoder struct {
 	t      *Table
 	size   int64  // as Result.Size
-	lossy  bool   // the object, or the part that is being decoded, has unknown fields
-	inPart bool   // a part that will enter the table is being decoded
+	lossy  bool   // the object, or the current part, has unknown fields
+	inPart bool   // the current part will enter the table
 	parts  []part // to add to the table
 	text   []byte // of marks
 	marks  []mark
 }
 
-// mark is a string that is not set yet.
+// mark is a string still to be set.
 type mark struct {
 	at         reflect.Value
 	begin, end int // in decoder.text
@@ -90,7 +90,7 @@ func (d *decoder) done() Result {
 	return Result{Size: d.size, Lossy: d.lossy}
 }
 
-// strings sets the strings from this mark and this place in the text on.
+// strings sets the strings from this mark and this text position on.
 func (d *decoder) strings(marks, text int) {
 	if len(d.marks) == marks {
 		return
@@ -275,7 +275,7 @@ func (d *decoder) repeat(f *field, to reflect.Value, run []byte, tagLen, count, 
 // mapSize estimates the heap of a map whose entries have so many bytes in protobuf.
 func mapSize(entries, bytes int) int64 { return 48 + 48*int64(entries) + int64(bytes) }
 
-// entry splits a map's entry, which has a key and then a value. Value is nil if there is none.
+// entry splits a map's entry, which has a key and then a value. Value is nil if it is missing.
 func entry(b []byte) (key, value []byte, ok bool) {
 	const keyTag, valueTag = 1<<3 | length, 2<<3 | length
 	if len(b) == 0 || b[0] != keyTag {
@@ -295,8 +295,8 @@ func entry(b []byte) (key, value []byte, ok bool) {
 	return key, value, n > 0 && 1+n == len(b)
 }
 
-// mapText makes the strings of a map. They have no address, so they cannot be set later: those that are not cached are cut
-// out of one string with all bytes of the map.
+// mapText makes the strings of a map. They have no address, so they cannot be set later: uncached ones are cut out of
+// one string that contains all bytes of the map.
 type mapText struct {
 	t   *Table
 	run []byte
@@ -365,10 +365,10 @@ func (d *decoder) anyMap(f *field, to reflect.Value, run []byte, tagLen, count, 
 	return nil
 }
 
-// mapped decodes a message that will be copied into a map.
+// mapped decodes a message that is then copied into a map.
 func (d *decoder) mapped(m *message, v reflect.Value, raw []byte, depth int) error {
 	if m.own {
-		return unmarshal(v, raw, false) // who reads a quantity in a map has a copy, to which String may write
+		return unmarshal(v, raw, false) // readers of a map get a copy, so String may write to it
 	}
 	texts, marks := len(d.text), len(d.marks)
 	if err := d.message(m, v, raw, depth); err != nil {
@@ -378,7 +378,7 @@ func (d *decoder) mapped(m *message, v reflect.Value, raw []byte, depth int) err
 	return nil
 }
 
-// unmarshal decodes a type that has its own form, by its Unmarshal.
+// unmarshal decodes a type with its own Unmarshal.
 func unmarshal(v reflect.Value, raw []byte, shared bool) error {
 	u, ok := v.Addr().Interface().(unmarshaler)
 	if !ok {
@@ -392,7 +392,7 @@ func unmarshal(v reflect.Value, raw []byte, shared bool) error {
 		return errUnusual
 	}
 	if list {
-		v.SetCap(v.Len()) // an append must not write into what is shared
+		v.SetCap(v.Len()) // an append must not write into shared memory
 	}
 	if q, ok := u.(*resource.Quantity); ok && shared {
 		_ = q.String() // writes the text into the quantity: a race if several readers of a shared one did it
@@ -418,7 +418,7 @@ func (f *field) run(raw []byte, tagLen int) (n, count int, ok bool) {
 	return n, count, true
 }
 
-// skip returns the length of an unknown field's value. It is 0 or less if the bytes do not tell.
+// skip returns the length of an unknown field's value, or 0 or less if it cannot be determined.
 func skip(b []byte, tag uint64) int {
 	switch tag & 7 {
 	case varint:

@@ -7,9 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// CacheQuantities makes the text of every quantity that obj points to. Quantity.String keeps that in the quantity, which
-// would be a race if several readers of a shared object did it. Objects that a Plan decoded with a table have it already;
-// quantities that are values of maps need none, since who reads one reads a copy; those that such values point to do.
+// CacheQuantities fills in the cached text of every quantity that obj points to. Quantity.String would otherwise
+// write it into the quantity: a race if several readers of a shared object call it. Objects that a Plan decoded with
+// a table already have the text. Quantities that are map values need none, since readers get copies; those behind
+// pointers in map values do.
 func CacheQuantities(obj any) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer {
@@ -29,10 +30,10 @@ func CacheQuantities(obj any) {
 	}
 }
 
-// holder says where the values of a type have quantities with an address.
+// holder locates the addressable quantities in values of a type.
 type holder struct {
-	quantity bool    // the values are quantities
-	elem     *holder // of what a pointer points to, a list's elements or a map's values
+	quantity bool    // the type is a quantity
+	elem     *holder // of a pointer's target, a list's elements or a map's values
 	fields   []heldField
 }
 
@@ -41,7 +42,7 @@ type heldField struct {
 	in    *holder
 }
 
-// holding has the holders of the types that were asked for; nil: there are no quantities.
+// holding caches the holders of types; nil: the type has no quantities.
 var holding = struct {
 	sync.RWMutex
 	types map[reflect.Type]*holder
@@ -83,7 +84,7 @@ func holds(t reflect.Type, seen map[reflect.Type]*holder) *holder {
 	return h
 }
 
-// reaches reports whether a type has a quantity somewhere, but for those that are values of a map.
+// reaches reports whether a type contains a quantity that is not a map value.
 func reaches(t reflect.Type, seen map[reflect.Type]bool) bool {
 	if t == quantityType {
 		return true

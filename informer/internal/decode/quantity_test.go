@@ -24,7 +24,7 @@ type metric struct {
 	Mapped  map[string]map[string]*resource.Quantity
 }
 
-// cached tells whether String of a quantity writes nothing any more.
+// cached reports whether String of a quantity no longer writes to it.
 func cached(q *resource.Quantity) bool { return reflect.ValueOf(q).Elem().FieldByName("s").Len() > 0 }
 
 func TestCacheQuantities(t *testing.T) {
@@ -35,9 +35,9 @@ func TestCacheQuantities(t *testing.T) {
 	m.Lists, m.Mapped = map[string][]resource.Quantity{"a": {*q()}}, map[string]map[string]*resource.Quantity{"a": {"b": q()}}
 	CacheQuantities(&m)
 	for what, q := range map[string]*resource.Quantity{
-		"a value": &m.Value, "what a pointer points to": m.Pointer, "an element": &m.List[1], "an array's": &m.Array[0],
+		"a value": &m.Value, "a pointer's target": m.Pointer, "an element": &m.List[1], "an array's": &m.Array[0],
 		"one in the type's own type": m.Within[0].Pointer, "zero": &m.Within[1].Value,
-		"what a map's value points to": m.ByName["a"].Pointer, "in a list of a map's value": &m.ByName["a"].Within[0].Value,
+		"the target of a pointer in a map's value": m.ByName["a"].Pointer, "in a list of a map's value": &m.ByName["a"].Within[0].Value,
 		"of a map of lists": &m.Lists["a"][0], "of a map of maps": m.Mapped["a"]["b"],
 	} {
 		if !cached(q) {
@@ -50,8 +50,8 @@ func TestCacheQuantities(t *testing.T) {
 	CacheQuantities(nil)
 }
 
-// TestSharedQuantities: a pod's quantities can be read by many at once, from protobuf and, behind CacheQuantities, from
-// JSON.
+// TestSharedQuantities: several goroutines may read a pod's quantities, from protobuf and, after CacheQuantities,
+// from JSON.
 func TestSharedQuantities(t *testing.T) {
 	half := resource.NewMilliQuantity(500, resource.DecimalSI)
 	pod := &corev1.Pod{Spec: corev1.PodSpec{
@@ -100,7 +100,7 @@ func BenchmarkCacheQuantities(b *testing.B) {
 	}
 }
 
-// TestClear: what was written to is in no object that is decoded later.
+// TestClear: a modified part is in no object that is decoded later.
 func TestClear(t *testing.T) {
 	raws := pods(8, 1, 1)
 	table := NewTable(1 << 20)

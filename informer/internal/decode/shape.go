@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// shape is what Table.Share knows of a Go type. Of some types it knows nothing: such a value stays as it is, and so does
-// every part that contains it.
+// shape describes a Go type for Table.Share. Values of unknown types stay as they are, and so does every part that
+// contains one.
 type shape struct {
 	form   form
 	elem   *shape // of a pointer, a slice or a map; nil: unknown
@@ -82,7 +82,7 @@ var forms = map[reflect.Kind]form{
 	reflect.Uint: formUint, reflect.Uint8: formUint, reflect.Uint16: formUint, reflect.Uint32: formUint, reflect.Uint64: formUint,
 }
 
-// learn reports whether the type is one that can be shared.
+// learn fills in the shape and reports whether the type can be shared.
 func (s *shape) learn(t reflect.Type) bool {
 	switch {
 	case t == reflect.TypeFor[time.Time]():
@@ -121,15 +121,15 @@ func (s *shape) learn(t reflect.Type) bool {
 	return s.form != 0
 }
 
-// plainTypes decode themselves and are values all the same: two that are equal can stand for each other.
+// plainTypes decode themselves but are plain values: equal ones can replace each other.
 var plainTypes = map[reflect.Type]bool{
 	reflect.TypeFor[metav1.Time](): true, reflect.TypeFor[metav1.MicroTime](): true, reflect.TypeFor[metav1.Duration](): true,
 	reflect.TypeFor[metav1.FieldsV1](): true, reflect.TypeFor[intstr.IntOrString](): true, reflect.TypeFor[runtime.RawExtension](): true,
 	reflect.TypeFor[json.Number](): true, reflect.TypeFor[json.RawMessage](): true, reflect.TypeFor[resource.Quantity](): true,
 }
 
-// decodesItself reports whether a type has a decoder of its own, which may point values to anything: to what it keeps,
-// too.
+// decodesItself reports whether a type has its own decoder, which may let values refer to anything, including memory
+// that it keeps.
 func decodesItself(t reflect.Type) bool {
 	p := reflect.PointerTo(t)
 	return !plainTypes[t] && t.Kind() != reflect.Interface &&

@@ -8,13 +8,12 @@ import (
 	"sync"
 )
 
-// Share replaces parts of an object by equal ones of other objects. Nobody else may have the object yet, and nobody may
-// change it afterwards. It must come from a JSON decoder, without the help of a decoder of the type itself. The result
-// estimates the object's heap in bytes, without the parts that it shares. Ok is false if nothing is known about the type;
-// then the object is as it was.
+// Share replaces parts of an object by equal ones of other objects. The object must not be visible to others yet, and
+// is read-only afterwards. It must come from a JSON decoder, not from a decoder of its type. The result estimates the
+// object's heap in bytes, without shared parts. Ok is false if the type is unknown; the object is then unchanged.
 //
-// What is in the values of a map, and what an interface holds, is shared with the map, or not at all. Parts with unexported
-// fields, or with types that have a decoder of their own, stay as they are.
+// Contents of map values and interfaces are shared only together with the map. Parts with unexported fields, or with
+// types that have their own decoder, stay as they are.
 func (t *Table) Share(obj any) (size int64, ok bool) {
 	v := reflect.ValueOf(obj)
 	if v.Kind() != reflect.Pointer || v.IsNil() {
@@ -43,18 +42,18 @@ type sharer struct {
 	raw    []byte
 	spans  []partSpan // of the parts, in the order of share
 	span   int        // of the next part
-	inMap  int        // parts of map values have no spans
+	inMap  int        // nesting in map values, whose parts have no spans
 	keys   []string
 	size   int64
 	parts  []part
 	inPart bool // see decoder.inPart
-	deep   bool // it is nested too deeply
+	deep   bool // nested too deeply
 }
 
 // partSpan has the bytes of a part. Next is the number of the first part behind it.
 type partSpan struct {
 	begin, end, next int
-	known            bool // the bytes say all about the part
+	known            bool // the bytes determine the part
 }
 
 var sharers = sync.Pool{New: func() any { return &sharer{} }}
@@ -69,7 +68,7 @@ func (d *sharer) free() {
 	}
 }
 
-// write appends bytes that differ wherever values differ. It reports whether they say all about the value.
+// write appends bytes that differ wherever values differ. It reports whether they determine the value.
 func (d *sharer) write(s *shape, v reflect.Value, depth int) bool {
 	switch {
 	case s == nil:
@@ -111,7 +110,7 @@ func (d *sharer) writeValue(s *shape, v reflect.Value, depth int) bool {
 		d.text(v.String())
 	case formInterface:
 		return v.IsNil()
-	case formTime: // its fields, and not what it means: times that are equal may differ
+	case formTime: // the fields, not the instant: equal times may differ in them
 		d.number(v.Field(0).Uint())
 		d.number(uint64(v.Field(1).Int())) //nolint:gosec // the bits are what counts
 		d.number(uint64(v.Field(2).Pointer()))
@@ -197,7 +196,7 @@ func (d *sharer) writeMap(s *shape, v reflect.Value, depth int) bool {
 	return known
 }
 
-// share goes over a value as write did.
+// share visits a value in the same order as write.
 func (d *sharer) share(s *shape, v reflect.Value) {
 	switch {
 	case s == nil:
@@ -260,7 +259,7 @@ func (d *sharer) sharePart(s *shape, v reflect.Value) {
 	d.parts = append(d.parts, part{id, value{v: v.Interface(), check: d.t.check(raw), bytes: cost(d.size - size)}})
 }
 
-// inside shares what is in a part, of which nothing is left over: JSON decoders make slices with room for more.
+// inside shares the contents of a part and cuts off unused capacity: JSON decoders make slices with spare capacity.
 func (d *sharer) inside(s *shape, v reflect.Value) {
 	end := d.spans[d.span].next
 	d.span++

@@ -11,7 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-// custom has a field of every kind that Share knows, and some that it does not.
+// custom has a field of every kind that Share supports, and some that it does not.
 type custom struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
@@ -34,7 +34,7 @@ type embedded struct {
 	Words []string `json:"words,omitempty"`
 }
 
-// global is decoded to something that the type keeps.
+// global decodes to a pointer that its type keeps.
 type global struct{ Names []string }
 
 var theGlobal = []string{"one", "two"}
@@ -64,7 +64,7 @@ func randomCustom(t *testing.T, seed uint64) []byte {
 	return raw
 }
 
-// TestShare: an object whose parts are replaced by those of others is what it was, to the last field.
+// TestShare: an object whose parts are replaced by others' equals the original, to the last field.
 func TestShare(t *testing.T) {
 	table := NewTable(1 << 20)
 	for round := range 4 {
@@ -86,16 +86,16 @@ func TestShare(t *testing.T) {
 				t.Fatalf("round %d, seed %d: %+v, want %+v", round, seed, got, want)
 			}
 			if len(got.Global.Names) != 2 || &got.Global.Names[0] != &theGlobal[0] {
-				t.Error("a value was replaced that its type's own decoder has made")
+				t.Error("a value made by its type's own decoder was replaced")
 			}
 			if got.Sizes != nil && cap(got.Sizes) != len(got.Sizes) {
-				t.Error("an append would write into what is shared")
+				t.Error("an append would write into shared memory")
 			}
 		}
 	}
 }
 
-// TestShareReplaces: parts are shared from the third time on, and differ where the values do.
+// TestShareReplaces: equal parts are shared from the third time on; others stay different.
 func TestShareReplaces(t *testing.T) {
 	table := NewTable(1 << 20)
 	var objs []*custom
@@ -125,6 +125,6 @@ func TestShareReplaces(t *testing.T) {
 		at = &at.Children[0]
 	}
 	if _, ok := table.Share(deep); ok || cap(deep.Children) != 2 {
-		t.Error("an object without an end was gone over")
+		t.Error("a cyclic object was shared")
 	}
 }

@@ -66,7 +66,7 @@ type shard struct {
 // entrySize is the size of an entry without its part.
 const entrySize = 64
 
-// growth is how many times a part is larger than its bytes in protobuf.
+// growth is the ratio of a part's heap size to its size in protobuf.
 const growth = 2
 
 // mix is a factor that spreads the bits of a number over a hash.
@@ -166,7 +166,7 @@ func (t *Table) Stats() Stats {
 	return st
 }
 
-// part takes a field's value from the table. Where there is none, fill decodes it into the field.
+// part takes a field's value from the table. If it is not there, fill decodes it into the field.
 func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error) error {
 	if d.t == nil || len(raw) == 0 || d.t.stat(f).resting() {
 		return fill()
@@ -178,7 +178,7 @@ func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error
 		d.lossy = d.lossy || v.lossy
 		return nil
 	}
-	if d.inPart { // it would seldom be found alone
+	if d.inPart { // rarely found alone
 		return fill()
 	}
 	again := d.t.door.again(key.hash ^ uint64(f.id)*mix)
@@ -200,16 +200,16 @@ func (d *decoder) part(f *field, to reflect.Value, raw []byte, fill func() error
 
 func (t *Table) stat(f *field) *use { return &t.stats[f.stat%len(t.stats)] }
 
-// use reports whether it pays to look up a field's values. If fewer than one in twenty was seen before, the field rests.
+// use decides whether looking up a field's values pays. If fewer than one in twenty was seen before, the field rests.
 type use struct {
 	tries, hits atomic.Uint32
 	rest        atomic.Int32
 }
 
 const (
-	trial = 256        // values after which it is decided
-	worth = trial / 20 // fewer are not worth it
-	pause = 2048       // values that are then not looked up
+	trial = 256        // number of values before each decision
+	worth = trial / 20 // the least hits that are worth it
+	pause = 2048       // number of values not looked up afterwards
 )
 
 func (u *use) resting() bool { return u.rest.Load() > 0 && u.rest.Add(-1) >= 0 }
@@ -237,7 +237,7 @@ const (
 	mostSlots = 1 << 16 // of a filter
 )
 
-// ways is how many slots a hash may be in. With one, two hashes that share it and come in turns would never be found.
+// ways is the number of slots for a hash. With one, two alternating hashes with the same slot would never be found.
 const ways = 4
 
 // again reports whether the hash was seen before, and remembers it.
@@ -268,7 +268,7 @@ func (d *filter) bytes() int64 {
 	return 0
 }
 
-// grown returns the slots of a cache. They become four times as many after as many misses as there are slots.
+// grown returns the slots of a cache. Their number quadruples after as many misses as there are slots.
 func grown[T any](at *atomic.Pointer[[]T], asked *atomic.Int64, most int) []T {
 	now := at.Load()
 	switch {

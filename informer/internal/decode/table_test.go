@@ -17,7 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// pods are n pods of a few templates: what a few ReplicaSets have.
+// pods returns n pods of a few templates, like those of a few ReplicaSets.
 func pods(n, templates int, seed uint64) (raws [][]byte) {
 	rnd := rand.New(rand.NewPCG(seed, 2))
 	kinds := make([]corev1.Pod, templates)
@@ -48,7 +48,7 @@ func decodePod(t *testing.T, table *Table, raw []byte) *corev1.Pod {
 	return pod
 }
 
-// TestShares: after a few, pods of one template share what they have in common, and without a table nothing.
+// TestShares: after a few pods, pods of one template share their common parts; without a table nothing.
 func TestShares(t *testing.T) {
 	raws := pods(16, 1, 1)
 	table := NewTable(1 << 20)
@@ -58,13 +58,13 @@ func TestShares(t *testing.T) {
 	}
 	a, b, first, own := all[14], all[15], all[0], decodePod(t, nil, raws[15])
 	for what, same := range map[string]bool{
-		"containers":                             &a.Spec.Containers[0] == &b.Spec.Containers[0],
-		"security context":                       a.Spec.SecurityContext == b.Spec.SecurityContext,
-		"labels":                                 reflect.ValueOf(a.Labels).Pointer() == reflect.ValueOf(b.Labels).Pointer(),
-		"volumes":                                &a.Spec.Volumes[0] == &b.Spec.Volumes[0],
-		"what was seen once is not in the table": &a.Spec.Containers[0] != &first.Spec.Containers[0],
-		"own containers":                         &a.Spec.Containers[0] != &own.Spec.Containers[0],
-		"own labels":                             reflect.ValueOf(a.Labels).Pointer() != reflect.ValueOf(own.Labels).Pointer(),
+		"containers":                           &a.Spec.Containers[0] == &b.Spec.Containers[0],
+		"security context":                     a.Spec.SecurityContext == b.Spec.SecurityContext,
+		"labels":                               reflect.ValueOf(a.Labels).Pointer() == reflect.ValueOf(b.Labels).Pointer(),
+		"volumes":                              &a.Spec.Volumes[0] == &b.Spec.Volumes[0],
+		"a part seen once is not in the table": &a.Spec.Containers[0] != &first.Spec.Containers[0],
+		"own containers":                       &a.Spec.Containers[0] != &own.Spec.Containers[0],
+		"own labels":                           reflect.ValueOf(a.Labels).Pointer() != reflect.ValueOf(own.Labels).Pointer(),
 	} {
 		if !same {
 			t.Errorf("%s: %v", what, same)
@@ -75,8 +75,8 @@ func TestShares(t *testing.T) {
 	}
 }
 
-// TestUnusual: what is not as the API server writes it is left to the generated code, and unknown fields are skipped and
-// reported, again for each object that shares them.
+// TestUnusual: bytes that the API server would not write are left to the generated code. Unknown fields are skipped
+// and reported, again for each object that shares them.
 func TestUnusual(t *testing.T) {
 	name := "\n\x03\n\x01a" // metadata {name: "a"}
 	for _, tc := range []struct {
@@ -123,17 +123,17 @@ func TestUnusual(t *testing.T) {
 		}
 	}
 	if _, ok := podPlan.Decode(nil, nil, corev1.Pod{}); ok {
-		t.Error("it decodes into a value")
+		t.Error("Decode must refuse a value")
 	}
 	if _, ok := podPlan.Decode(nil, nil, &corev1.Node{}); ok {
-		t.Error("it decodes into another type")
+		t.Error("Decode must refuse another type")
 	}
 	if For(reflect.TypeFor[schema.GroupVersionKind]()) != nil || For(reflect.TypeFor[string]()) != nil {
-		t.Error("there is a plan for what has no protobuf")
+		t.Error("a type without protobuf has a plan")
 	}
 }
 
-// TestFailureLeavesNothing: the parts of an object that cannot be decoded do not get into the table.
+// TestFailureLeavesNothing: the parts of an undecodable object do not enter the table.
 func TestFailureLeavesNothing(t *testing.T) {
 	raw := pods(1, 1, 1)[0]
 	table := NewTable(1 << 20)
@@ -147,14 +147,14 @@ func TestFailureLeavesNothing(t *testing.T) {
 	}
 }
 
-// TestConcurrent: a table is filled, used and swept by several at once, and every object is right.
+// TestConcurrent: several goroutines fill, use and sweep a table, and every object is right.
 func TestConcurrent(t *testing.T) {
 	raws := pods(200, 5, 3)
 	want := make([]*corev1.Pod, len(raws))
 	for i, raw := range raws {
 		want[i] = decodePod(t, nil, raw)
 	}
-	table := NewTable(1 << 16) // so that it is full now and then
+	table := NewTable(1 << 16) // small, so that it fills up
 	var all sync.WaitGroup
 	for w := range 4 {
 		all.Go(func() {
@@ -175,8 +175,7 @@ func TestConcurrent(t *testing.T) {
 	all.Wait()
 }
 
-// TestChurn: templates that come and go leave nothing behind: the table stays within its limit, and what nobody asks for
-// any more goes.
+// TestChurn: with changing templates the table stays within its limit, and unused parts are dropped.
 func TestChurn(t *testing.T) {
 	const limit = 1 << 18
 	table := NewTable(limit)
@@ -201,8 +200,8 @@ func TestChurn(t *testing.T) {
 	}
 }
 
-// TestQuantitiesInMaps: requests and limits are the same to reflect.DeepEqual, which many programs compare them with,
-// whether they are shared or not.
+// TestQuantitiesInMaps: requests and limits are equal for reflect.DeepEqual, which many programs use, whether shared
+// or not.
 func TestQuantitiesInMaps(t *testing.T) {
 	list := corev1.ResourceList{"memory": resource.MustParse("1536Mi"), "cpu": resource.MustParse("1500m")}
 	raw := marshal(t, &corev1.Pod{Spec: corev1.PodSpec{Containers: []corev1.Container{{Name: "app", Resources: corev1.ResourceRequirements{Requests: list}}}}})
@@ -220,7 +219,7 @@ func TestQuantitiesInMaps(t *testing.T) {
 	}
 }
 
-// TestRest: fields whose values are never alike are left alone after a while.
+// TestRest: fields whose values never repeat are eventually not looked up.
 func TestRest(t *testing.T) {
 	table := NewTable(1 << 20)
 	f := podPlan.root.fields[1].elem.fields[11] // labels
@@ -238,7 +237,7 @@ func TestRest(t *testing.T) {
 		rested = rested || table.stat(f).rest.Load() > 0
 	}
 	if !rested {
-		t.Error("it is looked for each time")
+		t.Error("it is looked up each time")
 	}
 }
 
@@ -270,12 +269,12 @@ func TestStringsOfParts(t *testing.T) {
 	}
 }
 
-// FuzzDecode holds plans to the generated code on any bytes, with a table that all inputs share: what they leave in it must
-// not show in honest objects.
+// FuzzDecode compares plans with the generated code on any bytes, with a table that all inputs share: bad inputs must
+// not affect valid objects.
 func FuzzDecode(f *testing.F) {
-	honest := pods(8, 2, 5)
-	want := make([]*corev1.Pod, len(honest))
-	for i, raw := range honest {
+	valid := pods(8, 2, 5)
+	want := make([]*corev1.Pod, len(valid))
+	for i, raw := range valid {
 		f.Add(raw)
 		want[i] = &corev1.Pod{}
 		if err := want[i].Unmarshal(raw); err != nil {
@@ -297,13 +296,13 @@ func FuzzDecode(f *testing.F) {
 				t.Fatal(d)
 			}
 		}
-		n := len(raw) % len(honest)
+		n := len(raw) % len(valid)
 		got := &corev1.Pod{}
-		if _, ok := podPlan.Decode(table, honest[n], got); !ok {
-			t.Fatal("an honest pod is unusual")
+		if _, ok := podPlan.Decode(table, valid[n], got); !ok {
+			t.Fatal("a valid pod is refused")
 		}
 		if d := differ(reflect.ValueOf(want[n]), reflect.ValueOf(got), "pod"); d != "" {
-			t.Fatalf("an honest pod: %s", d)
+			t.Fatalf("a valid pod: %s", d)
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"sync/atomic"
 )
 
-// texts is a cache of short strings. Each slot holds the last string that came to it twice in a row.
+// texts is a cache of short strings. Each slot holds the last string that missed it twice in a row.
 type texts struct {
 	seed  maphash.Seed
 	slots atomic.Pointer[[]textSlot]
@@ -39,7 +39,8 @@ func (t *Table) text(b []byte) (string, bool) {
 	return "", false
 }
 
-// cached returns the cached string of these bytes, or nil. If it enters the cache now, box has it boxed as well.
+// cached returns the cached string of these bytes, or nil. If the string enters the cache now and box is set, it is
+// boxed as well.
 func (t *Table) cached(b []byte, box bool) *cachedText {
 	if len(b) > longText {
 		return nil
@@ -55,7 +56,7 @@ func (t *Table) cached(b []byte, box bool) *cachedText {
 	return slot.put(tag, string(b), box)
 }
 
-// cachedText is cached for a string. One that enters the cache is copied: it may be a part of a longer one.
+// cachedText is cached for a string. A string that enters the cache is copied, since it may be part of a longer one.
 func (t *Table) cachedText(s string) *cachedText {
 	if len(s) > longText {
 		return nil

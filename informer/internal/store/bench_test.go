@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// filled is a live store of n objects in 1,000 namespaces, and what it was filled with.
+// filled returns a live store of n objects in 1,000 namespaces, and its items.
 func filled(n int) (*Store, []Change) {
 	s := New(0)
 	s.Begin(false)
@@ -28,7 +28,7 @@ func filled(n int) (*Store, []Change) {
 	return s, all
 }
 
-// successors are two further versions of each object, to go to and fro between.
+// successors returns two more versions of each object, to alternate between.
 func successors(all []Change) [2][]Change {
 	var next [2][]Change
 	for i := range next {
@@ -45,8 +45,8 @@ const (
 	objects = 10_000
 )
 
-// BenchmarkFanOut is one update that 10 queues get, which as many goroutines drain; over 10,000
-// objects. The peer is a buffered channel for each, without any bound or memory of objects.
+// BenchmarkFanOut measures one update that 10 queues get and as many goroutines drain, over 10,000 objects. The peer
+// is a buffered channel each, without a bound or any memory of objects.
 func BenchmarkFanOut(b *testing.B) {
 	for _, mode := range []QueueOptions{{Latest: true}, {Budget: 32 << 20}} {
 		name := map[bool]string{true: "latest", false: "every"}[mode.Latest]
@@ -114,7 +114,7 @@ func BenchmarkFanOut(b *testing.B) {
 	})
 }
 
-// BenchmarkStuck is one update that a stuck queue in mode Latest folds, over 10,000 objects.
+// BenchmarkStuck measures one update that a stuck queue in mode Latest folds, over 10,000 objects.
 func BenchmarkStuck(b *testing.B) {
 	s, all := filled(objects)
 	next := successors(all)
@@ -128,8 +128,8 @@ func BenchmarkStuck(b *testing.B) {
 	b.ReportMetric(float64(q.Lag().Bytes), "lag-bytes")
 }
 
-// BenchmarkSubscribe is a queue that joins a store of 1,000,000 objects, while the writer waits, and
-// the taking of the initial state for each object.
+// BenchmarkSubscribe measures how long a queue that joins a store of 1,000,000 objects blocks the writer, and how
+// long it takes per object to deliver the initial state.
 func BenchmarkSubscribe(b *testing.B) {
 	s, _ := filled(1_000_000)
 	b.Run("join", func(b *testing.B) {
@@ -161,7 +161,7 @@ func BenchmarkSubscribe(b *testing.B) {
 	})
 }
 
-// BenchmarkTable is what the table costs beside names and versions, at sizes over one doubling.
+// BenchmarkTable measures the table's memory without names and versions, at several sizes between two doublings.
 func BenchmarkTable(b *testing.B) {
 	for _, n := range []int{500_000, 600_000, 700_000, 800_000, 900_000, 1_000_000} {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
@@ -191,7 +191,7 @@ func heap() uint64 {
 	return m.HeapAlloc
 }
 
-// BenchmarkRelist is a relist of 10,000 objects that did not change.
+// BenchmarkRelist measures a relist of 10,000 unchanged objects.
 func BenchmarkRelist(b *testing.B) {
 	s, all := filled(objects)
 	b.ReportAllocs()
@@ -206,7 +206,7 @@ func BenchmarkRelist(b *testing.B) {
 	}
 }
 
-// BenchmarkGet is a read while nobody writes.
+// BenchmarkGet measures a read without writers.
 func BenchmarkGet(b *testing.B) {
 	s, all := filled(objects)
 	b.RunParallel(func(pb *testing.PB) {

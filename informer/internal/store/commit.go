@@ -8,35 +8,34 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// Change is what a list or watch says of one object.
+// Change is an object's state as a list or watch reports it.
 type Change struct {
 	Key Key
-	// V is the version, with its UID and resource version. With Delete it is the server's last word,
-	// or nil.
+	// V is the version, with its UID and resource version. With Delete it is the server's final version, or nil.
 	V *compact.Version
-	// UID and RV are the object's where V is nil.
+	// UID and RV identify the object if V is nil.
 	UID, RV string
-	// Delete says that the object is gone.
+	// Delete means that the object was deleted.
 	Delete bool
-	// Keep says that the object exists in a version that cannot be stored: what is stored stays,
-	// unless UID says that it was another object.
+	// Keep means that the object exists in a version that cannot be stored. The stored version stays, unless UID
+	// shows that it belongs to another object.
 	Keep bool
-	// Reread says that V was read again, beside the watch: it is the stored version, in another form
-	// perhaps, or one that the watch could not read. It is ignored if a newer version is stored, or known
-	// to exist, by now, and in a list, which reads everything again anyway.
+	// Reread means that V was read beside the watch: it is the stored version, perhaps in another form, or one that
+	// the watch could not read. It is ignored if a newer version is stored or known to exist, and during a list,
+	// which reads everything anyway.
 	Reread bool
-	// Unread says of Keep that the version, RV, could not be read: nobody may resume from the state until
-	// the object was read, or is gone. Without a Key, that is until the next list. Since is when the
-	// stored version was last known to be current.
+	// Unread, with Keep, means that the version RV could not be read. The state must not be resumed from until the
+	// object was read or deleted; without a Key, until the next list. Since is when the stored version was last known
+	// to be current.
 	Unread bool
 	Since  time.Time
-	// Index has the values for the indexes, by slot.
+	// Index has the index values, by slot.
 	Index []any
-	// Labels are V's, for a store with IndexLabels.
+	// Labels are V's labels, for a store with IndexLabels.
 	Labels LabelSet
 
 	against *compact.Version // the stored version that V was compared with, before the lock
-	alike   bool             // and found to have the content of
+	equal   bool             // V has the same content as against
 }
 
 func (c *Change) uid() string {
@@ -56,62 +55,60 @@ func (c *Change) rv() string {
 // Commit is one step of the writer.
 type Commit struct {
 	Changes []Change
-	// Version is the stream's resource version behind the changes; empty where it is not known yet.
+	// Version is the stream's resource version after the changes; empty if not known yet.
 	Version string
 	Gap     *Gap
-	// Served, unless it is 0, is the form in which the server serves the kind: every content was compared
-	// with that. A Sweep says so, too; there, 0 is not known.
+	// Served, unless 0, is the form in which the server serves the kind: all contents were compared with it. A Sweep
+	// always sets it, to 0 if unknown.
 	Served uint64
-	// At is now. After is, for a list, when the stored state was last known to be current.
+	// At is the current time. After is, for a list, when the stored state was last known to be current.
 	At, After time.Time
-	// Late, unless it is zero, says that the changes happened before the watch that delivered them was opened, and
-	// after Late.
+	// Late, unless zero, means that the changes happened after Late, before the watch that delivered them was opened.
 	Late time.Time
-	// Sweep ends a list: what it did not name is deleted.
+	// Sweep ends a list: objects that it did not contain are deleted.
 	Sweep bool
-	// Live says that a loaded state has caught up without a list; it means nothing while one is
-	// under way.
+	// Live means that a loaded state has caught up without a list. It is ignored during a list.
 	Live bool
 }
 
-// Drops counts what a commit did not apply.
+// Drops counts the versions that a commit ignored.
 type Drops struct {
-	Past uint64 // versions older than the stored one
-	Same uint64 // versions that are stored already
+	Past uint64 // older than the stored one
+	Same uint64 // stored already
 }
 
-// step is a commit under way.
+// step is a commit in progress.
 type step struct {
 	*Store
-	in      *Commit
-	gap     *Gap
-	deltas  []Delta
-	drops   Drops
-	adopted []*compact.Version // replaced without a delta: only their sums were others
-	done    int                // objects since readers were let in
-	forming bool               // the first list is under way: there is nothing that it can be compared with
+	in        *Commit
+	gap       *Gap
+	deltas    []Delta
+	drops     Drops
+	adopted   []*compact.Version // replaced without a delta: only the sum differs
+	done      int                // objects since the lock was last released
+	firstList bool               // the first list is in progress: there is nothing to compare it with
 }
 
-// Commit applies c and tells every queue. While listing, it does so in pieces.
+// Commit applies c and queues the deltas for every queue. While listing, it does so in pieces.
 func (s *Store) Commit(c Commit) Drops {
-	s.turn.Lock()
-	defer s.turn.Unlock()
+	s.commitMu.Lock()
+	defer s.commitMu.Unlock()
 	if s.isClosed() {
 		return Drops{}
 	}
-	t := step{Store: s, in: &c, gap: c.Gap, forming: s.head.listing && !s.head.based()}
+	t := step{Store: s, in: &c, gap: c.Gap, firstList: s.head.listing && !s.head.based()}
 	t.compare()
 	s.mu.Lock()
 	for i := range c.Changes {
-		t.breathe()
+		t.yield()
 		t.apply(&c.Changes[i])
 	}
 	if c.Sweep {
 		t.sweep()
 	}
-	tell := t.settle() || len(t.deltas) > 0 || t.gap != nil
+	notify := t.moveHead() || len(t.deltas) > 0 || t.gap != nil
 	s.mu.Unlock()
-	if tell {
+	if notify {
 		t.push()
 	}
 	if t.Replaced != nil {
@@ -125,7 +122,7 @@ func (s *Store) Commit(c Commit) Drops {
 	return t.drops
 }
 
-// compare compares contents where versions prove nothing, before the readers have to wait.
+// compare compares contents if versions prove nothing, before readers have to wait.
 func (t *step) compare() {
 	for i := range t.in.Changes {
 		c := &t.in.Changes[i]
@@ -133,17 +130,17 @@ func (t *step) compare() {
 			continue
 		}
 		if o, _ := t.table.find(c.Key); o != nil && t.unproven(o, c.V) {
-			c.against, c.alike = o.v, sameContent(o.v, c.V)
+			c.against, c.equal = o.v, sameContent(o.v, c.V)
 		}
 	}
 }
 
-// unproven reports that UID, resource version and sum leave open whether the contents are the same.
+// unproven reports whether UID, resource version and sum leave open whether the contents are equal.
 func (t *step) unproven(o *object, v *compact.Version) bool {
 	return o.v.UID() == v.UID() && o.v.RV() == v.RV() && !(t.trusts(o) && seen(v).is(o.v))
 }
 
-// same tells whether c says nothing new of an object with the same UID.
+// same reports whether c is the stored version of an object with the same UID.
 func (t *step) same(o *object, c *Change) bool {
 	switch {
 	case o.v.RV() != c.V.RV():
@@ -151,14 +148,14 @@ func (t *step) same(o *object, c *Change) bool {
 	case !t.unproven(o, c.V):
 		return true
 	case c.against == o.v:
-		return c.alike
+		return c.equal
 	}
-	return sameContent(o.v, c.V) // an earlier change of this commit was in between
+	return sameContent(o.v, c.V) // an earlier change of this commit came in between
 }
 
-// breathe lets readers in after each piece. A list's piece is told at once, so that a large one is
-// never held whole; what is live is told in one batch, since only its end is a state of the server.
-func (t *step) breathe() {
+// yield releases the lock after each piece. A list's piece is pushed at once, so that a large list is never held
+// whole. Live changes are pushed as one batch, since only its end is a state of the server.
+func (t *step) yield() {
 	t.done++
 	if t.done <= t.piece {
 		return
@@ -171,10 +168,10 @@ func (t *step) breathe() {
 	t.mu.Lock()
 }
 
-// push tells the queues. The caller holds the turn and not mu.
+// push passes the deltas to the queues. The caller holds commitMu but not mu.
 func (t *step) push() {
 	b := Batch{Stream: t.id, Epoch: t.head.epoch, Phase: t.head.phase, Version: t.resumable(), Served: t.head.served,
-		Gap: t.gap, Deltas: t.deltas, forming: t.forming}
+		Gap: t.gap, Deltas: t.deltas, firstList: t.firstList}
 	for _, q := range t.queues {
 		q.push(&b, t.in.At)
 	}
@@ -188,17 +185,17 @@ func (t *step) push() {
 	t.gap, t.deltas = nil, nil
 }
 
-// apply changes one object and notes what that means.
+// apply applies one change and records its delta.
 func (t *step) apply(c *Change) {
 	listed := t.head.listing
 	o, sp := t.table.find(c.Key)
 	switch {
-	case c.Reread && !t.wants(o, c):
+	case c.Reread && !t.stillUseful(o, c):
 	case c.Keep:
 		t.keep(o, sp, c)
 	case o == nil:
 		if !c.Delete {
-			t.add(c, c.Reread || listed && !t.forming)
+			t.add(c, c.Reread || listed && !t.firstList)
 		}
 		delete(t.unread, c.Key)
 	case !listed && t.trusts(o) && wire.Older(c.rv(), o.v.RV()):
@@ -212,14 +209,14 @@ func (t *step) apply(c *Change) {
 	case !t.same(o, c):
 		d := Delta{Op: Updated, Old: o.v, New: c.V, Relisted: c.Reread || t.missed(o)}
 		o.v, o.mark = c.V, t.mark
-		delete(t.doubtful, o)
+		delete(t.unverified, o)
 		t.stored(d, o, sp, c)
 	default:
 		o.mark = t.mark
-		delete(t.doubtful, o)
+		delete(t.unverified, o)
 		if c.V.Sum() != 0 && c.V.Sum() != o.v.Sum() && c.V.Format() == o.v.Format() {
 			t.adopted = append(t.adopted, o.v)
-			o.v = c.V // the next list has its sum
+			o.v = c.V // so that the next list finds its sum
 		}
 		delete(t.unread, c.Key)
 		if !listed && !c.Reread {
@@ -228,8 +225,8 @@ func (t *step) apply(c *Change) {
 	}
 }
 
-// wants tells whether something that was read again is still of use.
-func (t *step) wants(o *object, c *Change) bool {
+// stillUseful reports whether a reread version is still needed.
+func (t *step) stillUseful(o *object, c *Change) bool {
 	if t.head.listing {
 		return false
 	}
@@ -239,7 +236,7 @@ func (t *step) wants(o *object, c *Change) bool {
 	return o != nil && o.v.UID() == c.V.UID() && o.v.RV() == c.V.RV()
 }
 
-// keep notes that the server has an object in a version that is not stored.
+// keep records that the server has an object in a version that is not stored.
 func (t *step) keep(o *object, sp *space, c *Change) {
 	if c.Unread {
 		defer func() { t.unread[c.Key] = unread{c.RV, c.Since} }()
@@ -247,53 +244,53 @@ func (t *step) keep(o *object, sp *space, c *Change) {
 	switch {
 	case o == nil:
 		return
-	case c.UID != "" && c.UID != o.v.UID(): // what is stored was deleted, whatever is there now
+	case c.UID != "" && c.UID != o.v.UID(): // the stored object was deleted, whatever exists now
 		t.remove(o, sp, nil)
 		return
 	}
 	o.mark = t.mark
-	if t.fresh {
-		t.doubtful[o] = struct{}{}
+	if t.compareContents {
+		t.unverified[o] = struct{}{}
 	}
 }
 
-// missed tells that what happened to o was not seen: a list compares it with what it was before, or
-// could not read it. What this list has named itself is seen to change.
+// missed reports whether o's change was not observed: a list compares it with an older version, or could not read it.
+// A second change within the same list was observed.
 func (t *step) missed(o *object) bool {
-	_, doubtful := t.doubtful[o]
-	return doubtful || t.head.listing && o.mark != t.mark
+	_, unverified := t.unverified[o]
+	return unverified || t.head.listing && o.mark != t.mark
 }
 
 func (t *step) add(c *Change, relisted bool) {
 	o, sp := t.table.add(c.Key, c.V, t.mark)
-	t.stored(Delta{Op: Added, New: c.V, Relisted: relisted, Initial: t.forming}, o, sp, c)
+	t.stored(Delta{Op: Added, New: c.V, Relisted: relisted, Initial: t.firstList}, o, sp, c)
 }
 
 func (t *step) stored(d Delta, o *object, sp *space, c *Change) {
-	t.note(d, o, sp)
+	t.record(d, o, sp)
 	t.indexes.set(Key{sp.name, o.name}, c.Index)
 	if t.labels != nil {
 		t.labels.set(o, sp.name, c.Labels)
 	}
 }
 
-// remove deletes an object, because of c or, where that is nil, because a list did not name it.
+// remove deletes an object because of c, or, if c is nil, because a list did not contain it.
 func (t *step) remove(o *object, sp *space, c *Change) {
 	d := Delta{Op: Deleted, Old: o.v, Relisted: t.missed(o)}
 	if c != nil && c.Delete && c.uid() == o.v.UID() {
 		d.Final = c.V
 	}
-	t.note(d, o, sp)
+	t.record(d, o, sp)
 	t.table.remove(o, sp)
-	delete(t.doubtful, o)
+	delete(t.unverified, o)
 	t.indexes.delete(Key{sp.name, o.name})
 	if t.labels != nil {
 		t.labels.remove(o)
 	}
 }
 
-// note completes a delta of an object.
-func (t *step) note(d Delta, o *object, sp *space) {
+// record completes a delta and adds it.
+func (t *step) record(d Delta, o *object, sp *space) {
 	d.Key, d.sum = Key{sp.name, o.name}, hashKey(sp.sum, o.sum)
 	d.At = t.in.At
 	switch {
@@ -308,9 +305,9 @@ func (t *step) note(d Delta, o *object, sp *space) {
 	t.deltas = append(t.deltas, d)
 }
 
-// sweep deletes what the list did not name, in the order of the keys.
+// sweep deletes the objects that the list did not contain, in the order of their keys.
 func (t *step) sweep() {
-	t.mu.Unlock() // only we write, so readers need not wait for the search
+	t.mu.Unlock() // the writer is the only one to change the table, so readers need not wait
 	var gone []Key
 	t.table.each(func(sp *space, o *object) {
 		if o.mark != t.mark {
@@ -320,19 +317,19 @@ func (t *step) sweep() {
 	slices.SortFunc(gone, compareKeys)
 	t.mu.Lock()
 	for _, k := range gone {
-		t.breathe()
+		t.yield()
 		o, sp := t.table.find(k)
 		t.remove(o, sp, nil)
 	}
 }
 
-// settle moves the head, and tells whether that is news.
-func (t *step) settle() bool {
+// moveHead updates the head, and reports whether queues must be notified.
+func (t *step) moveHead() bool {
 	h, c := &t.head, t.in
 	switch {
 	case c.Sweep:
 		h.version, h.served = c.Version, c.Served
-		h.phase, h.listing, h.synced, t.fresh = Live, false, true, false
+		h.phase, h.listing, h.synced, t.compareContents = Live, false, true, false
 		return true
 	case h.listing:
 		return false

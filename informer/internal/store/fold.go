@@ -5,36 +5,36 @@ import (
 )
 
 // A queue in mode Latest holds one node per object that differs from what its consumer knows, at the place of the
-// first change. So an object that changes all the time delays no others, and one that came and went costs nothing.
-// The state with which a late consumer starts is delivered from a snapshot.
+// object's first change. So an object that changes constantly delays no others, and an object that came and went
+// costs nothing. A late consumer's initial state is delivered from a snapshot.
 
-// ReasonSlow is why a gap stands before folded deltas.
+// ReasonSlow is the reason of a gap before folded deltas.
 const ReasonSlow = "slow consumer"
 
-// fold is the difference between what a consumer knows of one store and what is now: what is left of
-// the state that it starts with, then one node per object that differs, in the order of the first
-// change that the consumer has not seen.
+// fold is the difference between the state that a consumer knows of one store and the current one: the rest of the
+// initial state, then one node per object that differs, in the order of the first change that the consumer has not
+// seen.
 type fold struct {
-	initial     *initial // nil: nothing is left of it
+	initial     *initial // nil: delivered
 	nodes       set[*node]
 	first, last *node
-	owed        int   // nodes of objects that initial has
-	bytes       int64 // held by the nodes
+	owed        int   // nodes of objects that are still in initial
+	bytes       int64 // memory that the nodes hold
 
-	pending bool // there is something to tell
-	silent  bool // what is folded away is not worth a gap
-	lossy   bool // since the fold was last empty, a gap was told for versions folded away
+	pending bool // there is something to deliver
+	silent  bool // folding makes no gap
+	lossy   bool // a gap was recorded since the fold was last empty
 	gap     *Gap
 	head    head
 	at      time.Time // of the last change
-	known   string    // the version that the consumer has reached
+	known   string    // the consumer's version
 
-	complete bool  // the stream was Live since the consumer joined
-	start    *node // the last one that was queued when it became so
-	synced   bool  // the consumer has all that it starts with
+	complete bool  // the stream has been Live since the consumer joined
+	start    *node // the last node queued at that time
+	synced   bool  // the consumer has its whole initial state
 }
 
-// maxIdle is how many slots for nodes an empty fold keeps.
+// maxIdle is the number of node slots that an empty fold keeps.
 const maxIdle = 128
 
 // add folds a batch in.
@@ -60,7 +60,7 @@ func (f *fold) find(k Key, sum uint32) *node {
 	return f.nodes.find(sum, func(n *node) bool { return n.key == k })
 }
 
-// insert queues an object that did not differ so far.
+// insert queues an object that did not differ before.
 func (f *fold) insert(d *Delta) {
 	n, _ := nodes.Get().(*node)
 	if n == nil {
@@ -69,7 +69,7 @@ func (f *fold) insert(d *Delta) {
 	at := nanos(d.At)
 	*n = node{key: d.Key, sum: d.sum, new: d.New, relisted: d.Relisted,
 		firstAt: at, at: at, after: nanos(d.After)}
-	if d.Old != nil && f.initial.owes(d.Key) {
+	if d.Old != nil && f.initial.hasPending(d.Key) {
 		n.owed, n.initial, n.final = true, true, d.Old
 		f.owed++
 	} else {
@@ -86,9 +86,9 @@ func (f *fold) insert(d *Delta) {
 	f.last = n
 }
 
-// change moves an object on that differs already.
+// change updates the node of an object that already differs.
 func (f *fold) change(n *node, d *Delta) {
-	if !f.silent && !f.lossy && n.hides(d) {
+	if !f.silent && !f.lossy && n.skips(d) {
 		f.lossy = true
 		f.gap = f.gap.Merge(&Gap{From: f.known, Since: instant(n.firstAt), Reason: ReasonSlow})
 	}
@@ -105,13 +105,13 @@ func (f *fold) change(n *node, d *Delta) {
 		n.final = d.Final
 		f.bytes += n.held()
 	}
-	if n.void() {
+	if n.isNoChange() {
 		f.remove(n)
 		n.recycle()
 	}
 }
 
-// remove takes a node out.
+// remove removes a node.
 func (f *fold) remove(n *node) {
 	f.nodes.remove(n)
 	f.bytes -= n.held()
@@ -133,8 +133,8 @@ func (f *fold) remove(n *node) {
 	}
 }
 
-// take removes up to limit objects. Only the batch that empties the fold leaves the consumer with
-// a state that the server had, so only that one has its phase and version.
+// take removes up to limit objects. Only the batch that empties the fold leaves the consumer with a state that the
+// server had, so only that batch has the stream's phase and version.
 func (f *fold) take(stream, limit int, p *page) Batch {
 	b := Batch{Stream: stream, Epoch: f.head.epoch, Phase: Listing, Served: f.head.served, Gap: f.takeGap()}
 	b.Deltas = p.deltas(min(f.differ(), limit))
@@ -161,17 +161,17 @@ func (f *fold) takeGap() *Gap {
 		return nil
 	}
 	f.gap = nil
-	told := *g
-	if told.To == "" {
-		told.To = f.head.version
+	gap := *g
+	if gap.To == "" {
+		gap.To = f.head.version
 	}
-	if told.Until.IsZero() {
-		told.Until = f.at
+	if gap.Until.IsZero() {
+		gap.Until = f.at
 	}
-	return &told
+	return &gap
 }
 
-// takeInitial hands out some of the state that the consumer starts with, as it is by now.
+// takeInitial delivers a part of the initial state, each object in its current version.
 func (f *fold) takeInitial(b *Batch, limit int) {
 	for range limit {
 		k, v, ok := f.initial.next()
@@ -189,7 +189,7 @@ func (f *fold) takeInitial(b *Batch, limit int) {
 	}
 }
 
-// takeNode removes a node and appends what it tells.
+// takeNode removes a node and appends its deltas.
 func (f *fold) takeNode(n *node, to []Delta) []Delta {
 	f.remove(n)
 	to = n.deltas(to)
@@ -197,8 +197,8 @@ func (f *fold) takeNode(n *node, to []Delta) []Delta {
 	return to
 }
 
-// saw notes what the consumer took.
-func (f *fold) saw(b *Batch) {
+// delivered records a batch that the consumer took.
+func (f *fold) delivered(b *Batch) {
 	if b.Version != "" {
 		f.known = b.Version
 	}
@@ -206,7 +206,7 @@ func (f *fold) saw(b *Batch) {
 	b.Synced = f.synced
 }
 
-// differ is how many objects differ from what the consumer knows.
+// differ returns the number of objects that differ from what the consumer knows.
 func (f *fold) differ() int {
 	n := f.nodes.used
 	if f.initial != nil {
@@ -215,7 +215,7 @@ func (f *fold) differ() int {
 	return n
 }
 
-// lag adds to what the consumer is behind.
+// lag adds the fold's lag to l.
 func (f *fold) lag(l *Lag) {
 	l.Objects += f.differ()
 	l.Bytes += f.bytes

@@ -7,6 +7,8 @@ import (
 	"time"
 )
 
+// TestFold: several changes that were not taken in between are folded: after a gap if the budget was exceeded,
+// without one in mode Latest. The consumer knows a1 at 1 and b1 at 2.
 func TestFold(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -24,7 +26,7 @@ func TestFold(t *testing.T) {
 			[]Change{put("c", "c1", "5"), put("a", "a1", "6"), del("c", "c1", "7"), put("c", "c2", "8")},
 			"!slow consumer 2-8 ", "~a/a1 1>6 +c/c2 >8 =8"},
 		{"update and delete", []Change{put("a", "a1", "5"), del("a", "a1", "6")}, "!slow consumer 2-6 ", "-a/a1 1> =6"},
-		{"recreated: both are told, nothing is lost", []Change{del("a", "a1", "5"), put("a", "a2", "6")}, "", "-a/a1 1> +a/a2 >6 =6"},
+		{"recreated: both are delivered, nothing is lost", []Change{del("a", "a1", "5"), put("a", "a2", "6")}, "", "-a/a1 1> +a/a2 >6 =6"},
 		{"recreated and updated", []Change{del("a", "a1", "5"), put("a", "a2", "6"), put("a", "a2", "7")},
 			"!slow consumer 2-7 ", "-a/a1 1> +a/a2 >7 =7"},
 		{"recreated twice", []Change{put("a", "a2", "5"), put("a", "a3", "6")}, "!slow consumer 2-6 ", "-a/a1 1> +a/a3 >6 =6"},
@@ -53,7 +55,7 @@ func TestFold(t *testing.T) {
 	}
 }
 
-// TestLastWord is the server's word on a deletion, which a fold must keep, for that object only.
+// TestLastWord: a fold keeps the server's final version of a deletion, for that object only.
 func TestLastWord(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Latest: true})

@@ -6,19 +6,19 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// Index is what a store keeps in step with its objects. Its methods are called under the store's
-// write lock: they must be quick and must not call the store. Read it within Store.View.
+// Index is kept up to date by a store. Its methods are called under the store's write lock: they must be quick and
+// must not call the store. Read it within Store.View.
 type Index interface {
-	// Set replaces the values of an object; nil where they are not known, because the index's
-	// function failed or did not see this version.
+	// Set replaces an object's values. Nil means that they are unknown: the index's function failed or did not see
+	// this version.
 	Set(k Key, values any)
 	// Delete removes an object's values.
 	Delete(k Key)
-	// Clear removes all.
+	// Clear removes all values.
 	Clear()
 }
 
-// indexes are the indexes of a store by slot; nil where a slot is free.
+// indexes are a store's indexes by slot, nil for a free slot.
 type indexes []Index
 
 func (x indexes) set(k Key, values []any) {
@@ -41,10 +41,9 @@ func (x indexes) delete(k Key) {
 	}
 }
 
-// AddIndex adds an index in the first slot that is free, and returns that: its place in
-// Change.Index. It hears of every later change; the objects that are there already are the caller's
-// to fill in, by Snapshot and SetIndex. An index must know its own values: a change under way may
-// carry those of one that had the slot before.
+// AddIndex adds an index in the first free slot and returns the slot, which is its place in Change.Index. The index
+// receives every later change; the caller adds the existing objects with Snapshot and SetIndex. An index must
+// recognize its own values: a change in progress may carry values of the slot's previous index.
 func (s *Store) AddIndex(ix Index) (slot int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -57,7 +56,7 @@ func (s *Store) AddIndex(ix Index) (slot int) {
 	return slot
 }
 
-// RemoveIndex clears an index and frees its slot: it hears nothing more.
+// RemoveIndex clears an index and frees its slot. The index receives no further calls.
 func (s *Store) RemoveIndex(slot int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -67,8 +66,8 @@ func (s *Store) RemoveIndex(slot int) {
 	s.indexes[slot] = nil
 }
 
-// SetIndex sets one object's values in one index, and tells whether it did: it does not if v is no
-// longer the object's version or the index is gone.
+// SetIndex sets one object's values in one index, and reports whether it did. It does nothing if v is no longer the
+// object's version or the index was removed.
 func (s *Store) SetIndex(slot int, k Key, v *compact.Version, values any) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

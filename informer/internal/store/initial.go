@@ -9,14 +9,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// initial is the state that a consumer starts with and has not taken yet, of one store. It is handed
-// out in the order of the keys, so that the key of a change tells whether the consumer has its
-// object already. Sorting a large namespace takes long: the consumer does that when it gets there,
-// while the writer may push.
+// initial is the part of one store's initial state that a consumer has not taken yet. It is delivered in the order of
+// the keys, so the key of a change shows whether the consumer has the object already. Sorting a large namespace takes
+// long, so the consumer sorts when it gets there, while the writer may push.
 type initial struct {
-	spaces []initialSpace // what is left; the first one is being handed out
-	sorted int            // so many of the first ones are
-	left   int            // objects
+	spaces []initialSpace // not yet delivered; the first one is in progress
+	sorted int            // how many of the first ones are sorted
+	left   int            // number of objects not yet delivered
 	at     time.Time
 }
 
@@ -30,10 +29,10 @@ type initialObject struct {
 	v    *compact.Version
 }
 
-// perInitial is what an object costs here, in bytes; its version may be the store's.
+// perInitial is the memory of an object here, in bytes, without its version, which the store may still hold.
 const perInitial = 24
 
-// newInitial copies what the table has.
+// newInitial copies the table.
 func newInitial(t *table, at time.Time) *initial {
 	in := &initial{spaces: make([]initialSpace, 0, len(t.spaces)), left: t.objects, at: at}
 	all := make([]initialObject, 0, t.objects)
@@ -46,8 +45,8 @@ func newInitial(t *table, at time.Time) *initial {
 	return in
 }
 
-// sort sorts at least a batch of what comes next, if nothing is. It lets go of mu meanwhile, which the caller holds:
-// who pushes does not look at the objects.
+// sort sorts at least a batch of the next objects, unless they are sorted already. The caller holds mu; sort releases
+// it meanwhile, since push does not access the objects.
 func (in *initial) sort(batch int, mu *sync.Mutex) {
 	if in.sorted > 0 {
 		return
@@ -64,8 +63,8 @@ func (in *initial) sort(batch int, mu *sync.Mutex) {
 	in.sorted = sorted
 }
 
-// owes tells whether an object that existed when the consumer joined is still to be handed out.
-func (in *initial) owes(k Key) bool {
+// hasPending reports whether an object that existed when the consumer joined is still to be delivered.
+func (in *initial) hasPending(k Key) bool {
 	if in == nil || len(in.spaces) == 0 {
 		return false
 	}
@@ -76,7 +75,7 @@ func (in *initial) owes(k Key) bool {
 	return k.Name >= sp.objects[0].name
 }
 
-// next removes the next object; ok is false where the sorted ones end.
+// next removes the next object. Ok is false after the last sorted one.
 func (in *initial) next() (k Key, v *compact.Version, ok bool) {
 	if in.sorted == 0 {
 		return Key{}, nil, false
@@ -95,5 +94,5 @@ func (in *initial) next() (k Key, v *compact.Version, ok bool) {
 	return k, v, true
 }
 
-// held is what is kept in memory, beside versions.
+// held returns the memory of the initial state, without versions.
 func (in *initial) held() int64 { return int64(perInitial * in.left) }

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// TestInitial is a queue in mode Latest that joined when there were a1 at 1 and b1 at 2, and has
-// taken a1 when the changes happen.
+// TestInitial: a queue in mode Latest joins when there are a1 at 1 and b1 at 2, and has taken a1 when the changes
+// happen.
 func TestInitial(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -16,7 +16,7 @@ func TestInitial(t *testing.T) {
 		want    string
 	}{
 		{"what was not taken moves on", []Change{put("b", "b1", "5"), put("b", "b1", "6")}, "+b/b1 >6i =6"},
-		{"what is gone meanwhile is not told", []Change{del("b", "b1", "5")}, "=5"},
+		{"an object that is gone meanwhile is not delivered", []Change{del("b", "b1", "5")}, "=5"},
 		{"what was replaced meanwhile is not initial", []Change{del("b", "b1", "5"), put("b", "b2", "6")}, "+b/b2 >6 =6"},
 		{"nor is what left and entered again", []Change{del("b", "b1", "5"), put("b", "b1", "6")}, "+b/b1 >6 =6"},
 		{"what was taken changes behind it", []Change{put("a", "a1", "5"), put("b", "b1", "6")}, "+b/b1 >6i | ~a/a1 1>5 =6"},
@@ -41,7 +41,7 @@ func TestInitial(t *testing.T) {
 	}
 }
 
-// TestInitialLag counts the version that a late consumer's initial state keeps, and nobody else.
+// TestInitialLag: the lag counts the versions that only a late consumer's initial state keeps.
 func TestInitialLag(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Latest: true})
@@ -59,8 +59,8 @@ func TestInitialLag(t *testing.T) {
 	}
 }
 
-// TestInitialThenEvery is a queue that joins late and keeps within its budget: the state as it was,
-// then every version since.
+// TestInitialThenEvery: a queue that joins late and keeps within its budget gets the initial state, then every
+// version since.
 func TestInitialThenEvery(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Budget: 1 << 20})
@@ -76,8 +76,8 @@ func TestInitialThenEvery(t *testing.T) {
 	}
 }
 
-// TestSkipInitial starts a consumer as if it knew the state: of a late one, that at which it joins;
-// of an early one, that which the first list ends with.
+// TestSkipInitial starts a consumer as if it knew the state: a late one, the state when it joins; an early one, the
+// state after the first list.
 func TestSkipInitial(t *testing.T) {
 	for _, o := range []QueueOptions{{Latest: true, SkipInitial: true}, {Budget: 1 << 20, SkipInitial: true}} {
 		s, early, late := New(0), NewQueue(1, o), NewQueue(1, o)
@@ -88,7 +88,7 @@ func TestSkipInitial(t *testing.T) {
 		s.Commit(Commit{Changes: []Change{put("a", "a1", "4"), del("b", "b1", "5")}})
 		for _, q := range []*Queue{early, late} {
 			if got := drain(t, q); got != "" {
-				t.Errorf("%+v: %q before the list is through", o, got)
+				t.Errorf("%+v: %q before the list is complete", o, got)
 			}
 		}
 		s.Commit(Commit{Version: "6", Sweep: true})
@@ -104,7 +104,7 @@ func TestSkipInitial(t *testing.T) {
 	}
 }
 
-// TestSynced is a consumer that is never idle: it is told that it has what it started with.
+// TestSynced: a consumer that is never idle learns that it has its initial state.
 func TestSynced(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Latest: true})

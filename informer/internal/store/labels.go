@@ -6,57 +6,57 @@ import (
 	"unsafe"
 )
 
-// labelIndex finds objects by their labels. Objects of one namespace with equal labels are a group; what is asked is
-// asked of groups. The store's lock guards it.
+// labelIndex finds objects by their labels. Objects of one namespace with equal labels form a group, and selectors
+// are evaluated once per group. The store's lock guards it.
 //
-// An object costs some 40 bytes. A group costs about 350, of which objects with labels of their own, as pods of StatefulSets,
-// need one each.
+// An object costs about 40 bytes, a group about 350. Objects with unique labels, such as pods of StatefulSets, need a
+// group each.
 type labelIndex struct {
-	places map[*object]place // objects whose labels are not known have none
-	most   int               // places that the map has had room for
+	places map[*object]place // contains no objects whose labels are unknown
+	most   int               // the map's largest number of places so far
 	groups set[*group]
-	byID   []*group // nil where an ID is free
+	byID   []*group // nil for a free ID
 	free   []uint32
-	// keys has the groups by key and value; spaces by namespace. unreadable are those of objects that cannot be read.
+	// keys has the groups by label key and value, spaces by namespace. unreadable has those of unreadable objects.
 	keys       map[string]*labelKey
 	spaces     map[string]*posting
 	unreadable posting
 }
 
-// place is where an object is in its group.
+// place is an object's position in its group.
 type place struct{ group, at uint32 }
 
-// group is the objects of a namespace that have the same labels.
+// group is the objects of a namespace with the same labels.
 type group struct {
 	space   *posting
 	labels  []label // in the order of the keys
 	members []*object
 	id, sum uint32
-	at      uint32 // its place in space
+	at      uint32 // its position in space
 	bad     bool   // the labels cannot be read
 	badAt   uint32
 }
 
 func (g *group) hash() uint32 { return g.sum }
 
-// label is a label of a group, and the group's place among those that have it.
+// label is a label of a group, with the group's position in the label's posting.
 type label struct {
 	*posting
 	at uint32
 }
 
-// posting is the groups that have a label, or are in a namespace.
+// posting is the groups with a label, or in a namespace.
 type posting struct {
-	key    *labelKey // nil: it is a namespace's
+	key    *labelKey // nil for a namespace
 	value  string
 	groups []*group
 }
 
-// labelKey is the groups that have a key, by its value.
+// labelKey is the groups with a label key, by value.
 type labelKey struct {
 	name   string
 	values map[string]*posting
-	groups int // of all values
+	groups int // number of groups of all values
 }
 
 func newLabelIndex() *labelIndex {
@@ -80,7 +80,7 @@ func (x *labelIndex) set(o *object, namespace string, l LabelSet) {
 	g.members = append(g.members, o)
 }
 
-// remove forgets an object.
+// remove removes an object.
 func (x *labelIndex) remove(o *object) {
 	at, ok := x.places[o]
 	if !ok {
@@ -103,7 +103,7 @@ func (x *labelIndex) remove(o *object) {
 	}
 }
 
-// shrink gives memory back where little of it is used: a map does not.
+// shrink gives memory back if little of it is used, which a map does not.
 func (x *labelIndex) shrink() {
 	const few = 1 << 10
 	if x.most < few || len(x.places) > x.most/8 {
@@ -190,7 +190,7 @@ func (x *labelIndex) drop(g *group) {
 	}
 }
 
-// move notes the group's new place among those that have a label.
+// move records the group's new position in a label's posting.
 func (g *group) move(p *posting, at uint32) {
 	for i := range g.labels {
 		if g.labels[i].posting == p {
@@ -222,13 +222,14 @@ func (x *labelIndex) posting(key, value string) *posting {
 	return p
 }
 
-// add returns the group's place.
+// add returns the group's position.
 func (p *posting) add(g *group) uint32 {
 	p.groups = append(p.groups, g)
 	return uint32(len(p.groups) - 1) //nolint:gosec // there are fewer objects
 }
 
-// remove fills a group's place with the last group, for which it calls moved, and returns how many are left.
+// remove fills a group's position with the last group, for which it calls moved, and returns the number of groups
+// left.
 func (p *posting) remove(at uint32, moved func(*group)) int {
 	last := len(p.groups) - 1
 	if g := p.groups[last]; int(at) != last {
@@ -243,9 +244,9 @@ func (p *posting) remove(at uint32, moved func(*group)) int {
 	return last
 }
 
-// bytes is about what the index costs.
+// bytes estimates the memory of the index.
 func (x *labelIndex) bytes() int64 {
-	const mapSlot = 3 // a slot in three is free or so, and each has a byte beside it
+	const mapSlot = 3 // about one slot in three is free, and each has a byte beside it
 	n := len(x.places)*(int(unsafe.Sizeof(place{}))+8)*mapSlot/2 + len(x.groups.slots)*8 + len(x.byID)*8
 	for _, g := range x.byID {
 		if g != nil {
@@ -260,10 +261,9 @@ func (x *labelIndex) bytes() int64 {
 	return int64(n)
 }
 
-// IndexLabels has the store keep an index of labels from now on. It does so once.
+// IndexLabels makes the store keep an index of labels from now on. Further calls do nothing.
 //
-// Objects whose change has no Labels, and those that are there already, are to be filled in by SetLabels: Select returns
-// them.
+// Objects whose change has no Labels, and existing ones, must be added by SetLabels: Select returns them as Unknown.
 func (s *Store) IndexLabels() {
 	s.mu.RLock()
 	done := s.labels != nil
@@ -278,7 +278,7 @@ func (s *Store) IndexLabels() {
 	}
 }
 
-// LabelBytes is about what the index of labels costs.
+// LabelBytes estimates the memory of the index of labels.
 func (s *Store) LabelBytes() int64 {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -294,7 +294,7 @@ type Labelled struct {
 	Labels LabelSet
 }
 
-// SetLabels fills in labels of objects whose version is still the same.
+// SetLabels sets the labels of objects whose version has not changed since.
 func (s *Store) SetLabels(all []Labelled) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

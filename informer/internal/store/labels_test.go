@@ -12,7 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// encoded is a label set as LabelsOf makes it.
+// encoded returns a label set in the form of LabelsOf.
 func encoded(m map[string]string) LabelSet {
 	b := []byte{labelsKnown}
 	for k, v := range m {
@@ -21,18 +21,18 @@ func encoded(m map[string]string) LabelSet {
 	return LabelSet(sortLabels(b))
 }
 
-// selectors are of every kind, and for labels that some, all and no objects have.
+// selectors of every kind, for labels that some, all and no objects have.
 var selectors = []string{
 	"app=a", "app==b,tier=x", "app in (a,c,a),tier", "tier", "!tier", "app!=a", "app notin (a,b)", "app notin (a),tier in (x,y)", "n>1", "n<2,app",
 	"none", "!none", "none=a", "app=none", "app in (a,none)", "app=a,app=b", "", "app,!app", "empty=", "empty",
 }
 
-// odd is a selector that is not of apimachinery.
+// odd is a selector implemented outside apimachinery.
 type odd struct{ labels.Selector }
 
 var askedBefore = map[string][]labels.Selector{}
 
-// asked are selectors that ask for the same in every way there is.
+// asked returns equivalent selectors in all forms.
 func asked(t testing.TB, text string) []labels.Selector {
 	if all := askedBefore[text]; all != nil {
 		return all
@@ -50,7 +50,7 @@ func asked(t testing.TB, text string) []labels.Selector {
 	return all
 }
 
-// labelModel is what a store with an index of labels should have.
+// labelModel is the expected content of an index of labels.
 type labelModel map[Key]LabelSet
 
 func (m labelModel) keys(namespace string, is func(LabelSet) bool) []Key {
@@ -73,7 +73,7 @@ func keysOf(items []Item) []Key {
 	return keys
 }
 
-// TestLabelIndex compares the index with a map, through random commits.
+// TestLabelIndex compares the index with a map through random commits.
 func TestLabelIndex(t *testing.T) {
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 1))
@@ -90,7 +90,7 @@ func TestLabelIndex(t *testing.T) {
 				c.Delete = true
 				delete(model, k)
 			case n == 4:
-				model[k] = "" // read before the index was there
+				model[k] = "" // stored before the index was added
 			case n == 5:
 				model[k] = UnreadableLabels
 			default:
@@ -109,7 +109,7 @@ func TestLabelIndex(t *testing.T) {
 				}
 			}
 			s.Commit(Commit{Changes: []Change{c}})
-			if r.IntN(100) == 0 { // somebody fills in what is not known
+			if r.IntN(100) == 0 { // fill in unknown labels
 				for _, it := range s.Select("", labels.Nothing()).Unknown {
 					model[it.Key] = encoded(map[string]string{"app": "a"})
 					s.SetLabels([]Labelled{{it, model[it.Key]}})
@@ -122,7 +122,7 @@ func TestLabelIndex(t *testing.T) {
 				t.Fatalf("seed %d, step %d", seed, rv)
 			}
 		}
-		for k := range model { // nothing is left behind
+		for k := range model { // the empty index must keep nothing
 			s.Commit(Commit{Changes: []Change{{Key: k, UID: s.Get(k).UID(), RV: "9999", Delete: true}}})
 		}
 		if x := s.labels; len(x.places)+x.groups.used+len(x.keys)+len(x.spaces)+len(x.unreadable.groups) > 0 || len(x.free) != len(x.byID) {
@@ -155,7 +155,7 @@ func (m labelModel) compare(t *testing.T, s *Store) {
 	}
 }
 
-// TestLabelsOf: labels in an order of their own, or twice, are what the decoders make of them.
+// TestLabelsOf: unsorted or repeated labels are read as the decoders read them.
 func TestLabelsOf(t *testing.T) {
 	for text, want := range map[string]LabelSet{
 		`{}`:                           encoded(nil),
@@ -172,8 +172,8 @@ func TestLabelsOf(t *testing.T) {
 	}
 }
 
-// TestLabelIndexSize measures what the index costs for 20,000 objects that share label sets as the pods of Deployments do, and for
-// as many that have one each, as those of StatefulSets.
+// TestLabelIndexSize measures the index for 20,000 objects that share label sets, like the pods of Deployments, and
+// for as many with unique ones, like those of StatefulSets.
 func TestLabelIndexSize(t *testing.T) {
 	for _, test := range []struct {
 		why    string

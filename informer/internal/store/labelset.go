@@ -9,18 +9,18 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// LabelSet is the labels of an object, encoded: a kind, then each key and value with its length, in the order of the
-// keys. Empty means that they are not known.
+// LabelSet is an object's encoded labels: a kind, then each key and value with its length, in the order of the keys.
+// Empty means that the labels are unknown.
 type LabelSet string
 
 const (
 	labelsKnown = 1
-	// UnreadableLabels are those of an object whose bytes cannot be read.
+	// UnreadableLabels marks an object whose bytes cannot be read.
 	UnreadableLabels LabelSet = "\x02"
 )
 
-// LabelsOf reads an object's labels from its bytes. The result keeps nothing of them. buf may be reused; it is returned
-// larger where that was needed.
+// LabelsOf reads an object's labels from its bytes. The result does not refer to them. LabelsOf reuses buf and
+// returns it, possibly grown.
 func LabelsOf(f wire.Format, raw, buf []byte) (LabelSet, []byte) {
 	buf = append(buf[:0], labelsKnown)
 	last, sorted := 0, true // last is where the last key begins
@@ -42,7 +42,7 @@ func LabelsOf(f wire.Format, raw, buf []byte) (LabelSet, []byte) {
 	return LabelSet(buf), buf
 }
 
-// Map returns the labels, unless they are not known.
+// Map returns the labels. Ok is false if they are unknown.
 func (l LabelSet) Map() (m map[string]string, ok bool) {
 	if l == "" || l == UnreadableLabels {
 		return nil, false
@@ -52,7 +52,7 @@ func (l LabelSet) Map() (m map[string]string, ok bool) {
 	return m, true
 }
 
-// sortLabels sorts labels by their keys. Of a key that occurs twice the last value counts, as for the decoders.
+// sortLabels sorts labels by key. If a key occurs twice, the last value wins, as in the decoders.
 func sortLabels(b []byte) []byte {
 	m, _ := LabelSet(b).Map()
 	b = append(b[:0], labelsKnown)
@@ -62,7 +62,7 @@ func sortLabels(b []byte) []byte {
 	return b
 }
 
-// textOf looks at bytes, for as long as they do not change.
+// textOf returns a string that shares the bytes; it is valid until they change.
 func textOf(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func appendText(b, text []byte) []byte {
@@ -79,7 +79,7 @@ func (l LabelSet) each(f func(key, value string)) {
 	}
 }
 
-// cutText cuts a text off what appendText wrote.
+// cutText splits off a text written by appendText.
 func cutText(s string) (text, rest string) {
 	n, shift, i := 0, 0, 0
 	for ; s[i] >= 0x80; i++ {

@@ -19,7 +19,7 @@ func TestRelist(t *testing.T) {
 		{"recreated", false, []Change{put("a", "a2", "7"), put("b", "b1", "2")}, "-a/a1 1>r +a/a2 >7r =9"},
 		{"added", false, []Change{put("a", "a1", "1"), put("b", "b1", "2"), put("c", "c1", "3")}, "+c/c1 >3r =9"},
 		{"everything gone", false, nil, "-a/a1 1>r -b/b1 2>r =9"},
-		{"what could not be read is not gone", false, []Change{keep("a"), put("b", "b1", "2")}, "=9"},
+		{"an unreadable object is not deleted", false, []Change{keep("a"), put("b", "b1", "2")}, "=9"},
 		{"what could not be read is another object than the one that is known", false,
 			[]Change{keepOther("a", "a2"), put("b", "b1", "2")}, "-a/a1 1>r =9"},
 		{"what could not be read is the object that is known", false,
@@ -48,24 +48,24 @@ func TestKnownSparesWork(t *testing.T) {
 		t.Error("the same version is not known")
 	}
 	if known(s, put("b", "b1", "3", "2")) || known(s, put("b", "b2", "2")) || known(s, put("b", "", "", "2")) {
-		t.Error("another version, another UID or none is known")
+		t.Error("another version, another UID or an empty UID is known")
 	}
 	if known(s, put("b", "b1", "2", "new default")) || s.Known(Key{Name: "b"}, Seen{UID: "b1", RV: "2", Format: wire.JSON}) {
-		t.Error("another content at the same version, or one without a sum, is known")
+		t.Error("other content at the same version, or content without a sum, is known")
 	}
 	if !s.Known(Key{Name: "a"}, Seen{UID: "a1", RV: "1", Format: wire.Protobuf, Sum: 1}) {
 		t.Error("the same version in another format is not known")
 	}
 	if s.Ahead(Key{Name: "b"}, "b1", "2") || !s.Ahead(Key{Name: "b"}, "b1", "1") {
-		t.Error("Ahead must be true of an older version only")
+		t.Error("Ahead must be true for an older version only")
 	}
 	s.Commit(Commit{Version: "9", Sweep: true})
 	if n, _ := s.Stat(); n != 1 {
-		t.Errorf("%d objects; the known one stays, the other goes", n)
+		t.Errorf("%d objects; the known one must stay, the other must go", n)
 	}
 	s.Begin(true)
 	if known(s, put("a", "a1", "1")) || s.Ahead(Key{Name: "a"}, "a1", "0") {
-		t.Error("versions mean nothing in a new epoch")
+		t.Error("versions must mean nothing in a new epoch")
 	}
 }
 
@@ -79,7 +79,7 @@ func TestSameContent(t *testing.T) {
 		{"the same bytes", wire.JSON, wire.JSON, `{"a":1}`, `{"a":1}`, true},
 		{"another server's order", wire.JSON, wire.JSON, `{"a":1,"b":2}`, `{"b":2,"a":1}`, true},
 		{"another value", wire.JSON, wire.JSON, `{"a":1}`, `{"a":2}`, false},
-		{"what is no JSON has only its bytes", wire.JSON, wire.JSON, `{`, `{ `, false},
+		{"invalid JSON is compared by its bytes", wire.JSON, wire.JSON, `{`, `{ `, false},
 		{"protobuf: the same bytes", wire.Protobuf, wire.Protobuf, "\x0a\x00", "\x0a\x00", true},
 		{"protobuf that would be equal JSON", wire.Protobuf, wire.Protobuf, `{"a":1,"b":2}`, `{"b":2,"a":1}`, false},
 		{"formats that differ", wire.JSON, wire.Protobuf, `{}`, `{}`, false},
@@ -92,12 +92,12 @@ func TestSameContent(t *testing.T) {
 		})
 	}
 	if sameContent(nil, packer.Pack(wire.JSON, "", "", nil)) || !sameContent(nil, nil) {
-		t.Error("nothing is the same as nothing, and only that")
+		t.Error("nil must equal only nil")
 	}
 }
 
-// TestFormatSwitch is a source whose server no longer speaks protobuf: within an epoch an object
-// whose UID and version are known is the same; in another one it cannot be compared.
+// TestFormatSwitch: a server stops serving protobuf. Within an epoch, a known UID and version identify the object; in
+// a new epoch, the formats cannot be compared.
 func TestFormatSwitch(t *testing.T) {
 	s, q := listed(t, 1<<20)
 	again := func(name, uid, rv string) Change {
@@ -116,8 +116,8 @@ func TestFormatSwitch(t *testing.T) {
 	}
 }
 
-// TestListing tells what happens while a list is under way, as in a streaming list; the list before
-// had a1 at 1 and b1 at 2, or there was none.
+// TestListing: changes during a list, as in a streaming list. The previous list had a1 at 1 and b1 at 2, or there was
+// none.
 func TestListing(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -125,7 +125,7 @@ func TestListing(t *testing.T) {
 		list  []Change
 		want  string
 	}{
-		{"first: an object that is told twice is updated", true,
+		{"first: an object that is named twice is updated", true,
 			[]Change{put("a", "a1", "1"), put("a", "a1", "3")}, "+a/a1 >1i ~a/a1 1>3 =9"},
 		{"first: an object that goes again", true,
 			[]Change{put("a", "a1", "1"), del("a", "a1", "3")}, "+a/a1 >1i -a/a1 1> =9"},
@@ -138,7 +138,7 @@ func TestListing(t *testing.T) {
 			[]Change{put("a", "a1", "3"), put("a", "a1", "4"), put("b", "b1", "2")}, "~a/a1 1>3r ~a/a1 3>4 =9"},
 		{"a deletion of what the list has not named", false,
 			[]Change{del("a", "a1", "4"), put("b", "b1", "2")}, "-a/a1 1>r =9"},
-		{"a deletion of what nobody knows", false,
+		{"a deletion of an unknown object", false,
 			[]Change{del("x", "x1", "4"), put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
 		{"deleted and there again", false,
 			[]Change{put("a", "a1", "1"), put("b", "b1", "2"), del("b", "b1", "4"), put("b", "b2", "5")},
@@ -159,8 +159,8 @@ func TestListing(t *testing.T) {
 	}
 }
 
-// TestKeptInANewEpoch is an object that could not be read in the list that began an epoch: its
-// version is from the old history, and must not hold up the new one.
+// TestKeptInANewEpoch: an object could not be read in the list that began an epoch. Its version belongs to the old
+// history and must not suppress new ones.
 func TestKeptInANewEpoch(t *testing.T) {
 	for _, c := range []struct {
 		name string
@@ -189,13 +189,13 @@ func TestKeptInANewEpoch(t *testing.T) {
 			}
 			s.Commit(Commit{Changes: []Change{put("b", "b1", "1", "late")}, Version: "12"})
 			if v := s.Get(Key{Name: "b"}); v.RV() == "2" && drain(t, q) != "=12" {
-				t.Error("once it was read, an older version is past")
+				t.Error("once it was read, an older version must be dropped")
 			}
 		})
 	}
 }
 
-// TestPieces is a list whose commit lets readers in, and tells what it has, after each piece.
+// TestPieces: a list's commit lets readers in, and pushes its deltas, after each piece.
 func TestPieces(t *testing.T) {
 	s, q := New(0), NewQueue(1, QueueOptions{Budget: 1 << 20})
 	s.piece = 2
@@ -217,6 +217,6 @@ func TestPieces(t *testing.T) {
 	}
 	s.Commit(Commit{Changes: list, Version: "4"})
 	if got, want := drain(t, q), "+a/a >1 +b/b >1 +c/c >1 +d/d >1 +e/e >1 =4"; got != want {
-		t.Errorf("live, a commit is one step: %q, want %q", got, want)
+		t.Errorf("live, a commit must be one step: %q, want %q", got, want)
 	}
 }

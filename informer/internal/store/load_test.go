@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// loaded is a store that begins with a1 (version 1) and b1 (2) from an earlier run.
+// loaded returns a store that starts with a1 (version 1) and b1 (2) from an earlier run.
 func loaded(trusted bool, queues ...*Queue) *Store {
 	s := New(0)
 	for _, q := range queues {
@@ -29,9 +29,9 @@ func TestLoad(t *testing.T) {
 		{"it is not live by itself", true, func(*Store) {}, "+a/a1 >1i +b/b1 >2i"},
 		{"a watch goes on, and catches up", true, func(s *Store) {
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
-			s.Commit(Commit{Changes: []Change{put("b", "b1", "1")}, Version: "6"}) // from the past
+			s.Commit(Commit{Changes: []Change{put("b", "b1", "1")}, Version: "6"}) // an older version
 			s.Commit(Commit{Version: "7", Live: true})
-			s.Commit(Commit{Version: "7", Live: true}) // said again, it is no news
+			s.Commit(Commit{Version: "7", Live: true}) // repeated: no change
 		}, "+a/a1 >1i +b/b1 >2i | ~a/a1 1>5 | =7"},
 		{"a list finds nothing new", true, func(s *Store) {
 			s.Begin(false)
@@ -81,7 +81,7 @@ func TestLoadedHead(t *testing.T) {
 		t.Errorf("epoch %d, version %q, synced %t", s.Epoch(), s.Version(), s.Synced())
 	}
 	if a := put("a", "a1", "1"); !known(s, a) || known(loaded(false), a) {
-		t.Error("versions prove something where the state is trusted, only there")
+		t.Error("versions must prove something only if the state is trusted")
 	}
 	s = New(0)
 	s.Load(nil, Head{Phase: Listing, Version: "7"}, true)

@@ -10,34 +10,34 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// consumer takes from a queue at its own pace, and applies what it gets, strictly.
+// consumer takes from a queue at its own pace, and applies the deltas strictly.
 type consumer struct {
 	*world
 	queue  *Queue
-	every  int // takes once in so many steps; 0: all, always; -1: nothing before the end
+	every  int // takes every so many steps; 0: everything, always; -1: nothing before the end
 	ending bool
 	refs   []expectation // by stream
 	state  []map[Key]*compact.Version
 }
 
-// endless is a budget that is never exceeded.
+// endless is a budget that cannot be exceeded.
 const endless = 1 << 30
 
-// expectation says what a consumer of one stream must get.
+// expectation is what a consumer of one stream must get.
 type expectation interface {
-	// start is told when the queue joins, or a state is loaded into the store.
+	// start is called when the queue joins or a state is loaded into the store.
 	start(s *source, at time.Time)
-	// push is told what each commit means, and whether it has a gap and is a part of the first list.
-	push(means []meaning, gap, forming bool, at time.Time)
-	// check sees each batch before the consumer applies it.
+	// push is called with each commit's deltas, whether it has a gap, and whether it belongs to the first list.
+	push(means []meaning, gap, firstList bool, at time.Time)
+	// check is called with each batch before the consumer applies it.
 	check(b *Batch)
-	// left is how many objects, or changes, are still to come.
+	// left returns the number of objects or changes still to come.
 	left() int
-	// freeze says that nothing more is taken in.
+	// freeze means that later changes are not queued.
 	freeze()
 }
 
-// base is what every expectation has.
+// base is embedded in every expectation.
 type base struct {
 	*world
 	ref   *reference
@@ -79,7 +79,7 @@ func newConsumer(w *world) *consumer {
 	return c
 }
 
-// pace lets the consumer do what it does at this step.
+// pace performs the consumer's part of this step.
 func (c *consumer) pace() {
 	c.bound()
 	switch {
@@ -98,7 +98,7 @@ func (c *consumer) left() int {
 	return n
 }
 
-// bound checks that the queue holds no more than what is still to come.
+// bound checks that the queue holds only what is still to come.
 func (c *consumer) bound() {
 	const largest = 512
 	l, n := c.queue.Lag(), c.left()
@@ -107,7 +107,7 @@ func (c *consumer) bound() {
 			c.Fatalf("lag of %d objects, want %d", l.Objects, n)
 		}
 	} else {
-		for i, s := range c.sources { // what it knows or starts with, and what there is
+		for i, s := range c.sources { // objects that it knows or starts with, and existing ones
 			n += len(c.state[i]) + len(s.ref.has) + s.ref.most
 		}
 	}
@@ -119,10 +119,10 @@ func (c *consumer) bound() {
 	}
 }
 
-// drain takes everything, in no more takes than that can need.
+// drain takes everything, and limits the number of takes.
 func (c *consumer) drain() {
-	// every stream may have a batch that tells nothing but where it stands, and pages of the initial
-	// state that is sorted in pieces of at least a batch
+	// every stream may have a batch without deltas, and the pages of an initial state that is sorted in pieces of at
+	// least a batch
 	most := 2*c.left() + 2*len(c.refs)
 	if !c.queue.opts.Latest {
 		most += 1000 // batches without changes
@@ -137,7 +137,7 @@ func (c *consumer) drain() {
 	}
 }
 
-// take takes a batch, if there is one.
+// take takes a batch, if any.
 func (c *consumer) take() bool {
 	b, ok, err := c.queue.take()
 	if c.ending && errors.Is(err, ErrClosed) {
@@ -181,7 +181,7 @@ func (c *consumer) apply(state map[Key]*compact.Version, d *Delta) {
 		c.Fatalf("%s: no update", describe(d))
 	}
 	if d.Final != nil && d.Final.UID() != was.UID() {
-		c.Fatalf("%s: the last word on another object", describe(d))
+		c.Fatalf("%s: the final version of another object", describe(d))
 	}
 	if d.New == nil {
 		delete(state, d.Key)
@@ -190,7 +190,7 @@ func (c *consumer) apply(state map[Key]*compact.Version, d *Delta) {
 	}
 }
 
-// wasLive checks that the server had this state.
+// wasLive checks that the server once had this state.
 func (c *consumer) wasLive(b *Batch, state map[Key]*compact.Version) {
 	for _, s := range c.sources[b.Stream].states[fmt.Sprint(b.Epoch, b.Version)] {
 		if maps.EqualFunc(s, state, alike) {
@@ -200,7 +200,7 @@ func (c *consumer) wasLive(b *Batch, state map[Key]*compact.Version) {
 	c.Fatalf("live at %q in epoch %d with %v, which the server never had", b.Version, b.Epoch, slices.Collect(maps.Keys(state)))
 }
 
-// idle checks that a queue from which everything was taken keeps nothing.
+// idle checks that an emptied queue keeps nothing.
 func (c *consumer) idle() {
 	q := c.queue
 	if c.ending {
@@ -223,7 +223,7 @@ func (c *consumer) idle() {
 	}
 }
 
-// alike tells whether two versions are the same one.
+// alike reports whether two versions are the same.
 func alike(a, b *compact.Version) bool {
 	return a.UID() == b.UID() && a.RV() == b.RV() && sameContent(a, b)
 }

@@ -9,14 +9,13 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// every says what a queue must hand out that never overflows: the state at its start, then every
-// change.
+// every is the expectation of a queue that never overflows: the initial state, then every change.
 type every struct {
 	base
 	due   []Delta
-	gaps  []int // deltas that are due before each gap
+	gaps  []int // number of deltas due before each gap
 	knows map[Key]*compact.Version
-	told  bool
+	taken bool
 }
 
 func (e *every) start(s *source, at time.Time) {
@@ -30,11 +29,11 @@ func (e *every) start(s *source, at time.Time) {
 	}
 }
 
-func (e *every) push(means []meaning, gap, forming bool, _ time.Time) {
+func (e *every) push(means []meaning, gap, firstList bool, _ time.Time) {
 	if gap {
 		e.gaps = append(e.gaps, len(e.due))
 	}
-	if e.skip && forming {
+	if e.skip && firstList {
 		e.knows = e.ref.versions()
 		return
 	}
@@ -46,8 +45,8 @@ func (e *every) push(means []meaning, gap, forming bool, _ time.Time) {
 func (e *every) left() int { return len(e.due) }
 
 func (e *every) check(b *Batch) {
-	if !e.told && (len(b.Deltas) > 0 || b.Phase == Live) {
-		e.told = true
+	if !e.taken && (len(b.Deltas) > 0 || b.Phase == Live) {
+		e.taken = true
 		maps.Copy(e.state, e.knows)
 	}
 	if b.Gap != nil && b.Gap.Reason != "test" {
@@ -61,7 +60,7 @@ func (e *every) check(b *Batch) {
 	}
 	if b.Gap != nil {
 		if len(e.gaps) == 0 || e.gaps[0] != 0 {
-			e.Fatalf("a gap where none is; they are before %v", e.gaps)
+			e.Fatalf("unexpected gap; want gaps before %v", e.gaps)
 		}
 		e.gaps = e.gaps[1:]
 	}
@@ -73,17 +72,16 @@ func (e *every) check(b *Batch) {
 	}
 }
 
-// budgeted says what a queue may hand out that overflows now and then: every change in order, or
-// fewer behind a gap.
+// budgeted is the expectation of a queue that sometimes overflows: every change in order, or fewer after a gap.
 type budgeted struct {
 	base
-	log   []Delta        // what happened since it joined
-	next  map[Key]int    // by key, in log: where the consumer goes on
-	at    map[string]int // by epoch and version: where log stood
-	owed  map[Key]bool   // objects that it starts with and does not have
+	log   []Delta        // the changes since it joined
+	next  map[Key]int    // by key: the consumer's position in log
+	at    map[string]int // by epoch and version: the length of log
+	owed  map[Key]bool   // initial objects that it does not have yet
 	knows map[Key]*compact.Version
-	told  bool
-	gap   bool // was told since the consumer last was live
+	taken bool
+	gap   bool // a gap was delivered since the consumer was last live
 }
 
 func (g *budgeted) start(s *source, _ time.Time) {
@@ -103,8 +101,8 @@ func (g *budgeted) mark() {
 	}
 }
 
-func (g *budgeted) push(means []meaning, _, forming bool, _ time.Time) {
-	if g.skip && forming {
+func (g *budgeted) push(means []meaning, _, firstList bool, _ time.Time) {
+	if g.skip && firstList {
 		g.knows = g.ref.versions()
 	} else {
 		for _, m := range means {
@@ -114,10 +112,10 @@ func (g *budgeted) push(means []meaning, _, forming bool, _ time.Time) {
 	g.mark()
 }
 
-// left is how many objects differ from what the consumer has.
+// left returns the number of objects that differ from the consumer's.
 func (g *budgeted) left() int {
 	have, n := g.state, 0
-	if !g.told {
+	if !g.taken {
 		have = g.knows
 	}
 	for k, h := range g.ref.has {
@@ -134,8 +132,8 @@ func (g *budgeted) left() int {
 }
 
 func (g *budgeted) check(b *Batch) {
-	if !g.told && (len(b.Deltas) > 0 || b.Phase == Live) {
-		g.told = true
+	if !g.taken && (len(b.Deltas) > 0 || b.Phase == Live) {
+		g.taken = true
 		maps.Copy(g.state, g.knows)
 	}
 	g.gap = g.gap || b.Gap != nil && b.Gap.Reason != "test"
@@ -175,8 +173,8 @@ func (g *budgeted) one(d *Delta) {
 	g.Fatalf("%s: did not happen after what the consumer has seen", describe(d))
 }
 
-// skipped checks that what a consumer misses of an object, before a place in the log, is behind a
-// gap, unless it is a move of the state that it starts with.
+// skipped checks that versions of an object that a consumer misses, before a position in the log, follow a gap,
+// unless they are changes of its initial state.
 func (g *budgeted) skipped(k Key, end int) {
 	for i := g.next[k]; i < end; i++ {
 		if d := &g.log[i]; d.Key == k {

@@ -7,10 +7,10 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// toyIndex has one value for each object: "?" where it is not known.
+// toyIndex has one value for each object, "?" if unknown.
 type toyIndex struct {
 	*source
-	slot   int // -1: there is none
+	slot   int // -1: not added
 	values map[Key]string
 	want   map[Key]string
 	todo   []Item
@@ -18,7 +18,7 @@ type toyIndex struct {
 
 func (x *toyIndex) Set(k Key, values any) {
 	if x.slot < 0 {
-		x.Errorf("an index that was removed is told of %v", k)
+		x.Errorf("a removed index is called for %v", k)
 	}
 	x.values[k] = "?"
 	if v, ok := values.(string); ok {
@@ -50,7 +50,7 @@ func (x *toyIndex) drop() {
 	}
 }
 
-// fill tells one object that was there before the index.
+// fill sets one object that existed before the index.
 func (x *toyIndex) fill() {
 	if x.slot < 0 || len(x.todo) == 0 {
 		return
@@ -67,7 +67,7 @@ func (x *toyIndex) fill() {
 	}
 }
 
-// hear notes what a commit must do to the index.
+// hear records the changes that a commit must make to the index.
 func (x *toyIndex) hear(m meaning, changes []Change) {
 	if x.slot < 0 {
 		return
@@ -95,7 +95,7 @@ func (x *toyIndex) check() {
 		}
 		for k := range x.values {
 			if get(k) == nil {
-				x.Errorf("the index has %v, which is gone", k)
+				x.Errorf("the index has %v, which was deleted", k)
 			}
 		}
 	})

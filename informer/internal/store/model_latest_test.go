@@ -9,26 +9,26 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// latest says what a queue in mode Latest must hand out, by comparing what the consumer knows with
-// what is, for every object, each time.
+// latest is the expectation of a queue in mode Latest: it compares the consumer's state with the current one, for
+// every object, each time.
 type latest struct {
 	base
 	fold  *fold
-	owed  map[Key]*due // objects that it starts with and does not have
-	since map[Key]*due // objects that differ otherwise
+	owed  map[Key]*due // initial objects that it does not have yet
+	since map[Key]*due // other objects that differ
 	lives map[*life]bool
 	knows map[Key]*compact.Version
 	n     int
 	gap   bool
-	told  bool // something of the state
+	taken bool // a part of the state was taken
 
-	complete bool         // the stream was live since it joined
-	first    map[Key]*due // what differed when it became so
+	complete bool         // the stream has been live since it joined
+	first    map[Key]*due // the objects that differed at that time
 }
 
 // due is an object that differs.
 type due struct {
-	n         int // its place
+	n         int // its position
 	relisted  bool
 	at, after time.Time
 	final     *compact.Version
@@ -44,27 +44,27 @@ func (l *latest) start(s *source, at time.Time) {
 		l.owed[k] = &due{at: at}
 		l.lives[h.life] = true
 	}
-	l.settle()
+	l.noteStart()
 }
 
-// settle notes what belongs to the start once the stream is live.
-func (l *latest) settle() {
+// noteStart records which objects belong to the initial state, once the stream is live.
+func (l *latest) noteStart() {
 	if l.ref.live() && !l.complete {
 		l.complete, l.first = true, maps.Clone(l.since)
 		maps.Copy(l.first, l.owed)
 	}
 }
 
-func (l *latest) push(means []meaning, gap, forming bool, _ time.Time) {
+func (l *latest) push(means []meaning, gap, firstList bool, _ time.Time) {
 	l.gap = l.gap || gap
-	if l.skip && forming {
+	if l.skip && firstList {
 		l.knows = l.ref.versions()
 	} else {
 		for _, m := range means {
 			l.hear(m)
 		}
 	}
-	l.settle()
+	l.noteStart()
 }
 
 func (l *latest) hear(m meaning) {
@@ -104,13 +104,13 @@ func (l *latest) forget(k Key) {
 
 func (l *latest) left() int { return len(l.owed) + len(l.since) }
 
-// next says what would be taken next, object by object.
+// next returns the next deltas, object by object.
 func (l *latest) next() []Key {
 	keys := slices.SortedFunc(maps.Keys(l.since), func(a, b Key) int { return cmp.Compare(l.since[a].n, l.since[b].n) })
 	return append(slices.SortedFunc(maps.Keys(l.owed), compareKeys), keys...)
 }
 
-// deltas says what an object's are.
+// deltas returns an object's deltas.
 func (l *latest) deltas(k Key) (all []Delta) {
 	d := l.owed[k]
 	if d == nil {
@@ -138,9 +138,9 @@ func (l *latest) deltas(k Key) (all []Delta) {
 }
 
 func (l *latest) check(b *Batch) {
-	if !l.told && (len(b.Deltas) > 0 || b.Phase == Live) {
-		l.told = true
-		maps.Copy(l.state, l.knows) // without the initial state, it is as if it had it
+	if !l.taken && (len(b.Deltas) > 0 || b.Phase == Live) {
+		l.taken = true
+		maps.Copy(l.state, l.knows) // it is treated as if it had the initial state
 	}
 	got := b.Deltas
 	for _, k := range l.next() {
@@ -167,7 +167,7 @@ func (l *latest) check(b *Batch) {
 	l.phases(b)
 }
 
-// passed tells whether the queue has passed an object of the initial state that is gone meanwhile.
+// passed reports whether the queue is past an object of the initial state that was deleted meanwhile.
 func (l *latest) passed() bool {
 	return l.fold.initial == nil || l.fold.initial.left < len(l.owed)
 }

@@ -9,31 +9,31 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// reference says what a store must have, and what each commit must mean.
+// reference is the expected state of a store, and yields the expected deltas of each commit.
 type reference struct {
 	*source
-	has     map[Key]*held
-	named   map[Key]bool // by the list under way
-	fresh   bool
-	listing bool
-	synced  bool
-	loaded  bool
-	epoch   int64
-	version string
-	most    int // objects at once
+	has             map[Key]*held
+	named           map[Key]bool // by the list in progress
+	compareContents bool
+	listing         bool
+	synced          bool
+	loaded          bool
+	epoch           int64
+	version         string
+	most            int // largest number of objects so far
 }
 
-// held is an object that the store has.
+// held is an object of the store.
 type held struct {
-	v     *compact.Version
-	life  *life
-	doubt bool // it was kept where versions prove nothing
+	v          *compact.Version
+	life       *life
+	unverified bool // it was kept where versions prove nothing
 }
 
-// life is an object from where it is added to where it is deleted.
-type life struct{ formed bool } // whether it was added by the first list
+// life is an object from its addition to its deletion.
+type life struct{ formed bool } // added by the first list
 
-// meaning is a delta, as the reference has it.
+// meaning is an expected delta.
 type meaning struct {
 	Delta
 	life *life
@@ -50,22 +50,22 @@ func (r *reference) live() bool { return r.synced && !r.listing }
 func (r *reference) begin(newEpoch bool) {
 	r.listing, r.named = true, map[Key]bool{}
 	if newEpoch {
-		r.epoch, r.fresh, r.version = r.epoch+1, true, ""
+		r.epoch, r.compareContents, r.version = r.epoch+1, true, ""
 	}
 }
 
-// commit commits to the store, and checks and tells everybody what that must mean.
+// commit commits to the store, checks the result, and passes the expected deltas to all expectations.
 func (s *source) commit(c Commit) {
 	c.At = s.now()
 	c.After = s.now()
-	forming := s.ref.listing && !s.ref.based()
+	firstList := s.ref.listing && !s.ref.based()
 	means, drops := s.ref.commit(&c)
 	for _, m := range means {
 		s.index.hear(m, c.Changes)
 	}
 	for _, con := range s.consumers {
 		if !con.ending {
-			con.refs[s.id].push(means, c.Gap != nil, forming, c.At)
+			con.refs[s.id].push(means, c.Gap != nil, firstList, c.At)
 		}
 	}
 	if got := s.store.Commit(c); got != drops {
@@ -78,8 +78,8 @@ func (s *source) commit(c Commit) {
 }
 
 func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
-	forming := r.listing && !r.based()
-	tell := func(op Op, k Key, old, now *held, final *compact.Version, relisted bool) {
+	firstList := r.listing && !r.based()
+	notify := func(op Op, k Key, old, now *held, final *compact.Version, relisted bool) {
 		m := meaning{Delta: Delta{Op: op, Key: k, Final: final, Relisted: relisted, At: c.At}}
 		if old != nil {
 			m.Old, m.life = old.v, old.life
@@ -87,7 +87,7 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 		if now != nil {
 			m.New, m.life = now.v, now.life
 		}
-		m.Initial = op == Added && forming
+		m.Initial = op == Added && firstList
 		if relisted {
 			m.After = c.After
 		}
@@ -95,7 +95,7 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 	}
 	for _, ch := range c.Changes {
 		h := r.has[ch.Key]
-		missed := r.listing && !r.named[ch.Key] || h != nil && h.doubt
+		missed := r.listing && !r.named[ch.Key] || h != nil && h.unverified
 		if ch.Reread {
 			if r.listing || h == nil || h.v.UID() != ch.V.UID() || h.v.RV() != ch.V.RV() {
 				continue
@@ -106,13 +106,13 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 			r.name(ch.Key)
 			if h != nil && ch.UID != "" && ch.UID != h.v.UID() {
 				delete(r.has, ch.Key)
-				tell(Deleted, ch.Key, h, nil, nil, missed)
+				notify(Deleted, ch.Key, h, nil, nil, missed)
 			} else if h != nil {
-				h.doubt = h.doubt || r.fresh
+				h.unverified = h.unverified || r.compareContents
 			}
 			continue
 		}
-		if h != nil && !r.listing && !r.fresh && !h.doubt && wire.Older(ch.V.RV(), h.v.RV()) {
+		if h != nil && !r.listing && !r.compareContents && !h.unverified && wire.Older(ch.V.RV(), h.v.RV()) {
 			drops.Past++
 			continue
 		}
@@ -122,29 +122,29 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 				final = ch.V
 			}
 			delete(r.has, ch.Key)
-			tell(Deleted, ch.Key, h, nil, final, missed)
+			notify(Deleted, ch.Key, h, nil, final, missed)
 		}
 		if ch.Delete {
 			continue
 		}
 		if h != nil && h.v.UID() == ch.V.UID() && r.same(h, ch.V) {
-			h.doubt = false
+			h.unverified = false
 			if !r.listing && !ch.Reread {
 				drops.Same++
 			}
 			r.name(ch.Key)
 			continue
 		}
-		now := &held{v: ch.V, life: &life{formed: forming}}
+		now := &held{v: ch.V, life: &life{formed: firstList}}
 		switch {
 		case h == nil:
-			tell(Added, ch.Key, nil, now, nil, r.listing && r.based())
+			notify(Added, ch.Key, nil, now, nil, r.listing && r.based())
 		case h.v.UID() != ch.V.UID():
-			tell(Deleted, ch.Key, h, nil, nil, missed)
-			tell(Added, ch.Key, nil, now, nil, missed)
+			notify(Deleted, ch.Key, h, nil, nil, missed)
+			notify(Added, ch.Key, nil, now, nil, missed)
 		default:
 			now.life = h.life
-			tell(Updated, ch.Key, h, now, nil, missed)
+			notify(Updated, ch.Key, h, now, nil, missed)
 		}
 		r.has[ch.Key] = now
 		r.most = max(r.most, len(r.has))
@@ -155,10 +155,10 @@ func (r *reference) commit(c *Commit) (means []meaning, drops Drops) {
 			if !r.named[k] {
 				h := r.has[k]
 				delete(r.has, k)
-				tell(Deleted, k, h, nil, nil, true)
+				notify(Deleted, k, h, nil, nil, true)
 			}
 		}
-		r.listing, r.synced, r.fresh, r.version = false, true, false, c.Version
+		r.listing, r.synced, r.compareContents, r.version = false, true, false, c.Version
 	}
 	if !r.listing {
 		r.synced = r.synced || c.Live
@@ -198,7 +198,7 @@ func (s *source) check() {
 	}
 	objects, version := s.store.Stat()
 	if len(items) != len(s.ref.has) || objects != len(items) {
-		s.Fatalf("%d objects, said to be %d, want %d", len(items), objects, len(s.ref.has))
+		s.Fatalf("%d objects, Stat returns %d, want %d", len(items), objects, len(s.ref.has))
 	}
 	if version != s.ref.version || s.store.Epoch() != s.ref.epoch || s.store.Synced() != s.ref.synced {
 		s.Fatalf("at %q in epoch %d, want %q in %d", version, s.store.Epoch(), s.ref.version, s.ref.epoch)

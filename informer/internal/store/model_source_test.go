@@ -10,24 +10,23 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// source is a server's collection, the writer that follows it into a store, and the reference of
-// that store.
+// source is a server's collection, its writer, which follows it into a store, and the store's reference.
 type source struct {
 	*world
 	id    int
 	store *Store
-	bare  bool // objects have neither UID nor version, as client-go's fakes leave them
+	bare  bool // objects without UID and version, like those of client-go's fakes
 
 	truth map[Key]*compact.Version
 	rv    int
-	log   []event // of the server's history
-	pos   int     // how much of it the writer has seen
+	log   []event // the server's history
+	pos   int     // how much of it the writer has processed
 	back  snapshot
 	uids  int
 
 	ref   reference
 	index *toyIndex
-	// states are those that the server had, by epoch and version.
+	// states are the server's states by epoch and version.
 	states map[string][]map[Key]*compact.Version
 }
 
@@ -55,7 +54,7 @@ func newSource(w *world, id int) *source {
 	return s
 }
 
-// open loads a state or lists, so that the stream is live.
+// open loads a state or lists; the stream is live afterwards.
 func (s *source) open() {
 	if !s.one(3) {
 		s.pos = len(s.log)
@@ -75,7 +74,7 @@ func (s *source) open() {
 	s.commit(Commit{Version: strconv.Itoa(s.rv), Changes: s.seen(len(s.log)), Live: true})
 }
 
-// load starts with what is there, as an earlier run has left it.
+// load loads the current state, as left by an earlier run.
 func (s *source) load(trusted bool) {
 	var items []Item
 	for k, v := range s.truth {
@@ -86,7 +85,7 @@ func (s *source) load(trusted bool) {
 		s.ref.has[k] = &held{v: v, life: &life{}}
 	}
 	h := Head{Epoch: 1 + int64(s.rand.IntN(3)), Phase: Live, Version: strconv.Itoa(s.rv), At: s.now()}
-	s.ref.loaded, s.ref.epoch, s.ref.fresh, s.ref.version = true, h.Epoch, !trusted, h.Version
+	s.ref.loaded, s.ref.epoch, s.ref.compareContents, s.ref.version = true, h.Epoch, !trusted, h.Version
 	s.pos = len(s.log)
 	for _, c := range s.consumers {
 		c.refs[s.id].start(s, h.At)
@@ -142,8 +141,8 @@ func (s *source) drop(k Key) {
 	s.log = append(s.log, event{k, s.version(old.UID(), rv), true})
 }
 
-// changeForm has the server show an object otherwise, at the version that it has: as a new default of its
-// kind does. No event says so, but the next list does.
+// changeForm makes the server serve an object differently at the same version, like a new default of its kind. There
+// is no event, but the next list shows it.
 func (s *source) changeForm() {
 	k := s.anyKey()
 	old := s.truth[k]
@@ -158,7 +157,7 @@ func (s *source) changeForm() {
 	}
 }
 
-// change tells the event, as a version of its own.
+// change appends an event with its own version.
 func (e event) change() Change {
 	raw, err := e.v.Append(nil)
 	if err != nil {
@@ -172,7 +171,7 @@ func (e event) change() Change {
 	return c
 }
 
-// seen returns up to n events that the writer has not seen.
+// seen returns up to n events that the writer has not processed.
 func (s *source) seen(n int) []Change {
 	var changes []Change
 	for range n {
@@ -185,7 +184,7 @@ func (s *source) seen(n int) []Change {
 	return changes
 }
 
-// deliver lets the watch say up to n things: one by one, or together.
+// deliver delivers up to n events, one by one or together.
 func (s *source) deliver(n int) {
 	if s.one(4) {
 		if changes := s.seen(n); len(changes) > 0 {
@@ -200,10 +199,10 @@ func (s *source) deliver(n int) {
 	}
 }
 
-// at is the version that the watch has reached.
+// at returns the watch's version.
 func (s *source) at() string { return strconv.Itoa(s.rv - len(s.log) + s.pos) }
 
-// repeat tells something again that was told before, of an object that is there.
+// repeat delivers an earlier event of an existing object again.
 func (s *source) repeat() {
 	if s.pos == 0 {
 		return
@@ -222,7 +221,7 @@ func (s *source) gap() {
 
 func (s *source) save() snapshot { return snapshot{maps.Clone(s.truth), s.rv} }
 
-// restore replaces the server's history by an older one, which goes on from there.
+// restore replaces the server's history by an older one, which continues from there.
 func (s *source) restore() {
 	s.truth, s.rv = maps.Clone(s.back.truth), s.back.rv
 	for range s.rand.IntN(8) {
@@ -232,7 +231,7 @@ func (s *source) restore() {
 	s.relist(true, s.one(3))
 }
 
-// reform has the server serve everything in another form, without a write, which a list or an audit finds.
+// reform makes the server serve everything in another form, without a write. A list or an audit finds it.
 func (s *source) reform() {
 	var changes []Change
 	for _, k := range slices.SortedFunc(maps.Keys(s.truth), compareKeys) {
@@ -258,7 +257,7 @@ func (s *source) reform() {
 	s.commit(Commit{Changes: changes, Version: s.at()})
 }
 
-// relist lists everything, perhaps after an attempt that does not get to its end.
+// relist lists everything, possibly after an incomplete attempt.
 func (s *source) relist(newEpoch, broken bool) {
 	if broken {
 		s.list(newEpoch, false)
@@ -270,7 +269,7 @@ func (s *source) relist(newEpoch, broken bool) {
 	s.list(newEpoch, true)
 }
 
-// list names what is there, in any order, then what happens meanwhile, as a streaming list does.
+// list delivers the existing objects in any order, then the changes meanwhile, as a streaming list does.
 func (s *source) list(newEpoch, whole bool) {
 	s.store.Begin(newEpoch)
 	s.ref.begin(newEpoch)
@@ -294,7 +293,7 @@ func (s *source) list(newEpoch, whole bool) {
 		case newEpoch && s.one(10), !whole && s.one(10):
 			c := Change{Key: k, Keep: true}
 			if s.one(2) {
-				c.UID = v.UID() // it could be read
+				c.UID = v.UID() // the UID could be read
 			}
 			stage(c)
 		default:
@@ -312,11 +311,11 @@ func (s *source) list(newEpoch, whole bool) {
 	s.commit(Commit{Changes: staged, Version: s.at(), Sweep: whole})
 }
 
-// known asks the store, and checks the answer.
+// known calls Known and checks the answer.
 func (s *source) known(k Key, v *compact.Version) bool {
 	got := s.store.Known(k, *seen(v))
 	h := s.ref.has[k]
-	want := h != nil && !s.ref.fresh && !h.doubt && v.UID() != "" && h.v.UID() == v.UID() && h.v.RV() == v.RV() && sameContent(h.v, v)
+	want := h != nil && !s.ref.compareContents && !h.unverified && v.UID() != "" && h.v.UID() == v.UID() && h.v.RV() == v.RV() && sameContent(h.v, v)
 	if got != want {
 		s.Fatalf("known %v: %t, want %t", k, got, want)
 	}
@@ -326,7 +325,7 @@ func (s *source) known(k Key, v *compact.Version) bool {
 	return got
 }
 
-// compareTruth checks that the store has what the server has.
+// compareTruth checks that the store equals the server.
 func (s *source) compareTruth() {
 	for _, item := range s.store.Snapshot("") {
 		if !sameContent(item.V, s.truth[item.Key]) {

@@ -9,9 +9,8 @@ import (
 	"time"
 )
 
-// TestModel lets random writes and faults happen to stores, and checks them and their queues, at
-// every step, against a reference that keeps everything and searches everything. INFORMER_SEED
-// replays one run; INFORMER_SEEDS is how many to make.
+// TestModel applies random writes and faults to stores, and checks them and their queues after every step against a
+// simple reference. INFORMER_SEED replays one run; INFORMER_SEEDS is the number of runs.
 func TestModel(t *testing.T) {
 	first, runs := uint64(time.Now().UnixNano()), number(t, "INFORMER_SEEDS", 400)
 	if seed := number(t, "INFORMER_SEED", 0); seed != 0 {
@@ -55,7 +54,7 @@ func model(t *testing.T, seed uint64) {
 			c.pace()
 		}
 	}
-	for _, s := range w.sources { // faults end
+	for _, s := range w.sources { // no faults from now on
 		s.relist(false, false)
 		s.compareTruth()
 	}
@@ -65,7 +64,7 @@ func model(t *testing.T, seed uint64) {
 	}
 }
 
-// world is some streams and everybody who follows them.
+// world is several streams and their consumers.
 type world struct {
 	*testing.T
 	rand      *rand.Rand
@@ -79,10 +78,10 @@ func (w *world) now() time.Time {
 	return time.Unix(w.clock, 0)
 }
 
-// one tells yes once in n times.
+// one returns true once in n calls.
 func (w *world) one(n int) bool { return w.rand.IntN(n) == 0 }
 
-// act does one random thing.
+// act performs one random step.
 func (w *world) act() {
 	s := w.sources[w.rand.IntN(len(w.sources))]
 	switch n := w.rand.IntN(40); n {
@@ -96,7 +95,7 @@ func (w *world) act() {
 			s.put(k)
 			s.deliver(1)
 		}
-	case 3: // endless distinct short-lived names
+	case 3: // an endless number of short-lived names
 		for range 10 {
 			k := Key{"n1", fmt.Sprintf("short%d", w.rand.Uint32())}
 			s.put(k)
@@ -148,7 +147,7 @@ func (w *world) join() {
 	}
 }
 
-// leave lets a consumer go: at once, or once it has taken what is queued.
+// leave removes a consumer: at once, or after it has taken everything queued.
 func (w *world) leave() {
 	if len(w.consumers) == 0 {
 		return
@@ -160,7 +159,7 @@ func (w *world) leave() {
 	}
 	if w.one(2) {
 		c.queue.Finish()
-		c.ending = true // it goes on to take
+		c.ending = true // it continues to take
 		for _, r := range c.refs {
 			r.freeze()
 		}

@@ -7,22 +7,22 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
-// node is one object that differs. Old is what the consumer knows, new what is now, final the server's
-// last word on old, or, for one that is owed, the version that initial keeps.
+// node is one object that differs from what the consumer knows. Old is what the consumer knows, new the current
+// version, final the server's final version of old or, if owed, the version in initial.
 type node struct {
 	prev, next         *node
 	key                Key
 	old, new, final    *compact.Version
-	firstAt, at, after int64  // nanoseconds since 1970; 0 is none
+	firstAt, at, after int64  // nanoseconds since 1970; 0: unset
 	sum                uint32 // the hash of key
 	initial, relisted  bool
-	owed               bool // initial has the object; else old and new are never both absent
+	owed               bool // the object is still in initial; otherwise old or new is set
 }
 
-// nodes are those that are not used. A queue that keeps up needs one for each change, for a moment.
+// nodes are the unused nodes. A queue that keeps up needs one per change, for a moment.
 var nodes sync.Pool
 
-// recycle lets go of a node, and of its versions.
+// recycle releases a node and its versions.
 func (n *node) recycle() {
 	*n = node{}
 	nodes.Put(n)
@@ -30,23 +30,23 @@ func (n *node) recycle() {
 
 func (n *node) hash() uint32 { return n.sum }
 
-// perNode is what a node costs with its slot, roughly, in bytes.
+// perNode is the approximate memory of a node and its slot, in bytes.
 const perNode = 128
 
-// held is what the node keeps in memory.
+// held returns the memory that the node holds.
 func (n *node) held() int64 { return int64(perNode + n.old.Size() + n.final.Size()) }
 
-// hides tells whether d makes the consumer miss something. A delete and an add under another UID are
-// both told, and a consumer that has yet to get its initial state misses nothing where that moves on.
-func (n *node) hides(d *Delta) bool {
+// skips reports whether folding in d makes the consumer miss a version. It does not if d adds another UID, since the
+// deletion and the addition are both delivered, or if it changes the initial state before the consumer got it.
+func (n *node) skips(d *Delta) bool {
 	if n.old == nil {
 		return !n.initial
 	}
 	return d.Op != Added || n.old.UID() == d.UID()
 }
 
-// void tells that nothing is left to say.
-func (n *node) void() bool {
+// isNoChange reports whether old and new are the same, so that there is nothing to deliver.
+func (n *node) isNoChange() bool {
 	switch {
 	case n.owed:
 		return false
@@ -56,7 +56,7 @@ func (n *node) void() bool {
 	return n.old.UID() == n.new.UID() && n.old.RV() == n.new.RV() && sameContent(n.old, n.new)
 }
 
-// deltas appends what the node tells.
+// deltas appends the node's deltas.
 func (n *node) deltas(to []Delta) []Delta {
 	d := Delta{Key: n.key, Relisted: n.relisted, At: instant(n.at), After: instant(n.after)}
 	if n.old != nil && (n.new == nil || n.old.UID() != n.new.UID()) {
@@ -69,7 +69,7 @@ func (n *node) deltas(to []Delta) []Delta {
 		return to
 	case n.old == nil || n.old.UID() != n.new.UID():
 		d.Op, d.New, d.Initial = Added, n.new, n.initial
-		if n.initial { // there was nothing for the consumer to miss
+		if n.initial { // the consumer missed nothing
 			d.Relisted, d.After = false, time.Time{}
 		}
 	default:

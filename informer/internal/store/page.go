@@ -2,21 +2,21 @@ package store
 
 import "sync"
 
-// maxFew is how many deltas a queue keeps the room for; for more, it borrows it.
+// maxFew is the number of deltas for which a queue keeps its own slice. For more, it borrows one.
 const maxFew = 16
 
-// page is the room for the deltas of the batch that a consumer has, until it asks for the next one.
-// The zero value is ready.
+// page is the memory for the deltas of a consumer's current batch, reused once it asks for the next one. The zero
+// value is ready to use.
 type page struct {
 	few  []Delta
 	many *[]Delta // nil: not borrowed
-	used int      // of it, at most
+	used int      // upper bound of the deltas used
 }
 
-// pages are those that are not used, each with room for a batch.
+// pages are the unused slices, each large enough for a batch.
 var pages sync.Pool
 
-// deltas returns room for those of n objects: mostly one each, two of one that was replaced.
+// deltas returns an empty slice for the deltas of n objects: usually one each, two for a replaced object.
 func (p *page) deltas(n int) []Delta {
 	p.used = 2 * n
 	switch {
@@ -36,7 +36,7 @@ func (p *page) deltas(n int) []Delta {
 	return *p.many
 }
 
-// clear lets go of the versions.
+// clear releases the versions.
 func (p *page) clear() {
 	clear(p.few[:min(p.used, cap(p.few))])
 	if p.many != nil {

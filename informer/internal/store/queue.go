@@ -14,51 +14,49 @@ var ErrClosed = errors.New("store: queue closed")
 // ErrBehind is returned by Next of a Strict queue that exceeded its budget.
 var ErrBehind = errors.New("store: queue exceeded its budget")
 
-// maxBatch is how many deltas are put together in one batch.
+// maxBatch is the largest number of deltas combined in one batch.
 const maxBatch = 256
 
-// QueueOptions tune a Queue. The zero value keeps every version, without room for any.
+// QueueOptions tune a Queue. The zero value keeps every version, with a budget of 0.
 type QueueOptions struct {
-	// Latest hands on the difference between what the consumer knows and what is, whenever it takes:
-	// versions that were replaced meanwhile are skipped, without a Gap.
+	// Latest delivers the difference between what the consumer knows and the current state, whenever it takes a
+	// batch: versions replaced meanwhile are skipped, without a Gap.
 	Latest bool
-	// SkipInitial starts the consumer with the initial state as if it knew that: later changes are
-	// told against it.
+	// SkipInitial treats the initial state as known to the consumer: later changes are deltas against it.
 	SkipInitial bool
-	// SkipLoaded does the same for a state that is loaded while the queue is there, and for no other.
+	// SkipLoaded does the same only for a state that is loaded while the queue exists.
 	SkipLoaded bool
-	// AwaitSynced keeps a state that was loaded from the consumer until it has caught up: the consumer
-	// starts with what it is then.
+	// AwaitSynced withholds a loaded state until it has caught up. The consumer then starts with the current state.
 	AwaitSynced bool
-	// Strict ends the queue with ErrBehind where it would fold because of its budget, behind what it
-	// holds. One batch is held whatever its size.
+	// Strict ends the queue with ErrBehind, after its contents, instead of folding when the budget is exceeded. A
+	// single batch is queued whatever its size.
 	Strict bool
-	// Budget is, without Latest, how many bytes of versions may be queued; beyond, the queue does as
-	// Latest does, behind a Gap, until the consumer has caught up.
+	// Budget is, without Latest, the limit of queued versions in bytes. Beyond it, the queue works as with Latest,
+	// after a Gap, until the consumer has caught up.
 	Budget int64
 }
 
-// Queue holds what one consumer has yet to see of one or several stores.
+// Queue holds the changes of one or several stores that one consumer has yet to take.
 type Queue struct {
 	opts QueueOptions
-	max  int           // deltas in a batch; a recreated object's second one may be on top
-	wake chan struct{} // gets a token when there is something to take again
+	max  int           // deltas per batch; a recreated object's second one may exceed it
+	wake chan struct{} // gets a token when there is something to take
 
-	mu      sync.Mutex
-	waiting bool // the consumer found nothing to take
-	closed  bool
-	behind  bool     // why it ends: see Strict
-	ending  bool     // nothing more is taken in
-	batches []queued // empty while folding
-	bytes   int64    // of batches
-	deltas  int      // in batches
-	folding bool     // always, with Latest
-	folds   []fold   // by stream: what comes before the batches
-	turn    int      // the stream whose fold is taken next
-	page    page     // has the deltas of the batch that the consumer has
+	mu       sync.Mutex
+	waiting  bool // the consumer waits
+	closed   bool
+	behind   bool     // it ends because of Strict
+	ending   bool     // it accepts nothing further
+	batches  []queued // empty while folding
+	bytes    int64    // of batches
+	deltas   int      // in batches
+	folding  bool     // always, with Latest
+	folds    []fold   // by stream; delivered before the batches
+	nextFold int      // the stream whose fold is taken next
+	page     page     // holds the deltas of the consumer's current batch
 }
 
-// queued is a batch that nobody took yet.
+// queued is a batch that was not taken yet.
 type queued struct {
 	Batch
 	at   time.Time // of its first change
@@ -67,13 +65,12 @@ type queued struct {
 
 // Lag is how far a consumer is behind.
 type Lag struct {
-	// Objects is how many objects differ from what the consumer knows; where every version is
-	// queued, how many versions.
+	// Objects is the number of objects that differ from what the consumer knows or, if every version is queued, the
+	// number of versions.
 	Objects int
-	// Bytes is about what the queue keeps in memory that nobody else needs: versions that were
-	// replaced, and its own records.
+	// Bytes estimates the memory that only the queue keeps: replaced versions and its own records.
 	Bytes int64
-	// Oldest is when the first change happened that was not taken; zero where there is none.
+	// Oldest is the time of the first change that was not taken; zero if all were.
 	Oldest time.Time
 }
 
@@ -92,8 +89,8 @@ func NewQueue(streams int, o QueueOptions) *Queue {
 	return q
 }
 
-// Next waits for the next batch, whose deltas may be read, and no more, until the next call. It
-// serves one goroutine. Its errors are ErrClosed, ErrBehind and those of ctx.
+// Next waits for the next batch. Its deltas may only be read, until the next call. Only one goroutine may call it. It
+// returns ErrClosed, ErrBehind or ctx's error.
 func (q *Queue) Next(ctx context.Context) (Batch, error) {
 	for {
 		if b, ok, err := q.take(); ok || err != nil {
@@ -107,7 +104,7 @@ func (q *Queue) Next(ctx context.Context) (Batch, error) {
 	}
 }
 
-// Close ends the queue and drops what it holds.
+// Close ends the queue and drops its contents.
 func (q *Queue) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -123,7 +120,7 @@ func (q *Queue) close() {
 	q.signal()
 }
 
-// Finish ends the queue once what it holds is taken; what happens from now on is not told.
+// Finish ends the queue once its contents are taken. Later changes are not queued.
 func (q *Queue) Finish() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -131,7 +128,7 @@ func (q *Queue) Finish() {
 	q.signal()
 }
 
-// Lag tells how far the consumer is behind.
+// Lag returns how far the consumer is behind.
 func (q *Queue) Lag() Lag {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -153,25 +150,24 @@ func (q *Queue) signal() {
 	q.waiting = false
 	select {
 	case q.wake <- struct{}{}:
-	default: // from a time when the consumer gave up waiting
+	default: // left from a wait that the consumer gave up
 	}
 }
 
-// push adds a batch, which it shares with other queues. The writer calls it, so it must be quick and
-// must not wait.
+// push adds a batch that is shared with other queues. The writer calls it, so it must be quick and must not wait.
 func (q *Queue) push(b *Batch, at time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if q.closed || q.ending {
 		return
 	}
-	if q.opts.SkipInitial && b.forming {
+	if q.opts.SkipInitial && b.firstList {
 		if b.Gap == nil && b.Phase == Listing {
-			return // there is nothing to tell before the list's end
+			return // nothing to deliver before the list's end
 		}
-		told := *b
-		told.Deltas = nil
-		b = &told
+		rest := *b
+		rest.Deltas = nil
+		b = &rest
 	}
 	defer q.signal()
 	if q.folding {
@@ -195,11 +191,11 @@ func (q *Queue) push(b *Batch, at time.Time) {
 		return
 	}
 	mine := *b
-	mine.Deltas = slices.Clip(b.Deltas) // other queues have the same array
+	mine.Deltas = slices.Clip(b.Deltas) // other queues share the array
 	q.batches = append(q.batches, queued{mine, at, size})
 }
 
-// size is what the batch costs while it is queued, in bytes.
+// size returns the batch's memory while it is queued, in bytes.
 func (b *Batch) size() int64 {
 	size := int64(perDelta)
 	for i := range b.Deltas {
@@ -208,7 +204,7 @@ func (b *Batch) size() int64 {
 	return size
 }
 
-// extend adds what follows to a batch that nobody took yet, where no reader could tell.
+// extend appends the next batch to one that was not taken yet, if readers cannot notice.
 func (b *Batch) extend(next *Batch, limit int) bool {
 	if b.Stream != next.Stream || b.Epoch != next.Epoch || b.Phase == Listing || b.Phase != next.Phase ||
 		next.Gap != nil || len(b.Deltas)+len(next.Deltas) > limit {
@@ -219,7 +215,7 @@ func (b *Batch) extend(next *Batch, limit int) bool {
 	return true
 }
 
-// startFolding moves everything that is queued into the folds.
+// startFolding moves everything queued into the folds.
 func (q *Queue) startFolding() {
 	q.folding = true
 	for i := range q.batches {
@@ -229,8 +225,8 @@ func (q *Queue) startFolding() {
 	q.batches, q.bytes, q.deltas = nil, 0, 0
 }
 
-// start queues the state of a store that the consumer knows nothing of yet. The caller holds the
-// store's turn, so this must be quick.
+// start queues a store's current state for a new consumer. The caller holds the store's commitMu, so this must be
+// quick.
 func (q *Queue) start(s *Store, at time.Time, loaded bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -246,7 +242,7 @@ func (q *Queue) start(s *Store, at time.Time, loaded bool) {
 	f.add(&b, at)
 }
 
-// take removes the next batch, if there is one.
+// take removes the next batch, if any.
 func (q *Queue) take() (Batch, bool, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -262,7 +258,7 @@ func (q *Queue) take() (Batch, bool, error) {
 		if ok {
 			return b, true, nil
 		}
-		if q.closed { // while it sorted
+		if q.closed { // closed while it sorted
 			continue
 		}
 		if !q.ending {
@@ -273,12 +269,12 @@ func (q *Queue) take() (Batch, bool, error) {
 	}
 }
 
-// next removes the next batch: of what is folded, in turn, then of what is queued, since that came
-// later. Once the folds are empty, every version is queued again.
+// next removes the next batch: from the folds in rotation, then from the queued batches, which are later. Once the
+// folds are empty, every version is queued again.
 func (q *Queue) next() (Batch, bool) {
 	for range q.folds {
-		i := q.turn
-		q.turn = (q.turn + 1) % len(q.folds)
+		i := q.nextFold
+		q.nextFold = (q.nextFold + 1) % len(q.folds)
 		f := &q.folds[i]
 		if !f.pending {
 			continue
@@ -290,7 +286,7 @@ func (q *Queue) next() (Batch, bool) {
 			}
 		}
 		b := f.take(i, q.max, &q.page)
-		f.saw(&b)
+		f.delivered(&b)
 		return b, true
 	}
 	q.folding = q.opts.Latest
@@ -307,8 +303,8 @@ func (q *Queue) nextQueued() (Batch, bool) {
 	q.bytes -= size
 	q.deltas -= len(b.Deltas)
 	if len(q.batches) == 0 {
-		q.batches = nil // its array
+		q.batches = nil // release the array
 	}
-	q.folds[b.Stream].saw(&b)
+	q.folds[b.Stream].delivered(&b)
 	return b, true
 }

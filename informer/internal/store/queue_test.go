@@ -10,9 +10,7 @@ import (
 	"time"
 )
 
-// TestFold is what several changes become that nobody took in between: behind a gap where the budget
-// was exceeded, without one in mode Latest. The consumer knows a1 at 1 and b1 at 2.
-// TestStuck is a consumer that never takes: it costs what differs, and nothing once it caught up.
+// TestStuck: a consumer that never takes costs memory for the objects that differ, and nothing once it has caught up.
 func TestStuck(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Latest: true})
@@ -23,13 +21,13 @@ func TestStuck(t *testing.T) {
 		rv++
 		s.Commit(Commit{Changes: []Change{c(strconv.Itoa(rv))}, Version: strconv.Itoa(rv), At: time.Unix(at, 0)})
 	}
-	for i := range 1000 { // endless distinct names
+	for i := range 1000 { // many distinct names
 		name := "short" + strconv.Itoa(i)
 		commit(func(rv string) Change { return put(name, name, rv) }, 1)
 		commit(func(rv string) Change { return del(name, name, rv) }, 1)
 	}
 	if l := q.Lag(); l != (Lag{}) {
-		t.Errorf("lag %+v for objects that are gone and were never seen", l)
+		t.Errorf("lag %+v for objects that came and went unseen", l)
 	}
 	for i := range int64(1000) {
 		commit(func(rv string) Change { return put("a", "a1", rv) }, 5+i)
@@ -87,9 +85,9 @@ func TestLateFeedSeesEachChangeOnce(t *testing.T) {
 	}
 }
 
-// TestQueuesDoNotShareWhatTheyPutTogether has two queues that extend the batch of one commit: one's
-// consumer may read it while the writer extends the other's.
-func TestQueuesDoNotShareWhatTheyPutTogether(t *testing.T) {
+// TestQueuesDoNotShareExtendedBatches: two queues extend the batch of one commit. One's consumer may read it while
+// the writer extends the other's.
+func TestQueuesDoNotShareExtendedBatches(t *testing.T) {
 	s, q := listed(t, 1<<20)
 	other := NewQueue(1, QueueOptions{Budget: 1 << 20})
 	s.Subscribe(other, time.Time{})
@@ -142,7 +140,7 @@ func TestClose(t *testing.T) {
 	}
 }
 
-// TestIdleQueueKeepsNoVersions has a consumer that took a small batch, and a large one.
+// TestIdleQueueKeepsNoVersions: a consumer took a small batch and a large one.
 func TestIdleQueueKeepsNoVersions(t *testing.T) {
 	for _, n := range []int{2, 2 * maxFew} {
 		s, q := New(0), NewQueue(1, QueueOptions{Latest: true})
@@ -161,11 +159,11 @@ func TestIdleQueueKeepsNoVersions(t *testing.T) {
 		}
 		for _, d := range b.Deltas {
 			if d.New != nil {
-				t.Fatalf("%d deltas: the room for them still has %s", n, describe(&d))
+				t.Fatalf("%d deltas: their slice still has %s", n, describe(&d))
 			}
 		}
 		if q.page.many != nil {
-			t.Errorf("%d deltas: an idle queue keeps the room that it borrowed", n)
+			t.Errorf("%d deltas: an idle queue keeps its borrowed slice", n)
 		}
 	}
 }
@@ -178,10 +176,10 @@ func TestUnsubscribe(t *testing.T) {
 	s.Unsubscribe(q) // twice is harmless
 	s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
 	if got := drain(t, q); got != "" {
-		t.Errorf("a queue that left was told %q", got)
+		t.Errorf("a queue that left got %q", got)
 	}
 	if got, want := drain(t, other), "+a/a1 >1i +b/b1 >2i =2 | ~a/a1 1>5 =5"; got != want {
-		t.Errorf("one that stays was told %q, want %q", got, want)
+		t.Errorf("one that stays got %q, want %q", got, want)
 	}
 }
 
@@ -207,7 +205,7 @@ func TestStreamsTakeTurns(t *testing.T) {
 	}
 }
 
-// TestFinish is a queue that hands out what it holds, and then is over.
+// TestFinish: a finished queue delivers its contents and then ends.
 func TestFinish(t *testing.T) {
 	for _, o := range []QueueOptions{{Latest: true}, {Budget: 1}, {Budget: 1 << 20}} {
 		s, _ := listed(t, 1<<20)
@@ -221,7 +219,7 @@ func TestFinish(t *testing.T) {
 		}
 		for range 2 {
 			if _, err := q.Next(context.Background()); !errors.Is(err, ErrClosed) {
-				t.Errorf("%+v: %v behind the end", o, err)
+				t.Errorf("%+v: %v after the end", o, err)
 			}
 		}
 		done := make(chan error)
@@ -229,7 +227,7 @@ func TestFinish(t *testing.T) {
 			_, err := idle.Next(context.Background())
 			done <- err
 		}()
-		idle.Finish() // wakes who waits
+		idle.Finish() // wakes the waiting consumer
 		if err := <-done; !errors.Is(err, ErrClosed) {
 			t.Errorf("%+v: %v", o, err)
 		}

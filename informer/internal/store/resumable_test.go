@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// stands returns what each batch of a queue says of the stream: its phase and version, and whether the consumer is
-// synced. A queue may put batches without a gap together.
+// stands describes each batch of a queue: its phase and version, and whether the consumer is synced. A queue may
+// combine batches without a gap.
 func stands(t *testing.T, q *Queue) string {
 	t.Helper()
 	var text []string
@@ -30,7 +30,7 @@ func stands(t *testing.T, q *Queue) string {
 	}
 }
 
-// TestResumable: which batches have a version to resume from.
+// TestResumable: only some batches have a version to resume from.
 func TestResumable(t *testing.T) {
 	unread := Change{Key: Key{Name: "a"}, UID: "a1", Keep: true, Unread: true}
 	nameless := Change{Keep: true, Unread: true}
@@ -46,7 +46,7 @@ func TestResumable(t *testing.T) {
 		next func(*Store)
 		want string
 	}{
-		{"a loaded state that nobody has verified has none", func(s *Store) {
+		{"an unverified loaded state has none", func(s *Store) {
 			commit(s, "6", put("a", "a1", "6"))
 		}, "listing listing"},
 		{"one that is verified has, and is not synced before it has caught up", func(s *Store) {
@@ -80,7 +80,7 @@ func TestResumable(t *testing.T) {
 			commit(s, "6", unread)
 			commit(s, "7", Change{Key: Key{Name: "a"}, UID: "a1", RV: "7", Delete: true})
 		}, "listing live5+ live+ live7+"},
-		{"or told again as it is stored", func(s *Store) {
+		{"or delivered again as it is stored", func(s *Store) {
 			live(s)
 			commit(s, "6", unread)
 			commit(s, "7", put("a", "a1", "1"))
@@ -99,13 +99,13 @@ func TestResumable(t *testing.T) {
 			reread.Reread = true
 			commit(s, "", reread)
 		}, "listing live5+ live+ live+"},
-		{"what is from before says nothing", func(s *Store) {
+		{"an older version changes nothing", func(s *Store) {
 			live(s)
 			commit(s, "6", put("a", "a1", "6"))
 			commit(s, "7", unread)
 			commit(s, "8", put("a", "a1", "5"))
 		}, "listing live5+ live6+ live+ live+"},
-		{"an object that nobody has seen", func(s *Store) {
+		{"an unseen object", func(s *Store) {
 			live(s)
 			c := unread
 			c.Key.Name = "new"
@@ -135,7 +135,7 @@ func TestResumable(t *testing.T) {
 			s.Begin(false)
 			commit(s, "", unread)
 			if !known(s, put("a", "a1", "1")) {
-				t.Error("it is not known")
+				t.Error("the version is not known")
 			}
 			s.Commit(Commit{Version: "5", Sweep: true})
 		}, "listing listing live5+"},
@@ -151,7 +151,7 @@ func TestResumable(t *testing.T) {
 			s.Subscribe(late, time.Time{})
 			last := tc.want[strings.LastIndex(tc.want, " ")+1:]
 			if got := stands(t, late); got != last {
-				t.Errorf("who comes late: %s, want %s", got, last)
+				t.Errorf("a late queue: %s, want %s", got, last)
 			}
 		})
 	}

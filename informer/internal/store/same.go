@@ -10,9 +10,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// sameContent compares bytes, then, for JSON, values, since another server may order fields
-// otherwise. Protobuf has only its bytes: the generated types marshal fields and maps in a fixed
-// order. Formats that differ cannot be compared, and count as a difference.
+// sameContent compares bytes and then, for JSON, values, since another server may order fields differently. Protobuf
+// is compared by its bytes only: the generated types marshal fields and maps in a fixed order. Different formats
+// count as different.
 func sameContent(a, b *compact.Version) bool {
 	if a == nil || b == nil {
 		return a == b

@@ -8,25 +8,25 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// Selected is what Select finds.
+// Selected is the result of Select.
 type Selected struct {
-	// Found are the objects that are selected.
+	// Found has the selected objects.
 	Found []Item
-	// Unsure are objects whose bytes cannot be read.
+	// Unsure has the objects whose bytes cannot be read.
 	Unsure []Item
-	// Unknown are objects that nobody has read the labels of.
+	// Unknown has the objects whose labels have not been read yet.
 	Unknown []Item
 }
 
-// Select returns the objects of a namespace, or all where it is empty, that have labels, of one moment and in no order.
-// IndexLabels must have been called.
+// Select returns the objects of a namespace, or of all if it is empty, whose labels match, from one moment and in no
+// order. IndexLabels must have been called.
 func (s *Store) Select(namespace string, selector labels.Selector) Selected {
 	if rs, exact := requirements(selector); exact {
 		return s.view(namespace, rs, nil)
 	}
 	var groups []candidate
 	out := s.view(namespace, nil, &groups)
-	for _, c := range groups { // the selector is asked without the lock: it is somebody's code
+	for _, c := range groups { // call the selector without the lock, since it is foreign code
 		if selector.Matches(c.labels) {
 			out.Found = append(out.Found, c.items...)
 		}
@@ -34,8 +34,8 @@ func (s *Store) Select(namespace string, selector labels.Selector) Selected {
 	return out
 }
 
-// requirements returns what a selector asks for. Exact means that this is all; of selectors that others wrote we cannot
-// know.
+// requirements returns a selector's requirements. Exact means that they are complete. That is not certain for
+// implementations other than apimachinery's.
 func requirements(selector labels.Selector) (rs labels.Requirements, exact bool) {
 	switch reflect.TypeOf(selector) {
 	case reflect.TypeOf(labels.Everything()), reflect.TypeFor[labels.ValidatedSetSelector]():
@@ -44,13 +44,13 @@ func requirements(selector labels.Selector) (rs labels.Requirements, exact bool)
 	return nil, false
 }
 
-// candidate is what a group was when the lock was held.
+// candidate is a copy of a group, taken under the lock.
 type candidate struct {
 	labels labels.Set
 	items  []Item
 }
 
-// view reads the objects that meet the requirements, or, with groups, every group.
+// view reads the objects that meet the requirements, or, if groups is set, every group.
 func (s *Store) view(namespace string, rs labels.Requirements, groups *[]candidate) (out Selected) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -95,8 +95,8 @@ func (g *group) set() labels.Set {
 	return l
 }
 
-// narrow calls f with the least groups that have all that is looked for: those of the namespace, of the values of a
-// requirement, or of its key.
+// narrow calls f with the smallest set of groups that contains all matches: those of the namespace, of a
+// requirement's values, or of its key.
 func (x *labelIndex) narrow(namespace string, rs labels.Requirements, f func(*posting)) {
 	each, least := func(f func(*posting)) {
 		for _, p := range x.spaces {
@@ -147,7 +147,7 @@ func (x *labelIndex) narrow(namespace string, rs labels.Requirements, f func(*po
 	}
 }
 
-// posting returns the groups that have a value, or nil.
+// posting returns the groups with a value, or nil.
 func (k *labelKey) posting(value string) *posting {
 	if k == nil {
 		return nil
@@ -181,7 +181,7 @@ func (g *group) items(to []Item) []Item {
 	return to
 }
 
-// unknown returns the objects whose labels are not known.
+// unknown returns the objects whose labels are unknown.
 func (x *labelIndex) unknown(t *table, namespace string) []Item {
 	var all []Item
 	take := func(sp *space, o *object) {

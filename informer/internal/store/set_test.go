@@ -9,8 +9,8 @@ type member struct{ id, sum uint32 }
 
 func (m *member) hash() uint32 { return m.sum }
 
-// TestSet compares a set with a map. Few hashes, and those at the end of the table, make for long
-// searches that wrap around, and holes within them.
+// TestSet compares a set with a map. Few distinct hashes, some at the end of the table, cause long searches that wrap
+// around, and gaps within them.
 func TestSet(t *testing.T) {
 	for _, hashes := range []uint32{1, 3, 16, 1 << 31} {
 		r := rand.New(rand.NewPCG(1, uint64(hashes)))

@@ -16,15 +16,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var packer compact.Packer
 
-// pack packs what a server sent.
+// pack packs a server's bytes.
 func pack(f wire.Format, uid, rv string, raw []byte) *compact.Version {
 	return packer.PackSummed(f, uid, rv, wire.Sum(f, raw), raw)
 }
 
-// known asks whether the store has a change's version.
+// known reports whether the store has a change's version.
 func known(s *Store, c Change) bool { return s.Known(c.Key, *seen(c.V)) }
 
-// put makes a change of "name/uid" to a version whose content is the version, unless given.
+// put makes a change of "name/uid" to a version. The content equals the version, unless given.
 func put(name, uid, rv string, content ...string) Change {
 	raw := fmt.Sprintf(`{"v":%q}`, rv+strings.Join(content, ""))
 	return Change{Key: Key{Name: name}, V: pack(wire.JSON, uid, rv, []byte(raw))}
@@ -64,7 +64,7 @@ func text(b Batch) string {
 	return strings.Join(s, " ")
 }
 
-// drain takes everything that is queued.
+// drain takes everything queued.
 func drain(t *testing.T, q *Queue) string {
 	t.Helper()
 	var s []string
@@ -80,7 +80,7 @@ func drain(t *testing.T, q *Queue) string {
 	}
 }
 
-// listed is a store that has a1 (version 1) and b1 (2), and a queue that knows it.
+// listed returns a store with a1 (version 1) and b1 (2), and a queue that knows it.
 func listed(t *testing.T, budget int64) (*Store, *Queue) {
 	t.Helper()
 	s, q := New(0), NewQueue(1, QueueOptions{Budget: budget})

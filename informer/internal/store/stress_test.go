@@ -13,9 +13,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/wire"
 )
 
-// TestConcurrent lets a writer, readers, an index that comes and goes, and consumers of all kinds
-// that join and leave run at once. The race detector watches; every consumer that stays must end
-// with what the store has, and the index, too.
+// TestConcurrent runs a writer, readers, an index that is added and removed, and consumers of all kinds that join and
+// leave, concurrently, for the race detector. Every consumer that stays, and the index, must end with the store's
+// state.
 func TestConcurrent(t *testing.T) {
 	w := &writer{store: New(0), has: map[Key]string{}, rand: rand.New(rand.NewPCG(1, 2))}
 	w.store.piece = 7
@@ -41,7 +41,7 @@ func TestConcurrent(t *testing.T) {
 	consumers.Wait()
 }
 
-// writer commits what it makes up.
+// writer commits random changes.
 type writer struct {
 	store  *Store
 	queues []*Queue
@@ -79,11 +79,11 @@ func (w *writer) step() {
 		w.store.Commit(Commit{Changes: []Change{c}, Version: c.V.RV()})
 	}
 	for range 20 {
-		w.change() // missed, until the next list
+		w.change() // not observed until the next list
 	}
 }
 
-// follow takes until the queue is over, and compares.
+// follow takes until the queue ends, and compares.
 func (w *writer) follow(t *testing.T, q *Queue) {
 	state := map[Key]*compact.Version{}
 	for {
@@ -113,7 +113,7 @@ func all(s *Store) map[Key]*compact.Version {
 	return state
 }
 
-// comeAndGo joins, takes a little, and leaves.
+// comeAndGo joins, takes a few batches, and leaves.
 func (w *writer) comeAndGo(stop <-chan struct{}) {
 	for i := 0; ; i++ {
 		select {
@@ -158,7 +158,7 @@ func (w *writer) read(t *testing.T, stop <-chan struct{}) {
 	}
 }
 
-// build adds an index, fills it while commits go on, checks it and removes it again.
+// build adds an index, fills it during commits, checks it and removes it.
 func (w *writer) build(t *testing.T, stop <-chan struct{}) {
 	for {
 		select {
@@ -185,7 +185,7 @@ func (w *writer) build(t *testing.T, stop <-chan struct{}) {
 	}
 }
 
-// mirror is an index of the versions themselves; nil where an object changed since it was added.
+// mirror is an index of the versions themselves, nil for an object that changed since it was added.
 type mirror map[Key]*compact.Version
 
 func (m mirror) Set(k Key, values any) { m[k], _ = values.(*compact.Version) }

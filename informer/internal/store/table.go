@@ -13,14 +13,13 @@ func compareKeys(a, b Key) int {
 	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 }
 
-// Item is an object and the version that is stored of it.
+// Item is an object with its stored version.
 type Item struct {
 	Key Key
 	V   *compact.Version
 }
 
-// table is the objects by namespace and name. Two levels intern the namespaces, and let one be read
-// on its own.
+// table holds the objects by namespace and name. The two levels intern the namespaces and allow reading one alone.
 type table struct {
 	spaces  map[string]*space
 	objects int
@@ -33,11 +32,11 @@ type space struct {
 	objects set[*object]
 }
 
-// object is what is stored of an object: 32 bytes, and some 15 for its slot.
+// object is a stored object: 32 bytes, and about 15 for its slot.
 type object struct {
 	name string
 	v    *compact.Version
-	mark uint32 // the list that named it last; the writer's alone
+	mark uint32 // the last list that contained it; for the writer only
 	sum  uint32 // the hash of the name
 }
 
@@ -66,7 +65,7 @@ func (t *table) get(k Key) *compact.Version {
 	return nil
 }
 
-// add adds an object that is not there.
+// add adds a new object.
 func (t *table) add(k Key, v *compact.Version, mark uint32) (*object, *space) {
 	sp := t.spaces[k.Namespace]
 	if sp == nil {
@@ -79,7 +78,7 @@ func (t *table) add(k Key, v *compact.Version, mark uint32) (*object, *space) {
 	return o, sp
 }
 
-// remove removes an object that is there.
+// remove removes an object of the table.
 func (t *table) remove(o *object, sp *space) {
 	sp.objects.remove(o)
 	sp.objects.shrink()
@@ -104,7 +103,7 @@ func (sp *space) each(f func(*object)) {
 	}
 }
 
-// items returns the objects of a namespace, or all where it is empty.
+// items returns the objects of a namespace, or of all if it is empty.
 func (t *table) items(namespace string) []Item {
 	if namespace == "" {
 		all := make([]Item, 0, t.objects)

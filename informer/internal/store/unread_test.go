@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestReadAgain: an object's version could not be read, and an audit reads it beside the watch.
+// TestReadAgain: an object's version could not be read from the watch, and an audit reads it.
 func TestReadAgain(t *testing.T) {
 	since := time.Unix(100, 0)
 	again := func(name, uid, rv string) Commit {
@@ -26,7 +26,7 @@ func TestReadAgain(t *testing.T) {
 		{"it was deleted", []Change{del("a", "a1", "7")}, again("a", "a1", "6"), ""},
 		{"and created again", []Change{del("a", "a1", "7"), put("a", "a2", "8")}, again("a", "a1", "6"), ""},
 		{"one that was read", nil, again("b", "b1", "6"), ""},
-		{"one that nobody knows", nil, again("c", "c1", "6"), ""},
+		{"an unknown object", nil, again("c", "c1", "6"), ""},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			s := New(0)
@@ -34,14 +34,14 @@ func TestReadAgain(t *testing.T) {
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2")}, Version: "5", Sweep: true})
 			s.Commit(Commit{Changes: []Change{{Key: Key{Name: "a"}, UID: "a1", RV: "6", Keep: true, Unread: true, Since: since}}, Version: "6"})
 			if !s.Unread(Key{Name: "a"}) || len(s.AllUnread()) != 1 {
-				t.Error("the store does not know that it is behind")
+				t.Error("the store does not report the object as unread")
 			}
 			for _, c := range tc.watch {
 				s.Commit(Commit{Changes: []Change{c}, Version: c.rv()})
 			}
 			q := NewQueue(1, QueueOptions{Budget: 1 << 20, SkipLoaded: true, SkipInitial: true})
 			s.Subscribe(q, time.Time{})
-			if _, err := q.Next(t.Context()); err != nil { // where the stream stands
+			if _, err := q.Next(t.Context()); err != nil { // the stream's position
 				t.Fatal(err)
 			}
 			s.Commit(tc.again)

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// TestTold is what a consumer has taken in the version that is stored, whatever mode it is in and
-// however far it is.
+// TestDelivered: the objects that a consumer has taken in the stored version, in every mode and at every position.
 func TestTold(t *testing.T) {
 	for _, o := range []QueueOptions{{Latest: true}, {Budget: 1 << 20}, {Budget: 1}} {
 		s, _ := listed(t, 1<<20)
@@ -20,12 +19,12 @@ func TestTold(t *testing.T) {
 		want := func(why, want string) {
 			t.Helper()
 			var got []string
-			for _, item := range s.Told(q) {
+			for _, item := range s.Delivered(q) {
 				got = append(got, item.Key.Name+item.V.RV())
 			}
 			slices.Sort(got)
 			if got := strings.Join(got, " "); got != want {
-				t.Errorf("%+v: %s: told %q, want %q", o, why, got, want)
+				t.Errorf("%+v: %s: got %q, want %q", o, why, got, want)
 			}
 		}
 		want("the state that it starts with is queued", "")
@@ -45,7 +44,7 @@ func TestTold(t *testing.T) {
 	}
 }
 
-// TestCloseWhileSorting: a queue that is closed while its consumer sorts, which lets go of the lock.
+// TestCloseWhileSorting: a queue is closed while its consumer sorts without the lock.
 func TestCloseWhileSorting(t *testing.T) {
 	s := New(0)
 	s.Begin(false)
@@ -82,7 +81,7 @@ func TestCloseWhileSorting(t *testing.T) {
 	}
 }
 
-// TestStrict: a queue that would have to fold ends instead, behind what it holds.
+// TestStrict: a queue that would have to fold ends instead, after its contents.
 func TestStrict(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	q := NewQueue(1, QueueOptions{Strict: true, Budget: 2000})
@@ -93,15 +92,15 @@ func TestStrict(t *testing.T) {
 	for i := 3; i < 100; i++ {
 		s.Commit(Commit{Changes: []Change{put("a", "a1", fmt.Sprint(i))}, Version: fmt.Sprint(i)})
 	}
-	told := 0
+	delivered := 0
 	for {
 		b, err := q.Next(t.Context())
-		if told += len(b.Deltas); err != nil {
+		if delivered += len(b.Deltas); err != nil {
 			break
 		}
 	}
-	if told == 0 || told > 10 {
-		t.Errorf("before its end, it told %d of 97 versions", told)
+	if delivered == 0 || delivered > 10 {
+		t.Errorf("before its end, it delivered %d of 97 versions", delivered)
 	}
 	for range 2 {
 		if _, err := q.Next(t.Context()); !errors.Is(err, ErrBehind) {
@@ -113,7 +112,7 @@ func TestStrict(t *testing.T) {
 	}
 }
 
-// TestSkipLoaded: only the state that is loaded while the queue is there counts as known.
+// TestSkipLoaded: only a state that is loaded while the queue exists counts as known.
 func TestSkipLoaded(t *testing.T) {
 	early := NewQueue(1, QueueOptions{SkipLoaded: true, Budget: 1 << 20})
 	s := loaded(true, early)
@@ -122,14 +121,14 @@ func TestSkipLoaded(t *testing.T) {
 	s.Commit(Commit{Changes: []Change{put("a", "a1", "5")}, Version: "5"})
 	s.Commit(Commit{Version: "7", Live: true})
 	if got, want := strings.TrimPrefix(drain(t, early), " | "), "~a/a1 1>5 | =7"; got != want {
-		t.Errorf("told %q, want %q", got, want)
+		t.Errorf("got %q, want %q", got, want)
 	}
 	if got, want := drain(t, late), "+a/a1 >1i +b/b1 >2i | ~a/a1 1>5 | =7"; got != want {
-		t.Errorf("a late one is told %q, want %q", got, want)
+		t.Errorf("a late one gets %q, want %q", got, want)
 	}
 }
 
-// TestRemoveIndexClears: who builds an index that is gone has nothing left to do.
+// TestRemoveIndexClears: a removed index is empty and its slot free.
 func TestRemoveIndexClears(t *testing.T) {
 	s, _ := listed(t, 1<<20)
 	ix := mirror{}
