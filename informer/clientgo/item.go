@@ -22,14 +22,15 @@ import (
 type item struct {
 	v      *compact.Version // nil: obj is what is kept
 	obj    any
-	form   *form         // of v, or of what obj was decoded from
-	weight int64         // of the object when decoded, estimated, in bytes of heap
-	kept   bool          // obj is kept because it is read often: it could be packed
-	used   atomic.Bool   // kept: it was read since age asked
-	cost   atomic.Int64  // what it weighed when it was decoded last; 0: not known
-	reads  atomic.Uint32 // how often it was decoded for readers, lately
-	misfit atomic.Bool   // v could not be decoded, and was counted
-	gone   atomic.Bool   // it was stored, and is not any more: what it is decoded to is not kept
+	form   *form            // of v, or of what obj was decoded from
+	weight int64            // of the object when decoded, estimated, in bytes of heap
+	kept   bool             // obj is kept because it is read often: it could be packed
+	from   *compact.Version // kept: what obj was decoded from, if encoding obj would change it
+	used   atomic.Bool      // kept: it was read since age asked
+	cost   atomic.Int64     // what it weighed when it was decoded last; 0: not known
+	reads  atomic.Uint32    // how often it was decoded for readers, lately
+	misfit atomic.Bool      // v could not be decoded, and was counted
+	gone   atomic.Bool      // it was stored, and is not any more: what it is decoded to is not kept
 }
 
 // form is what the bytes of an item do not say.
