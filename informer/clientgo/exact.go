@@ -128,8 +128,8 @@ func (b *planner) special(t reflect.Type) (check, bool) {
 	case reflect.TypeFor[runtime.RawExtension]():
 		return checkExtension, true
 	}
-	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && encodesItself(t) {
-		return unlessZero(t, unsure), true
+	if t.Kind() != reflect.Pointer && t.Kind() != reflect.Interface && encodesItself(t) { // whatever the value: a zero value may be written, too
+		return func(unsafe.Pointer) verdict { return unsure }, true
 	}
 	return nil, false
 }
@@ -216,12 +216,15 @@ func (b *planner) pointer(t reflect.Type) check {
 		return nil
 	}
 	null := !b.proto && (t.Elem() == reflect.TypeFor[metav1.Time]() || t.Elem() == reflect.TypeFor[metav1.MicroTime]())
+	nothing := !b.proto && (t.Elem() == reflect.TypeFor[metav1.FieldsV1]() || t.Elem() == reflect.TypeFor[runtime.RawExtension]())
 	return func(p unsafe.Pointer) verdict {
 		q := *(*unsafe.Pointer)(p)
 		switch {
 		case q == nil:
 			return same
 		case null && (*time.Time)(q).IsZero(): // both types embed only a time.Time
+			return changed
+		case nothing && reflect.NewAt(t.Elem(), q).Elem().IsZero(): // it is written as null
 			return changed
 		}
 		return elem(q)
@@ -295,15 +298,28 @@ func (b *planner) field(f reflect.StructField) check {
 		return unlessZero(f.Type, unsure)
 	}
 	kept := !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")
-	if _, ok := b.special(f.Type); !ok {
-		switch f.Type.Kind() {
-		case reflect.Slice:
-			return b.slice(f.Type, kept)
-		case reflect.Map:
-			return b.dictionary(f.Type, kept)
+	c, ok := b.special(f.Type)
+	switch {
+	case ok && c != nil && !kept && leftOut(f.Type, options):
+		return func(p unsafe.Pointer) verdict {
+			if reflect.NewAt(f.Type, p).Elem().IsZero() {
+				return same
+			}
+			return c(p)
 		}
+	case ok:
+		return c
+	case f.Type.Kind() == reflect.Slice:
+		return b.slice(f.Type, kept)
+	case f.Type.Kind() == reflect.Map:
+		return b.dictionary(f.Type, kept)
 	}
 	return b.of(f.Type)
+}
+
+// leftOut reports whether a zero value with these options is not written.
+func leftOut(t reflect.Type, options string) bool {
+	return strings.Contains(options, "omitzero") || t.Kind() != reflect.Struct && t.Kind() != reflect.Array
 }
 
 // checkTime reports whether a time is as decoders produce it: whole seconds, local, without a monotonic clock

@@ -1,6 +1,7 @@
 package clientgo
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -168,6 +169,58 @@ func TestSelfEncodingTypesAreVerifiedEachTime(t *testing.T) {
 		}
 		if it := p.item(feeling("good")); it.v == nil {
 			t.Error("the others suffer for it")
+		}
+	}
+}
+
+// frank writes and reads some fields in ways of their own.
+type frank struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Mood              mood                  `json:"mood"`
+	Other             *mood                 `json:"other,omitempty"`
+	Short             shortMood             `json:"short,omitempty"`
+	Extra             *runtime.RawExtension `json:"extra,omitempty"`
+}
+
+func (f *frank) DeepCopyObject() runtime.Object { c := *f; return &c }
+
+// mood writes nothing as something.
+type mood struct{ word string }
+
+func (m mood) MarshalJSON() ([]byte, error)      { return json.Marshal(cmp.Or(m.word, "calm")) }
+func (m *mood) UnmarshalJSON(b []byte) error     { return json.Unmarshal(b, &m.word) }
+func (m shortMood) MarshalJSON() ([]byte, error) { return json.Marshal(cmp.Or(string(m), "calm")) }
+
+type shortMood string
+
+// sealed has fields that are written as null where they are something.
+type sealed struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Extra             *runtime.RawExtension   `json:"extra,omitempty"`
+	Extras            []*runtime.RawExtension `json:"extras,omitempty"`
+}
+
+func (p *sealed) DeepCopyObject() runtime.Object { c := *p; return &c }
+
+// TestWhatIsWrittenOtherwise: a zero value may be written as something, and a pointer to something as null.
+func TestWhatIsWrittenOtherwise(t *testing.T) {
+	p := newPacking(false)
+	for range 2 * verifyFirst {
+		for _, obj := range []any{&frank{Mood: mood{"bad"}}, &sealed{Extra: &runtime.RawExtension{Raw: []byte(`{"a":1}`)}}} {
+			if it := p.item(obj); it.v == nil {
+				t.Fatalf("%+v is not packed", obj)
+			}
+		}
+	}
+	stripped := metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: "kubectl", FieldsV1: &metav1.FieldsV1{}}}}
+	for _, obj := range []any{
+		&frank{}, &frank{Mood: mood{"bad"}, Other: &mood{}},
+		&sealed{Extra: &runtime.RawExtension{}}, &sealed{Extras: []*runtime.RawExtension{{}}}, &sealed{ObjectMeta: stripped},
+	} {
+		if back := p.item(obj).decode(); !reflect.DeepEqual(back, obj) {
+			t.Errorf("%+v comes back as %+v", obj, back)
 		}
 	}
 }

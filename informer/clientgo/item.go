@@ -22,14 +22,15 @@ import (
 type item struct {
 	v           *compact.Version // nil: obj is stored instead
 	obj         any
-	form        *form         // of v, or of the bytes from which obj was decoded
-	weight      int64         // heap size of the decoded object, estimated, in bytes
-	kept        bool          // obj is kept because it is read often: it could be packed
-	used        atomic.Bool   // kept: it was read since the last call of age
-	cost        atomic.Int64  // its size when last decoded; 0: not known
-	reads       atomic.Uint32 // recent decodes for readers
-	undecodable atomic.Bool   // v could not be decoded, and was counted
-	gone        atomic.Bool   // it is no longer stored: its decoded object must not be cached
+	form        *form            // of v, or of the bytes from which obj was decoded
+	weight      int64            // heap size of the decoded object, estimated, in bytes
+	kept        bool             // obj is kept because it is read often: it could be packed
+	from        *compact.Version // kept: what obj was decoded from, if encoding obj would change it
+	used        atomic.Bool      // kept: it was read since the last call of age
+	cost        atomic.Int64     // its size when last decoded; 0: not known
+	reads       atomic.Uint32    // recent decodes for readers
+	undecodable atomic.Bool      // v could not be decoded, and was counted
+	gone        atomic.Bool      // it is no longer stored: its decoded object must not be cached
 }
 
 // form holds what an item's bytes do not contain.

@@ -1,9 +1,12 @@
 package clientgo
 
 import (
+	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/tattler-dev/tattler/informer/internal/compact"
 )
 
 // An object that readers decode repeatedly is kept decoded instead of packed. It shares its equal parts with others,
@@ -67,17 +70,46 @@ func (t *table) promote(some []reading) {
 		return
 	}
 	defer t.writing.Unlock()
+	items := make([]*item, len(some)) // readers need not wait for them
+	for i, r := range some {
+		it := &item{obj: r.obj, form: r.it.form, weight: r.it.heap(), kept: true}
+		if !t.packing.exact(r.obj) {
+			it.keepFrom(r.it.v)
+		}
+		it.read()
+		items[i] = it
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.ended {
 		return
 	}
-	for _, r := range some {
-		if t.entries[r.e.key] != r.e || r.e.item != r.it || !t.keeper.budget.fits(r.it.heap()) {
+	for i, r := range some {
+		if t.entries[r.e.key] != r.e || r.e.item != r.it || !t.keeper.budget.fits(items[i].weight) {
 			continue
 		}
-		t.swap(r.e, &item{obj: r.obj, form: r.it.form, weight: r.it.heap(), kept: true})
+		t.swap(r.e, items[i])
 	}
+}
+
+// keepFrom adds what a kept object was decoded from: encoding it would change it, so it is packed again as that.
+func (it *item) keepFrom(v *compact.Version) {
+	it.from = v
+	it.weight += int64(v.Size())
+}
+
+// exact reports whether encoding an object is known to lose nothing.
+func (p *packing) exact(obj any) bool {
+	c := p.codec(reflect.TypeOf(obj))
+	return c != nil && !c.broken.Load() && (c.check == nil || c.check(reflect.ValueOf(obj).UnsafePointer()) == same)
+}
+
+// again packs an object that was kept.
+func (p *packing) again(it *item) *item {
+	if it.from == nil {
+		return p.item(it.obj)
+	}
+	return &item{v: it.from, form: it.form, weight: it.weight - int64(it.from.Size())}
 }
 
 // swap replaces an item by another form of the same version. The caller holds writing and mu.
@@ -115,7 +147,7 @@ func (t *table) demote(all bool) (some bool) {
 		case it.used.Swap(false) && !all:
 			some = true
 		default:
-			back = append(back, packed{e, t.packing.item(it.obj)})
+			back = append(back, packed{e, t.packing.again(it)})
 		}
 	}
 	t.mu.Lock()

@@ -339,7 +339,8 @@ type gadget struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
-		Size int `json:"size"`
+		Size int      `json:"size"`
+		Tags []string `json:"tags,omitempty"`
 	} `json:"spec"`
 }
 

@@ -139,6 +139,9 @@ func (r *rawSource) receive(o wire.Object, k kinds, listed bool) *rawObject {
 		case err == nil:
 			setKind(obj, f.kind)
 			raw.item = &item{obj: obj, form: f, weight: size, kept: !live}
+			if !live && !t.packing.exact(obj) {
+				raw.item.keepFrom(t.packing.packer.Pack(o.Format, o.UID, o.ResourceVersion, o.Raw))
+			}
 			return raw
 		case live:
 			raw.undecodable = true

@@ -154,8 +154,9 @@ func (t *table) put(c *change) {
 	default:
 		t.release(e)
 	}
-	if e.item != nil && c.item.v != nil {
+	if e.item != nil { // a change is no read, and no reason to forget one
 		c.item.reads.Store(e.item.reads.Load())
+		c.item.used.Store(e.item.used.Load())
 	}
 	t.account(c.item)
 	e.item = c.item

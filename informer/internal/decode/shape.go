@@ -20,7 +20,7 @@ type shape struct {
 	elem   *shape // of a pointer, a slice or a map; nil: unknown
 	fields []shapeField
 	size   int64
-	id     uintptr // of the type
+	id     uintptr // of the type; never that of a field in protobuf, whose parts are compared by other bytes
 	stat   int     // see Table.stats
 }
 
@@ -67,7 +67,7 @@ func shaped(t reflect.Type) *shape {
 	if s, ok := shapes.types[t]; ok {
 		return s
 	}
-	s := &shape{size: int64(t.Size()), id: reflect.ValueOf(t).Pointer(), stat: int(stats.Add(1))}
+	s := &shape{size: int64(t.Size()), id: reflect.ValueOf(t).Pointer() + 1, stat: int(stats.Add(1))}
 	shapes.types[t] = s // a type may contain itself
 	if !s.learn(t) {
 		s = nil

@@ -270,11 +270,7 @@ func (d *sharer) inside(s *shape, v reflect.Value) {
 		}
 		d.share(s.elem, v.Elem())
 	case formBytes, formSlice:
-		if v.Cap() > v.Len() {
-			exact := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
-			reflect.Copy(exact, v)
-			v.Set(exact)
-		}
+		trimSlice(v)
 		d.size += int64(v.Len()) * int64(v.Type().Elem().Size())
 		if s.form == formBytes {
 			break
@@ -283,7 +279,57 @@ func (d *sharer) inside(s *shape, v reflect.Value) {
 			d.share(s.elem, v.Index(i))
 		}
 	case formMap:
+		trimMap(s, v)
 		d.size += mapSize(v.Len(), v.Len()*int(v.Type().Elem().Size()))
 	}
 	d.span = end
+}
+
+// trimSlice removes the room that a slice has for more, and reports whether it had any: an append would write there.
+func trimSlice(v reflect.Value) bool {
+	if v.Cap() == v.Len() {
+		return false
+	}
+	exact := reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+	reflect.Copy(exact, v)
+	v.Set(exact)
+	return true
+}
+
+// trimMap trims all slices in a map's values.
+func trimMap(s *shape, v reflect.Value) {
+	if s.elem == nil || s.elem.form < formStruct {
+		return
+	}
+	value := reflect.New(v.Type().Elem()).Elem()
+	for i := v.MapRange(); i.Next(); {
+		value.SetIterValue(i)
+		if trim(s.elem, value) {
+			v.SetMapIndex(i.Key(), value)
+		}
+	}
+}
+
+// trim trims all slices in a value, and reports whether the value itself is another one now.
+func trim(s *shape, v reflect.Value) (changed bool) {
+	switch {
+	case s == nil:
+	case s.form == formStruct:
+		for _, f := range s.fields {
+			changed = trim(f.shape, v.Field(f.index)) || changed
+		}
+	case !s.form.part() || v.IsNil():
+	case s.form == formPointer:
+		trim(s.elem, v.Elem())
+	case s.form == formMap:
+		trimMap(s, v)
+	default:
+		if s.form == formSlice {
+			for i := range v.Len() {
+				trim(s.elem, v.Index(i))
+			}
+		}
+		return trimSlice(v)
+	}
+	return changed
 }

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"testing"
 
+	certificatesv1 "k8s.io/api/certificates/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -126,5 +127,65 @@ func TestShareReplaces(t *testing.T) {
 	}
 	if _, ok := table.Share(deep); ok || cap(deep.Children) != 2 {
 		t.Error("a cyclic object was shared")
+	}
+}
+
+// TestShareLeavesNoRoom: nothing in a map has room for more either, where an append would write into what is shared.
+func TestShareLeavesNoRoom(t *testing.T) {
+	type leaf struct {
+		Names []string `json:"names,omitempty"`
+		Next  *leaf    `json:"next,omitempty"`
+	}
+	type tree struct {
+		Lists  map[string][]string          `json:"lists"`
+		Leaves map[string]leaf              `json:"leaves"`
+		Deep   map[string]map[string][]leaf `json:"deep"`
+		Bytes  map[string][]byte            `json:"bytes"`
+	}
+	const names = `["a","b","c"]`
+	const raw = `{"lists":{"x":` + names + `,"y":[],"z":null},"leaves":{"x":{"names":` + names + `,"next":{"names":` + names + `}}},
+		"deep":{"x":{"y":[{"names":` + names + `},{},{}]}},"bytes":{"x":"AAECAwQ="}}`
+	table := NewTable(1 << 20)
+	for range 4 {
+		got, want := &tree{}, &tree{}
+		for _, obj := range []any{got, want} {
+			if err := json.Unmarshal([]byte(raw), obj); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, ok := table.Share(got); !ok || !reflect.DeepEqual(got, want) {
+			t.Fatalf("%+v, want %+v", got, want)
+		}
+		leaf, deep := got.Leaves["x"], got.Deep["x"]["y"]
+		for i, room := range []int{
+			cap(got.Lists["x"]) - 3, cap(got.Lists["y"]), cap(leaf.Names) - 3, cap(leaf.Next.Names) - 3,
+			cap(deep) - 3, cap(deep[0].Names) - 3, cap(got.Bytes["x"]) - 5,
+		} {
+			if room != 0 {
+				t.Errorf("list %d has room for %d", i, room)
+			}
+		}
+	}
+}
+
+// TestShareAndDecodeKeepApart: the bytes by which Share compares a part may be those of another part in protobuf.
+func TestShareAndDecodeKeepApart(t *testing.T) {
+	type custom struct {
+		Data []byte `json:"data"`
+	}
+	table, plan := NewTable(1<<20), For(reflect.TypeFor[certificatesv1.CertificateSigningRequest]())
+	sent := &certificatesv1.CertificateSigningRequest{Spec: certificatesv1.CertificateSigningRequestSpec{Request: []byte{1, 3, 'a', 'b', 'c'}}}
+	raw, err := sent.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		got, c := &certificatesv1.CertificateSigningRequest{}, &custom{Data: []byte("abc")}
+		if _, ok := plan.Decode(table, raw, got); !ok || !reflect.DeepEqual(got, sent) {
+			t.Errorf("%+v, want %+v", got, sent)
+		}
+		if _, ok := table.Share(c); !ok || string(c.Data) != "abc" {
+			t.Errorf("%q, want abc", c.Data)
+		}
 	}
 }
