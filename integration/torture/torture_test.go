@@ -264,13 +264,13 @@ func (to *torture) fill(ctx context.Context) error {
 		return nil
 	}
 	pid := to.daemon.running.cmd.Process.Pid
-	before := to.daemon.errors.count("cannot be recorded")
+	before := to.daemon.errors.count("cannot record changes")
 	for _, worse := range []func(int) error{to.disk.fill, to.disk.limit} {
 		if err := worse(pid); err != nil {
 			return err
 		}
 		err := within(ctx, 2*time.Second, func() error {
-			if to.daemon.errors.count("cannot be recorded") == before {
+			if to.daemon.errors.count("cannot record changes") == before {
 				return errors.New("the daemon does not report that nothing can be recorded")
 			}
 			return nil

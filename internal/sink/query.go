@@ -38,9 +38,15 @@ func (q Query) Decode(text, hint string) error {
 // PasswordHint is a hint for Decode: a ? in a password begins the query.
 const PasswordHint = " (write a ? in a password as %3F)"
 
-// Text sets a text.
+// Text sets a text, which must not be empty: an empty one may come from a variable that is not set.
 func Text[T ~string](to *T) func(string) error {
-	return func(value string) error { *to = T(value); return nil }
+	return func(value string) error {
+		if value == "" {
+			return errors.New("must not be empty")
+		}
+		*to = T(value)
+		return nil
+	}
 }
 
 // List appends to a list.

@@ -157,6 +157,7 @@ func TestFromURLErrors(t *testing.T) {
 		{"no key", "kafka://u:p4ss@b1/changes?p4ss=%zz", "invalid query"},
 		{"a truth that is invalid", "kafka://u:p4ss@b1/changes?tls=p4ss", "tls must be true or false"},
 		{"a mechanism for nobody", "kafka://b1/changes?sasl=plain", "sasl: needs a user and a password"},
+		{"an empty mechanism", "kafka://b1/changes?sasl=", "sasl must not be empty"},
 		{"a mechanism that is invalid", "kafka://u:p4ss@b1/changes?sasl=gssapi", "mechanism"},
 	} {
 		_, err := loader().SinkFromURL(tc.address)
