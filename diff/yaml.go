@@ -14,6 +14,9 @@ import (
 // never far larger than the value.
 func YAML(v any) []string { return yamlLines(v, shownDigits) }
 
+// WholeYAML is YAML with redacted values whole, for programs to read.
+func WholeYAML(v any) []string { return yamlLines(v, hiddenDigits) }
+
 // maxBlocks is how many levels of blocks there are at most.
 const maxBlocks = 64
 
