@@ -13,6 +13,9 @@ import (
 // more than 64 levels deep are on one line, so that the text is never far larger than the value.
 func YAML(v any) []string { return yamlLines(v, shownDigits) }
 
+// WholeYAML is YAML with redacted values whole, for programs to read.
+func WholeYAML(v any) []string { return yamlLines(v, hiddenDigits) }
+
 // maxBlocks bounds the levels of blocks.
 const maxBlocks = 64
 

@@ -9,6 +9,7 @@ func Jobs() []harness.Job {
 	return []harness.Job{
 		{Name: "tattler/journal", Run: written},
 		{Name: "tattler/log", Run: firstPage},
+		{Name: "tattler/past", Run: states},
 		{Name: "tattler/daemon-events", Run: events},
 		{Name: "tattler/daemon-webhook", Run: webhooks},
 		{Name: "tattler/live-sink", Run: liveSink},

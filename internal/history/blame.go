@@ -1,8 +1,9 @@
 package history
 
 import (
+	"bytes"
 	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -183,28 +184,21 @@ func isElement(e diff.Elem, i int, item any) bool {
 
 // attribute reads the changes from the newest to the oldest.
 func (t *Builder) attribute(ctx context.Context, s *journal.State, b *blaming, object map[string]any) error {
-	q := journal.Query{
-		Resources: []string{s.Kind.GroupResource()}, Names: []string{s.Name}, UID: s.UID, Namespaces: []string{s.Namespace},
-		Before: s.Last.Seq + 1, Quiet: true, Snapshots: true,
-	}
-	for e, err := range t.reader.Rows(ctx, q) {
+	for step, err := range t.reader.History(ctx, s) {
 		if err != nil {
 			return err
 		}
-		before, after, err := e.Contents(ctx)
-		switch {
-		case errors.Is(err, journal.ErrNotFound):
-			return nil // retention has removed it meanwhile, and what is older
-		case err != nil && !errors.Is(err, journal.ErrPurged):
-			return err
+		e := &step.Entry
+		if e.Op.Differs() && !step.Purged && !b.root.differs(step.Before, step.After) {
+			continue
 		}
-		c, _, err := t.Make(ctx, &e, before, after, true)
+		c, _, err := t.Make(ctx, e, step.Before, step.After, true)
 		if err != nil {
 			return err
 		}
 		blame := &Blame{Time: c.Time, Manager: c.Manager, ID: e.ID}
 		if !e.Op.Differs() || c.Blind {
-			return t.first(&e, b, after, blame, object)
+			return b.first(e, step.After, blame, object)
 		}
 		for i := range c.Fields {
 			f := &c.Fields[i]
@@ -222,9 +216,32 @@ func (t *Builder) attribute(ctx context.Context, s *journal.State, b *blaming, o
 	return nil
 }
 
+// differs reports whether two versions can differ in a leaf at or below a node that has no blame yet: most changes
+// are of a status, whose leaves soon have one. It compares texts.
+func (n *node) differs(before, after []byte) bool {
+	switch {
+	case n.leaves == 0 || bytes.Equal(before, after):
+		return false
+	case n.fields == nil:
+		return true
+	}
+	old := map[string]json.RawMessage{}
+	for name, value := range jsonmap.Members(before) {
+		if c := n.fields[name]; c != nil && c.leaves > 0 {
+			old[name] = value
+		}
+	}
+	for name, value := range jsonmap.Members(after) {
+		if c := n.fields[name]; c != nil && c.differs(old[name], value) {
+			return true
+		}
+	}
+	return false
+}
+
 // first attributes what is left to the first change that the journal has of an object: its creation, or that it was
 // seen.
-func (t *Builder) first(e *journal.Entry, b *blaming, after []byte, blame *Blame, object map[string]any) error {
+func (b *blaming) first(e *journal.Entry, after []byte, blame *Blame, object map[string]any) error {
 	was, err := jsonmap.Decode(after)
 	if err != nil {
 		return fmt.Errorf("decode %s/%s: %w", e.Kind.Resource, e.Name, err)

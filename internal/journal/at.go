@@ -317,3 +317,95 @@ func creation(text []byte) time.Time {
 	}
 	return object.Metadata.CreationTimestamp
 }
+
+// Step is a change in the history of an object, with what was before and after it.
+type Step struct {
+	Entry
+	// Before and After are the object's JSON; nil where it did not exist, and where it is unknown: Purged says that
+	// what was before was removed for good.
+	Before, After []byte
+	Purged        bool
+}
+
+// stepsPage is how many changes of an object are read in one read transaction.
+const stepsPage = 128
+
+// History yields the changes that led to a state, the newest first; none if its last change is not in the journal. It
+// unpacks each version once, where Contents would begin anew for each. A *DamagedError ends it, and so does a change
+// that retention has removed meanwhile, without an error.
+func (r *Reader) History(ctx context.Context, s *State) iter.Seq2[Step, error] {
+	return func(yield func(Step, error) bool) {
+		if s.Last == nil {
+			return
+		}
+		h := descent{object: s.Last.object, to: s.Last.Seq, next: s.JSON}
+		for !h.done {
+			var steps []Step
+			err := r.do(ctx, func() (err error) {
+				steps, err = h.page(r)
+				return err
+			})
+			for i := range steps {
+				if !yield(steps[i], nil) {
+					return
+				}
+			}
+			if err != nil {
+				yield(Step{}, err)
+				return
+			}
+		}
+	}
+}
+
+// descent is where reading an object's changes stands.
+type descent struct {
+	object, to int64  // to is the newest that was not read
+	next       []byte // what was after that change, unless it says so itself
+	begun      bool   // next is no longer the state
+	done       bool
+}
+
+// page reads some changes. With an error, those before the damage are returned.
+func (h *descent) page(r *Reader) (steps []Step, err error) {
+	var links []link
+	err = r.db.query("SELECT seq, op, before, after FROM changes WHERE object = ? AND seq <= ? ORDER BY seq DESC", []any{h.object, h.to},
+		func(s *sqlite3.Stmt) error {
+			links = append(links, link{s.ColumnInt64(0), opOf(s.ColumnInt(1)), blob(s, 2), blob(s, 3)})
+			if len(links) == stepsPage {
+				return errDone
+			}
+			return nil
+		})
+	if h.done = len(links) < stepsPage; err != nil || len(links) == 0 || !h.begun && links[0].seq != h.to {
+		h.done = true
+		return nil, err
+	}
+	var entries []Entry
+	if err := r.page(byNewest, []any{h.object, links[len(links)-1].seq, h.to}, nil, &entries); err != nil {
+		return nil, err
+	}
+	for i := range links {
+		l := &links[i]
+		step := Step{Entry: entries[i], Purged: isPurged(l.before)}
+		if leaves(l.op) {
+			if step.After = h.next; h.begun && l.after != nil {
+				if step.After, err = r.codec.open(l.after, h.next); err != nil {
+					return steps, &DamagedError{r.path, fmt.Sprintf("change %d, after", l.seq), err}
+				}
+			}
+			if step.After == nil {
+				h.done = true // a purge has removed what the next change began with
+				return steps, nil
+			}
+		}
+		if l.before != nil && !step.Purged {
+			if step.Before, err = r.codec.open(l.before, step.After); err != nil {
+				return steps, &DamagedError{r.path, fmt.Sprintf("change %d, before", l.seq), err}
+			}
+		}
+		h.next, h.begun, h.to = step.Before, true, l.seq-1
+		steps = append(steps, step)
+	}
+	return steps, nil
+}

@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
@@ -243,15 +243,14 @@ func (o *Options) print(all []found, at time.Time) error {
 	case render.JSON:
 		err = render.WriteJSON(&b, value(all, len(o.Types) == 1 && strings.Contains(o.Types[0], "/")))
 	default:
-		var text []byte
 		for i := range all {
 			if i > 0 {
 				b.WriteString("---\n")
 			}
-			if text, err = yaml.Marshal(all[i].object); err != nil {
-				break
+			for _, line := range diff.WholeYAML(all[i].object) {
+				b.WriteString(line)
+				b.WriteByte('\n')
 			}
-			b.Write(text)
 		}
 	}
 	if err != nil {
