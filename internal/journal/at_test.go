@@ -88,3 +88,59 @@ func TestAt(t *testing.T) {
 		r.Close()
 	}
 }
+
+// TestHistory compares the history of each object with the contents of its changes, read one by one.
+func TestHistory(t *testing.T) {
+	for _, seed := range seeds(t, 1) {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		h := newHistory(seed)
+		j := open(t, path)
+		for range 250 {
+			batches, _ := h.next()
+			if _, err := j.Append(t.Context(), batches); err != nil {
+				t.Fatal(err)
+			}
+		}
+		r, err := OpenReader(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compared := 0
+		for range 8 {
+			at := h.rows[h.IntN(len(h.rows))].Time
+			for s, err := range r.At(t.Context(), Query{}, at) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if s.Last == nil {
+					continue
+				}
+				next := s.Last.Seq + 1
+				for step, err := range r.History(t.Context(), &s) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					before, after, err := step.Contents(t.Context())
+					if step.Seq >= next || err != nil || !bytes.Equal(before, step.Before) || !bytes.Equal(after, step.After) {
+						t.Errorf("change %d after %d: %v, %s, %s; want %s, %s", step.Seq, next, err, step.Before, step.After, before, after)
+					}
+					next = step.Seq
+					compared++
+				}
+				first := slices.IndexFunc(h.rows, func(row modelRow) bool {
+					return row.Op.HasObject() && uidKey(&row.Meta) == uidKey(&s.Last.Meta) && row.Kind.GroupResource() == s.Kind.GroupResource()
+				})
+				if next != h.rows[first].seq {
+					t.Errorf("the history of %s/%s ends with change %d, not %d", s.Namespace, s.Name, next, h.rows[first].seq)
+				}
+			}
+		}
+		if compared < 100 {
+			t.Errorf("only %d changes were compared", compared)
+		}
+		if t.Failed() {
+			t.Fatalf("replay with JOURNAL_SEED=%d", seed)
+		}
+		r.Close()
+	}
+}
