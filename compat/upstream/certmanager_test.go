@@ -79,7 +79,8 @@ func TestCertManager(t *testing.T) {
 	for _, c := range selected {
 		packages = append(packages, root+c.pkg)
 	}
-	programs := buildTests(t, map[string]string{m.path: dir, client.path: client.prepare(t)}, m.path, packages...)
+	// Without the race detector, which would take minutes to compile: the suites of client-go run with it.
+	programs := buildTests(t, map[string]string{m.path: dir, client.path: client.prepare(t)}, false, m.path, packages...)
 	t.Run("fault", func(t *testing.T) {
 		pkg := root + "certificate-shim/gateways"
 		r := run(t, programs[pkg], filepath.Join(dir, pkg), []string{faultEnv + "=deaf"}, "-test.run=^Test_controller_Register$")

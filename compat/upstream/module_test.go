@@ -169,13 +169,14 @@ func removeOld(t *testing.T, base string) {
 // build compiles the tests of a package of the edited module into a program.
 func (m module) build(t *testing.T, dir, pkg string) string {
 	t.Helper()
-	return buildTests(t, map[string]string{m.path: dir}, m.path, pkg)[pkg]
+	return buildTests(t, map[string]string{m.path: dir}, true, m.path, pkg)[pkg]
 }
 
 // buildTests compiles the tests of packages of a module, whose last path elements differ, and returns the programs by
 // package. The edited modules replace the modules of their paths. Requirements and checksums are those of compat/, so
-// that the build needs nothing beyond the module cache.
-func buildTests(t *testing.T, edited map[string]string, path string, packages ...string) map[string]string {
+// that the build needs nothing beyond the module cache. Raced says that they are built with the race detector if this test
+// is.
+func buildTests(t *testing.T, edited map[string]string, raced bool, path string, packages ...string) map[string]string {
 	t.Helper()
 	temp := t.TempDir()
 	modfile := filepath.Join(temp, "upstream.mod")
@@ -196,7 +197,7 @@ func buildTests(t *testing.T, edited map[string]string, path string, packages ..
 		t.Fatalf("write the suite's go.mod: %v\n%s", err, out)
 	}
 	args := []string{"test", "-modfile=" + modfile, "-vet=off", "-c", "-o", temp + string(filepath.Separator)}
-	if race {
+	if race && raced {
 		args = append(args, "-race")
 	}
 	programs := map[string]string{}
