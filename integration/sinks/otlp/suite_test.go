@@ -107,7 +107,7 @@ func TestTooLarge(t *testing.T) {
 			t.Errorf("%s: %d, %v (%+v)", p, n, err, long)
 		}
 		c.o.MaxBatchBytes = 0 // the default is within the receivers' limits
-		if n, err := send(t, c.o, ms); n != 1 || !errors.As(err, &long) || !strings.Contains(err.Error(), "more than maxBatchBytes") {
+		if n, err := send(t, c.o, ms); n != 1 || !errors.As(err, &long) || !strings.Contains(err.Error(), "exceeds maxBatchBytes") {
 			t.Errorf("%s: %d, %v", p, n, err)
 		}
 		c.stop()
