@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -222,6 +223,8 @@ func (n *node) differs(before, after []byte) bool {
 	switch {
 	case n.leaves == 0 || bytes.Equal(before, after):
 		return false
+	case n.items != nil:
+		return n.elementsDiffer(before, after)
 	case n.fields == nil:
 		return true
 	}
@@ -237,6 +240,47 @@ func (n *node) differs(before, after []byte) bool {
 		}
 	}
 	return false
+}
+
+// elementsDiffer is differs for a list. Its elements may have been elsewhere in these versions, so a field without a
+// blame counts in all of them.
+func (n *node) elementsDiffer(before, after []byte) bool {
+	open := map[string]bool{}
+	for _, item := range n.items {
+		if item.fields == nil && item.leaves > 0 {
+			return true
+		}
+		for name, c := range item.fields {
+			open[name] = open[name] || c.leaves > 0
+		}
+	}
+	next, stop := iter.Pull(jsonmap.Elements(before))
+	defer stop()
+	for now := range jsonmap.Elements(after) {
+		was, ok := next()
+		if !ok || !bytes.Equal(was, now) && openFieldsDiffer(open, was, now) {
+			return true
+		}
+	}
+	_, more := next()
+	return more
+}
+
+// openFieldsDiffer reports whether two objects differ in some of their fields.
+func openFieldsDiffer(open map[string]bool, before, after []byte) bool {
+	old := map[string]json.RawMessage{}
+	for name, value := range jsonmap.Members(before) {
+		if open[name] {
+			old[name] = value
+		}
+	}
+	for name, value := range jsonmap.Members(after) {
+		if open[name] && !bytes.Equal(old[name], value) {
+			return true
+		}
+		delete(old, name)
+	}
+	return len(old) > 0
 }
 
 // first attributes what is left to the first change that the journal has of an object: its creation, or that it was

@@ -255,3 +255,76 @@ func apply(m map[string]any, path diff.Path, op diff.Op, to any) {
 		m[name] = to
 	}
 }
+
+// TestBlameOfRandomLists compares Blame with when each field of a list's elements got its value, while elements change,
+// move, come and go.
+func TestBlameOfRandomLists(t *testing.T) {
+	begin := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	at := func(version int) time.Time { return begin.Add(time.Duration(version) * time.Second) }
+	for seed := range uint64(30) {
+		r := rand.New(rand.NewPCG(seed, 3))
+		p := newPast(t)
+		type field struct {
+			value, version int
+		}
+		type rule struct {
+			id   string
+			born int
+			to   map[string]field
+		}
+		var rules []rule
+		before := ""
+		for version := 1; version <= 60; version++ {
+			for range 1 + r.IntN(2) {
+				switch n := r.IntN(10); {
+				case n == 0 || len(rules) == 0:
+					rules = slices.Insert(rules, r.IntN(len(rules)+1), rule{fmt.Sprint("r", seed, "-", version, "-", len(rules)), version, map[string]field{"to": {version, version}}})
+				case n == 1 && len(rules) > 1:
+					i := r.IntN(len(rules))
+					rules = slices.Delete(rules, i, i+1)
+				case n == 2:
+					r.Shuffle(len(rules), func(i, k int) { rules[i], rules[k] = rules[k], rules[i] })
+				default:
+					rules[r.IntN(len(rules))].to[string(rune('a'+r.IntN(3)))] = field{version*10 + r.IntN(5), version}
+				}
+			}
+			var list []any
+			for _, x := range rules {
+				m := map[string]any{"id": x.id}
+				for k, f := range x.to {
+					m[k] = f.value
+				}
+				list = append(list, m)
+			}
+			text, err := json.Marshal(map[string]any{"kind": "Thing", "spec": map[string]any{"rules": list}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			op := event.Updated
+			if version == 1 {
+				op = event.Created
+			}
+			row := row(op, fmt.Sprint(version), before, string(text))
+			row.Time, row.At = at(version), at(version)
+			schema := ""
+			if version <= 2 {
+				schema = keyed("id")
+			}
+			p.add(schema, row)
+			before = string(text)
+		}
+		lines := p.blame(at(100))
+		for i, x := range rules {
+			want := map[string]int{"id": x.born}
+			for k, f := range x.to {
+				want[k] = f.version
+			}
+			for k, version := range want {
+				path := fmt.Sprintf("spec.rules[%d].%s", i, k)
+				if l, ok := lines[path]; !ok || !l.Blame.Time.Equal(at(version)) {
+					t.Errorf("seed %d: %s: %+v, want version %d", seed, path, l.Blame, version)
+				}
+			}
+		}
+	}
+}

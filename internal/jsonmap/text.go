@@ -40,3 +40,23 @@ func (d *decoder) skip() (json.RawMessage, error) {
 	d.pos = end
 	return d.raw[from:end:end], nil
 }
+
+// Elements yields the elements of an array as text, which is valid JSON. It ends where the text ends, is invalid, or is not
+// an array.
+func Elements(text []byte) iter.Seq[json.RawMessage] {
+	return func(yield func(json.RawMessage) bool) {
+		d := decoder{raw: text}
+		if d.next() != '[' {
+			return
+		}
+		for d.pos++; ; d.pos++ {
+			if c := d.next(); c == ']' || c == 0 {
+				return
+			}
+			value, err := d.skip()
+			if err != nil || !yield(value) || d.next() != ',' {
+				return
+			}
+		}
+	}
+}
