@@ -156,7 +156,27 @@ var (
 	version = regexp.MustCompile(`^[0-9]+(\.[0-9]+){2,}$`)
 )
 
+// isWord reports whether a string is plain at a glance, as most are: it begins with a letter, has nothing but letters,
+// digits and _./-, and is longer than the words that YAML reads as another type.
+func isWord(s string) bool {
+	if len(s) <= len("false") {
+		return false
+	}
+	for i := range len(s) {
+		switch c := s[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z':
+		case i > 0 && ('0' <= c && c <= '9' || c == '_' || c == '.' || c == '/' || c == '-'):
+		default:
+			return false
+		}
+	}
+	return true
+}
+
 func yamlString(s string) string {
+	if isWord(s) {
+		return s
+	}
 	plain := printable(s) && s == strings.TrimSpace(s) && !strings.HasSuffix(s, ":") && s != "-" && s != "---" &&
 		!strings.HasPrefix(s, "- ") && yamlPlain.MatchString(s)
 	if plain && (!yamlOther.MatchString(s) || version.MatchString(s)) {

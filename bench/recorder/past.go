@@ -59,7 +59,7 @@ func (l *large) row() journal.Row {
 // states measures what tattler get, diff and blame take on a journal of a million changes over 100,000 objects.
 func states(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	path := filepath.Join(in.Dir, "journal.db")
-	l := &large{objects: max(pastNamespace, in.Events/10), every: max(2, in.Events/pastVersions), last: map[string][]byte{}}
+	l := &large{objects: max(20, in.Events/10), every: max(2, in.Events/pastVersions), last: map[string][]byte{}}
 	if err := l.build(ctx, path, in.Events); err != nil {
 		return nil, err
 	}

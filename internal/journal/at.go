@@ -116,7 +116,7 @@ func each[T any](ctx context.Context, r *Reader, q Query, read func(*selected) (
 
 // selected is an object that a query of states selects.
 type selected struct {
-	id, resource, last   int64 // last is its newest change; 0 if retention has removed all
+	id, resource         int64
 	namespace, name, uid string
 }
 
@@ -131,17 +131,18 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 		return nil, err
 	}
 	add := func(s *sqlite3.Stmt) error {
-		o := selected{id: s.ColumnInt64(0), resource: s.ColumnInt64(1), last: s.ColumnInt64(4), name: s.ColumnText(3), uid: uid(s.ColumnText(5))}
 		namespace := s.ColumnInt64(2)
-		if f.namespaces != nil && !f.namespaces[namespace] || q.UID != "" && o.uid != q.UID {
+		if f.namespaces != nil && !f.namespaces[namespace] {
 			return nil
 		}
+		o := selected{id: s.ColumnInt64(0), resource: s.ColumnInt64(1), name: s.ColumnText(3)}
 		var err error
 		o.namespace, err = r.names.text(namespace)
 		all = append(all, o)
 		return err
 	}
-	const columns = "SELECT id, resource, namespace, name, last, uid FROM objects WHERE "
+	// The index has these columns: a namespace is found without reading the objects of the others.
+	const columns = "SELECT id, resource, namespace, name FROM objects INDEXED BY objects_name WHERE "
 	for _, resource := range resources {
 		if len(q.Names) == 0 {
 			if err := r.db.query(columns+"resource = ?", []any{resource}, add); err != nil {
@@ -154,6 +155,20 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 			}
 		}
 	}
+	some := all[:0]
+	for _, o := range all {
+		err := r.db.query("SELECT uid FROM objects WHERE id = ?", []any{o.id}, func(s *sqlite3.Stmt) error {
+			o.uid = uid(s.ColumnText(0))
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		if q.UID == "" || o.uid == q.UID {
+			some = append(some, o)
+		}
+	}
+	all = some
 	plural := map[int64]string{}
 	for _, resource := range resources {
 		if plural[resource], err = r.names.text(resource); err != nil {

@@ -123,16 +123,21 @@ func removeTokens(pod map[string]any) {
 
 // hidden returns the paths of the hidden values of an object.
 func hidden(object map[string]any) (paths []string) {
-	var walk func(v any, path diff.Path)
-	walk = func(v any, path diff.Path) {
+	var path diff.Path
+	var walk func(v any)
+	walk = func(v any) {
 		switch v := v.(type) {
 		case map[string]any:
 			for _, k := range sortedKeys(v) {
-				walk(v[k], append(path[:len(path):len(path)], diff.Elem{Name: k}))
+				path = append(path, diff.Elem{Name: k})
+				walk(v[k])
+				path = path[:len(path)-1]
 			}
 		case []any:
 			for i, e := range v {
-				walk(e, append(path[:len(path):len(path)], diff.Elem{Kind: diff.Index, Index: i}))
+				path = append(path, diff.Elem{Kind: diff.Index, Index: i})
+				walk(e)
+				path = path[:len(path)-1]
 			}
 		case string:
 			if strings.Contains(v, diff.HiddenPrefix) {
@@ -140,7 +145,7 @@ func hidden(object map[string]any) (paths []string) {
 			}
 		}
 	}
-	walk(object, nil)
+	walk(object)
 	return paths
 }
 
