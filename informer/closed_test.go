@@ -31,10 +31,10 @@ func TestReadsAfterClose(t *testing.T) {
 			ix := informer.AddIndex(all, "node", byNode)
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
-			go func() { done <- c.Run(ctx) }()
 			if all.HasSynced() {
 				t.Errorf("%s: synced before anything was listed", why)
 			}
+			go func() { done <- c.Run(ctx) }()
 			if err := all.Wait(t.Context()); err != nil || !all.HasSynced() {
 				t.Errorf("%s: Wait: %v, HasSynced %v", why, err, all.HasSynced())
 			}
