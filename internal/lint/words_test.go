@@ -31,6 +31,10 @@ var avoid = []struct{ word, instead string }{
 	{`(?i)\broomy\b`, "the threshold's meaning"},
 }
 
+// stems are parts of all these words: a line without any needs no closer look, which the race detector makes slow.
+var stems = []string{"told", "tell", "none", "no more", "what is no", "what lacks", "goes on from", "blot", "exhum", "bury", "buried", "misfit", "glimpse",
+	"witness", "doubt", "loud", "twin", "desk", "roomy"}
+
 // plain are phrases that are plain English all the same, and a JSON name that cannot change.
 var plain = strings.NewReplacer("there is none", "", "there are none", "", "there was none", "", "there were none", "", `json:"buried"`, "")
 
@@ -64,6 +68,10 @@ func TestWords(t *testing.T) {
 		}
 		t.Run(rel, func(t *testing.T) {
 			for n, line := range strings.Split(string(text), "\n") {
+				lower := strings.ToLower(line)
+				if !slices.ContainsFunc(stems, func(s string) bool { return strings.Contains(lower, s) }) {
+					continue
+				}
 				for i, re := range patterns {
 					if word := re.FindString(plain.Replace(line)); word != "" {
 						t.Errorf("%s:%d: %q: write %s:\n\t%s", rel, n+1, word, avoid[i].instead, strings.TrimSpace(line))
