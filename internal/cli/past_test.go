@@ -209,3 +209,25 @@ func TestPastCompletion(t *testing.T) {
 		t.Errorf("changes: %q", out)
 	}
 }
+
+// TestGetPurged: what was purged is said to be so, and does not hide the other objects.
+func TestGetPurged(t *testing.T) {
+	path := recordedPast(t)
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := ten.Add(22*time.Minute + time.Second)
+	if err := errors.Join(j.Purge(t.Context(), journaldb.Purge{Until: cut}, nil), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	code, out, stderr := tattler(t.Context(), "tattler", "get", "cm,deploy", "-o", "name", "--at", clock(24))
+	if code != 0 || out != "configmap/back\n" || !strings.Contains(stderr, "deployments/web in shop: its state at that time was purged") {
+		t.Errorf("exit code %d, %q, %q", code, out, stderr)
+	}
+	code, out, stderr = tattler(t.Context(), "tattler", "get", "deploy/web", "--at", clock(24))
+	if code != 1 || out != "" || !strings.Contains(stderr, "the journal does not reach back to") {
+		t.Errorf("exit code %d, %q, %q", code, out, stderr)
+	}
+}

@@ -116,7 +116,7 @@ func (c *Client) ask(ctx context.Context, method, path string, limit time.Durati
 			return fmt.Errorf("ask the daemon: %w", err)
 		}
 	}
-	// The host name is a placeholder: the connection goes to the socket.
+	// The host name does not matter: the connection goes to the socket.
 	r, err := http.NewRequestWithContext(ctx, method, "http://tattler"+path, &body)
 	if err != nil {
 		return fmt.Errorf("ask the daemon: %w", err)

@@ -2,5 +2,5 @@
 
 package journal
 
-// freeSpaceOf is not implemented on this system.
+// freeSpaceOf reports that the free space is unknown here.
 func freeSpaceOf(string) (free int64, known bool) { return 0, false }

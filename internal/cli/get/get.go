@@ -3,7 +3,9 @@ package get
 
 import (
 	"bytes"
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -121,9 +123,10 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	defer j.Close()
 	all, err := o.read(ctx, j, at)
-	if err != nil {
+	if err != nil && len(all) == 0 {
 		return err
 	}
+	unread := err
 	switch {
 	case o.Clean:
 		if err := clean(all, o.KeepHidden); err != nil {
@@ -132,10 +135,10 @@ func Run(ctx context.Context, o *Options) error {
 	case o.Output == render.JSON || o.Output == render.YAML:
 		o.noteHidden(all)
 	}
-	return o.print(all, at)
+	return errors.Join(o.print(all, at), unread)
 }
 
-// read returns the objects. It says on stderr what is not certain of them.
+// read returns the objects, and an error if one is damaged. It reports on stderr what is uncertain.
 func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]found, error) {
 	q, types, err := j.Select(ctx, o.Types)
 	if err != nil {
@@ -153,14 +156,21 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 	}
 	var all []found
 	var early []journal.State // of which the journal does not know so much
+	var damaged error
+	purged := 0
 	for s, err := range j.At(ctx, q, at) {
 		switch {
 		case err != nil:
 			return nil, err
 		case !types.Named(&s), !scope.Has(within, s.Namespace):
 			continue
-		case s.Err != nil:
-			return nil, fmt.Errorf("%s: %w", subject(&s), s.Err)
+		case errors.Is(s.Err, journal.ErrPurged):
+			o.note("%s: its state at that time was purged", subject(&s))
+			purged++
+			continue
+		case s.Err != nil: // the others can be read
+			damaged = cmp.Or(damaged, fmt.Errorf("%s: %w", subject(&s), s.Err))
+			continue
 		case s.Presence == journal.Unknown:
 			early = append(early, s)
 			continue
@@ -187,11 +197,11 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 		first := slices.MinFunc(early, func(a, b journal.State) int { return a.From.Compare(b.From) })
 		o.note("%d objects were first recorded at %s or later; their states before are not known", len(early), moment(first.From))
 	}
-	if len(all) > 0 {
-		return all, nil
+	if len(all) > 0 || damaged != nil {
+		return all, damaged
 	}
 	what := strings.Join(o.Types, " ")
-	if len(early) > 0 {
+	if len(early)+purged > 0 {
 		return nil, fmt.Errorf("the journal does not reach back to %s for %s", moment(at), what)
 	}
 	if len(types.Names) > 0 {

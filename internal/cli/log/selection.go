@@ -199,19 +199,10 @@ func (s *selection) selects(e *journal.Entry) bool {
 	if e.Op == event.Gap && e.Namespace == "" {
 		return e.Kind.Namespaced || len(s.namespaces.Include) == 0
 	}
-	if !within(s.namespaces, e.Namespace) {
+	if !scope.Has(s.namespaces, e.Namespace) {
 		return false
 	}
 	return e.Op == event.Gap || s.fields.Matches(fields.Set{"metadata.name": e.Name, "metadata.namespace": e.Namespace})
-}
-
-// within reports whether a namespace is included. Cluster-scoped objects are, if no namespace is named.
-func within(n capture.Namespaces, namespace string) bool {
-	matches := func(pattern string) bool { return matchesGlob(pattern, namespace) }
-	if namespace == "" {
-		return len(n.Include) == 0
-	}
-	return (len(n.Include) == 0 || slices.ContainsFunc(n.Include, matches)) && !slices.ContainsFunc(n.Exclude, matches)
 }
 
 func matchesGlob(pattern, name string) bool {
