@@ -56,7 +56,7 @@ func (o *Options) selection() (*selection, error) {
 	case o.Limit < 0:
 		return nil, capture.Usage("--limit cannot be negative")
 	case !slices.Contains([]string{text, oneline, render.JSON, render.YAML}, o.Output):
-		return nil, capture.Usage("unknown output %q: say text, oneline, json or yaml", o.Output)
+		return nil, capture.Usage("unknown output %q: use text, oneline, json or yaml", o.Output)
 	}
 	if o.folds(s) {
 		s.lines = scope.SeveritiesOf(o.Severities)
@@ -113,7 +113,7 @@ func (o *Options) operations(s *selection) error {
 	known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted, event.Absent}
 	for _, op := range o.Ops {
 		if !slices.Contains(known, event.Op(op)) {
-			return capture.Usage("--op: there is no operation %q: say created, updated, deleted, entered, left, gap, absent, snapshot or converted", op)
+			return capture.Usage("--op: unknown operation %q: use created, updated, deleted, entered, left, gap, absent, snapshot or converted", op)
 		}
 		s.query.Ops = append(s.query.Ops, event.Op(op))
 		s.query.Snapshots = s.query.Snapshots || op == string(event.Snapshot)

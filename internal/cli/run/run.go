@@ -52,11 +52,12 @@ Changes go to stdout; --to sends them elsewhere, and may be repeated:
 docs/sinks describes them and the form of each address.
 
 Objects that exist at the first start are recorded, but not delivered. After a
-restart nothing is repeated, and the changes since then are delivered, including
-deletions. tattler log reads the journal, also while this runs. The value of a
-Secret is never written.
+restart, what changed in the meantime is delivered, including deletions. tattler
+log reads the journal, also while this runs. The value of a Secret is never
+written.
 
-Ctrl-C stops it once the sinks have the recorded changes (within ten seconds).`
+Ctrl-C stops it as soon as the sinks have the recorded changes, and after ten
+seconds at the latest.`
 
 const examples = `  tattler run                                  record everything
   tattler run deploy,cm -n shop,pay            two kinds in two namespaces
