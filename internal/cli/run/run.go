@@ -270,9 +270,9 @@ func logMessage(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 // reason.
 func logRefused(log *slog.Logger, cluster *kube.Cluster, r *capture.Ready) {
 	if n := len(r.Forbidden); n > 0 {
-		what := "1 kind may not be watched and is not recorded"
+		what := "not allowed to watch 1 kind, which is not recorded"
 		if n > 1 {
-			what = fmt.Sprintf("%d kinds may not be watched and are not recorded", n)
+			what = fmt.Sprintf("not allowed to watch %d kinds, which are not recorded", n)
 		}
 		log.Warn(what+": grant get, list and watch (tattler rbac prints the roles), or exclude them", "kinds", kindsOf(r.Forbidden), "err", r.Forbidden[0].Err)
 	}
