@@ -123,7 +123,7 @@ func (f *Flags) Default() (string, error) {
 	}
 	cluster, err := f.Kube.Load()
 	if err != nil {
-		return "", fmt.Errorf("find the journal: %w; or name its file with --journal", err)
+		return "", fmt.Errorf("find the journal: %w; or name the journal with --journal FILE", err)
 	}
 	return cluster.Journal()
 }
