@@ -29,6 +29,9 @@ const (
 	succeeded
 )
 
+// nodeCount is the number of nodes, and so of the pods of a DaemonSet: one for each state.
+const nodeCount = 4
+
 // nodes registers four nodes, in three zones.
 func (r *recorder) nodes(ctx context.Context) ([]*corev1.Node, error) {
 	objects, err := read(filepath.Join(r.dir, "node.yaml"))
@@ -36,7 +39,7 @@ func (r *recorder) nodes(ctx context.Context) ([]*corev1.Node, error) {
 		return nil, err
 	}
 	var list []*corev1.Node
-	for i := range 4 {
+	for i := range nodeCount {
 		var n corev1.Node
 		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(objects[0].Object, &n); err != nil {
 			return nil, fmt.Errorf("read node: %w", err)

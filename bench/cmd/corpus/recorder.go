@@ -35,6 +35,7 @@ type recorder struct {
 	kubelet         *kubernetes.Clientset
 	owner, operator dynamic.Interface
 	pods            map[string][]string // names of the pods in each state, by the name of their owner
+	expected        int                 // number of pods
 }
 
 func newRecorder(c *devcluster.Cluster, cfg *rest.Config, dir string) (*recorder, error) {
@@ -128,6 +129,7 @@ func (r *recorder) environment(ctx context.Context) error {
 			return err
 		}
 		for _, o := range objects {
+			r.expected += podsOf(o)
 			ns := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: o.GetNamespace()}}
 			if _, err := core.Namespaces().Create(ctx, ns, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("create namespace: %w", err)
@@ -143,6 +145,16 @@ func (r *recorder) environment(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// podsOf is the number of pods of a workload. A DaemonSet has one on each node.
+func podsOf(o *unstructured.Unstructured) int {
+	for _, field := range []string{"replicas", "completions"} {
+		if n, ok, _ := unstructured.NestedInt64(o.Object, "spec", field); ok {
+			return int(n)
+		}
+	}
+	return nodeCount
 }
 
 // report writes the status of each bound pod that has none. It returns true when each workload has a pod in each state.
@@ -169,7 +181,7 @@ func (r *recorder) report(ctx context.Context) (bool, error) {
 		}
 	}
 	fmt.Fprintf(os.Stderr, "corpus: %d pods, %d not ready to be recorded\n", len(list.Items), waiting)
-	return waiting == 0 && len(list.Items) == 4*11+5, nil
+	return waiting == 0 && len(list.Items) == r.expected, nil
 }
 
 // collect reads the pods, ordered by owner and state.
