@@ -112,7 +112,7 @@ func (g *Generator) Widget(i int) *unstructured.Unstructured {
 		panic(fmt.Sprintf("gen: decode a widget: %v", err))
 	}
 	spec, status := w["spec"].(object), w["status"].(object)
-	// The owner's objects lack the same parts; half of the remaining values differ between them.
+	// The objects of an owner lack the same parts. Numbers, hashes and times differ between them.
 	for key, v := range spec {
 		if key == "settings" || key == "stages" || key == "description" {
 			spec[key] = own.tree(of.tree(v, 15, key), 0, key)
