@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -34,10 +33,8 @@ type connection struct {
 	free    chan struct{} // closed if the server reads
 }
 
-// dial opens a connection within the timeout.
+// dial opens a connection.
 func (s *Sink) dial(ctx context.Context) (*connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
-	defer cancel()
 	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.server.address)
 	if err != nil {
 		return nil, err
@@ -48,9 +45,6 @@ func (s *Sink) dial(ctx context.Context) (*connection, error) {
 	c, err := s.handshake(ctx, raw)
 	if err != nil {
 		_ = raw.Close()
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer within %s: %w", s.o.Timeout, ctx.Err())
-		}
 		return nil, err
 	}
 	return c, nil
@@ -208,9 +202,13 @@ func (c *connection) reason() error {
 	return amqp.ErrClosed
 }
 
-// close closes the connection, gracefully within the time, or at once if that is 0.
-func (c *connection) close(within time.Duration) {
-	if within > 0 {
+// close closes the connection, gracefully within a second if ctx has not ended.
+func (c *connection) close(ctx context.Context) {
+	if ctx.Err() == nil {
+		within := time.Second
+		if deadline, ok := ctx.Deadline(); ok {
+			within = min(within, time.Until(deadline))
+		}
 		defer time.AfterFunc(within, func() { _ = c.net.Close() }).Stop()
 		_ = c.amqp.CloseDeadline(time.Now().Add(within)) // best effort
 	}
