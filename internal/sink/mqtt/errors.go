@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/eclipse/paho.golang/packets"
+	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/tattler-dev/tattler/internal/sink"
 )
@@ -44,41 +45,39 @@ var reasons = map[byte]string{
 	0xa0: "maximum connect time",
 }
 
-// Codes of a server that speaks only MQTT 3: it refuses version 5, or our user.
+// Codes of a server that speaks only MQTT 3 and refuses our user.
 const (
-	oldVersion       = 0x01
 	oldBadUser       = 0x04
 	oldNotAuthorized = 0x05
 )
 
-// said describes a reason code and the server's addition to it.
-func (s *Sink) said(code byte, p *packets.Properties) string {
+// said describes a reason code and the server's additions to it.
+func (s *Sink) said(code byte, reason, reference string) string {
 	name, known := reasons[code]
 	if !known {
 		name = "a reason unknown to MQTT 5"
 	}
 	text := fmt.Sprintf("%s (0x%02x)", name, code)
-	if p == nil {
-		return text
-	}
-	if more := s.mask.Excerpt([]byte(p.ReasonString)); more != "" {
+	if more := s.mask.Excerpt([]byte(reason)); more != "" {
 		text += ": " + more
 	}
-	if other := s.mask.Excerpt([]byte(p.ServerReference)); other != "" {
+	if other := s.mask.Excerpt([]byte(reference)); other != "" {
 		text += ": the server refers to " + other
 	}
 	return text
 }
 
-// unwelcome describes a refused connection.
-func (s *Sink) unwelcome(c *packets.Connack) error {
-	switch c.ReasonCode {
-	case oldVersion:
-		return errors.New("the server does not speak MQTT 5, which the sink needs")
-	case oldBadUser, oldNotAuthorized:
+// oldAnswer describes the CONNACK of a server that speaks an older MQTT.
+func oldAnswer(code byte) error {
+	if code == oldBadUser || code == oldNotAuthorized {
 		return errors.New("the server refuses the user, and does not seem to speak MQTT 5, which the sink needs")
 	}
-	text := s.said(c.ReasonCode, c.Properties)
+	return errors.New("the server does not speak MQTT 5, which the sink needs")
+}
+
+// unwelcome describes a refused connection.
+func (s *Sink) unwelcome(c *paho.Connack) error {
+	text := s.said(c.ReasonCode, c.Properties.ReasonString, c.Properties.ServerReference)
 	switch c.ReasonCode {
 	case packets.ConnackUnsupportedProtocolVersion:
 		text += "; the sink needs MQTT 5"
@@ -96,7 +95,7 @@ func (s *Sink) refused(a *packets.Puback, m sink.Message) error {
 		return nil
 	}
 	topic, _ := s.topic.Of(m.Event) // the message was sent, so it has a topic
-	err := fmt.Errorf("the server refuses the message for topic %s: %s", topic, s.said(a.ReasonCode, a.Properties))
+	err := fmt.Errorf("the server refuses the message for topic %s: %s", topic, s.said(a.ReasonCode, a.Properties.ReasonString, ""))
 	switch a.ReasonCode {
 	case packets.PubackNotAuthorized:
 		return fmt.Errorf("%w; the user needs the right to publish to the topic", err)
@@ -119,8 +118,14 @@ type disconnected struct {
 
 func (d *disconnected) Error() string { return "the server ended the connection: " + d.text }
 
-func (s *Sink) disconnected(d *packets.Disconnect) error {
-	text := s.said(d.ReasonCode, d.Properties)
+// ended reports whether a server ended the connection with a reason code.
+func ended(err error, code byte) bool {
+	var d *disconnected
+	return errors.As(err, &d) && d.code == code
+}
+
+func (s *Sink) disconnected(d *paho.Disconnect) error {
+	text := s.said(d.ReasonCode, d.Properties.ReasonString, d.Properties.ServerReference)
 	switch d.ReasonCode {
 	case packets.DisconnectSessionTakenOver:
 		text += "; another connection has the same clientId: give each its own, or leave it out"
