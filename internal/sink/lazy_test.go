@@ -73,28 +73,28 @@ func TestLazy(t *testing.T) {
 	}
 	for _, tc := range []struct {
 		why     string
-		o       opener
+		o       *opener
 		timeout time.Duration
 		patient bool
 		script  string
 		want    string
 	}{
-		{"opened once", opener{}, 0, false, "get get close close", "dial 1, got 1, got 1, close 1"},
-		{"not opened without a need", opener{}, 0, false, "close get", "the sink is closed"},
-		{"a context that has ended opens nothing", opener{}, 0, false, "ended", "context canceled"},
-		{"a reset opens another", opener{}, 0, false, "get reset get close", "dial 1, got 1, drop 1, dial 2, got 2, close 2"},
-		{"a late reset spares the new connection", opener{}, 0, false, "get reset get reset1 get close", "dial 1, got 1, drop 1, dial 2, got 2, got 2, close 2"},
-		{"one that broke while idle is replaced", opener{broken: map[int]bool{1: true}}, 0, false, "get get close", "dial 1, got 1, drop 1, dial 2, got 2, close 2"},
-		{"a failure is tried again", opener{fails: errors.New("refused")}, 0, false, "get get close", "dial 1, refused, dial 2, refused"},
-		{"the timeout", opener{takes: time.Hour}, time.Second, false, "get close", "dial 1, no answer within 1s: context deadline exceeded"},
-		{"the caller's context ends the attempt", opener{takes: time.Hour}, time.Minute, false, "short short close", "dial 1, context deadline exceeded (cut off), dial 2, context deadline exceeded (cut off)"},
-		{"a patient attempt continues", opener{takes: 90 * time.Second}, 2 * time.Minute, true, "short short get close", "dial 1, context deadline exceeded, context deadline exceeded, got 1, close 1"},
-		{"a patient attempt fails in the end", opener{takes: time.Hour}, time.Minute, true, "short get get close", "dial 1, context deadline exceeded, no answer within 1m0s: context deadline exceeded, dial 2, no answer within 1m0s: context deadline exceeded"},
-		{"close ends a patient attempt", opener{takes: time.Hour}, 2 * time.Hour, true, "short close get", "dial 1, context deadline exceeded, the sink is closed"},
-		{"close frees what an attempt opens nevertheless", opener{takes: time.Minute, stubborn: true}, 0, true, "short close", "dial 1, context deadline exceeded, close 1"},
+		{"opened once", &opener{}, 0, false, "get get close close", "dial 1, got 1, got 1, close 1"},
+		{"not opened without a need", &opener{}, 0, false, "close get", "the sink is closed"},
+		{"a context that has ended opens nothing", &opener{}, 0, false, "ended", "context canceled"},
+		{"a reset opens another", &opener{}, 0, false, "get reset get close", "dial 1, got 1, drop 1, dial 2, got 2, close 2"},
+		{"a late reset spares the new connection", &opener{}, 0, false, "get reset get reset1 get close", "dial 1, got 1, drop 1, dial 2, got 2, got 2, close 2"},
+		{"one that broke while idle is replaced", &opener{broken: map[int]bool{1: true}}, 0, false, "get get close", "dial 1, got 1, drop 1, dial 2, got 2, close 2"},
+		{"a failure is tried again", &opener{fails: errors.New("refused")}, 0, false, "get get close", "dial 1, refused, dial 2, refused"},
+		{"the timeout", &opener{takes: time.Hour}, time.Second, false, "get close", "dial 1, no answer within 1s: context deadline exceeded"},
+		{"the caller's context ends the attempt", &opener{takes: time.Hour}, time.Minute, false, "short short close", "dial 1, context deadline exceeded (cut off), dial 2, context deadline exceeded (cut off)"},
+		{"a patient attempt continues", &opener{takes: 90 * time.Second}, 2 * time.Minute, true, "short short get close", "dial 1, context deadline exceeded, context deadline exceeded, got 1, close 1"},
+		{"a patient attempt fails in the end", &opener{takes: time.Hour}, time.Minute, true, "short get get close", "dial 1, context deadline exceeded, no answer within 1m0s: context deadline exceeded, dial 2, no answer within 1m0s: context deadline exceeded"},
+		{"close ends a patient attempt", &opener{takes: time.Hour}, 2 * time.Hour, true, "short close get", "dial 1, context deadline exceeded, the sink is closed"},
+		{"close frees what an attempt opens nevertheless", &opener{takes: time.Minute, stubborn: true}, 0, true, "short close", "dial 1, context deadline exceeded, close 1"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			o := &tc.o
+			o := tc.o
 			l := o.lazy(tc.timeout, tc.patient)
 			current := 0
 			get := func(ctx context.Context) {

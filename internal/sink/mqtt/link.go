@@ -71,7 +71,7 @@ func (p pinger) Run(ctx context.Context, conn net.Conn, keepAlive uint16) error 
 
 // open opens a connection and logs in.
 func (s *Sink) open(ctx context.Context) (*link, error) {
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", hostPort(s.url))
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.url.HostPort)
 	if err != nil {
 		return nil, err
 	}

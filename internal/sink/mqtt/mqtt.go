@@ -18,7 +18,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -32,7 +31,7 @@ import (
 type Sink struct {
 	o     Options
 	agent string
-	url   *url.URL
+	url   sink.Address
 	place string // the address without credentials
 	topic *sink.Name
 	fixed bool // all messages have the same topic
@@ -53,10 +52,10 @@ func New(agent string, o Options) (*Sink, error) {
 	s := &Sink{o: o.withDefaults(), agent: agent, mask: &sink.Mask{}}
 	s.mask.Add(sink.MinSecret, o.Password)
 	s.url, _ = parseURL(o.URL)
-	s.place = s.url.Scheme + "://" + hostPort(s.url)
+	s.place = s.url.Scheme + "://" + s.url.HostPort
 	s.topic, _ = topics(s.o.Topic)
 	s.fixed = !strings.Contains(s.o.Topic, "{{")
-	if s.url.Scheme == "mqtts" {
+	if s.url.Secure {
 		var err error
 		if s.tls, err = o.TLS.Client(); err != nil {
 			return nil, fmt.Errorf("mqtt sink: tls: %w", err)

@@ -35,7 +35,7 @@ type connection struct {
 
 // dial opens a connection.
 func (s *Sink) dial(ctx context.Context) (*connection, error) {
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.server.address)
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.server.HostPort)
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func (s *Sink) dial(ctx context.Context) (*connection, error) {
 // handshake opens an AMQP connection over a TCP connection.
 func (s *Sink) handshake(ctx context.Context, raw net.Conn) (*connection, error) {
 	guarded := net.Conn(&writeDeadline{raw, s.o.Timeout})
-	if s.server.tls {
+	if s.server.Secure {
 		c := s.tls.Clone()
 		if c.ServerName == "" {
-			c.ServerName, _, _ = net.SplitHostPort(s.server.address)
+			c.ServerName = s.server.Hostname()
 		}
 		over := tls.Client(guarded, c)
 		if err := over.HandshakeContext(ctx); err != nil {
@@ -118,14 +118,14 @@ func (f *firstError) explain(err error) error {
 
 // auth authenticates as the user, or by client certificate if there is no user.
 func (s *Sink) auth() []amqp.Authentication {
-	if s.server.user == nil {
+	if s.server.User == nil {
 		if s.o.TLS.Cert != "" {
 			return []amqp.Authentication{&amqp.ExternalAuth{}}
 		}
 		return []amqp.Authentication{&amqp.PlainAuth{Username: "guest", Password: "guest"}} // the default of all clients
 	}
-	password, _ := s.server.user.Password()
-	return []amqp.Authentication{&amqp.PlainAuth{Username: s.server.user.Username(), Password: password}}
+	password, _ := s.server.User.Password()
+	return []amqp.Authentication{&amqp.PlainAuth{Username: s.server.User.Username(), Password: password}}
 }
 
 // open opens the channel.

@@ -52,9 +52,9 @@ func New(agent string, o Options) (*Sink, error) {
 	if o.Queue != "" {
 		s.place = "queue " + o.Queue
 	}
-	s.place += " at " + s.server.address
-	if s.server.user != nil {
-		s.mask.AddUser(s.server.user)
+	s.place += " at " + s.server.HostPort
+	if s.server.User != nil {
+		s.mask.AddUser(s.server.User)
 	}
 	var err error
 	if s.tls, err = o.TLS.Client(); err != nil {

@@ -30,10 +30,10 @@ func (s *Sink) dialer(t target) (func(ctx context.Context, network, address stri
 	if err != nil {
 		return nil, err
 	}
-	config.ServerName = cmp.Or(config.ServerName, t.host)
+	config.ServerName = cmp.Or(config.ServerName, t.Hostname())
 	plain := &net.Dialer{Timeout: s.o.Timeout, KeepAlive: 30 * time.Second}
 	dial := plain.DialContext
-	if t.tls {
+	if t.Secure {
 		dial = (&tls.Dialer{NetDialer: plain, Config: config}).DialContext
 	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {

@@ -45,19 +45,16 @@ func New(_ string, o Options) (*Sink, error) {
 	s := &Sink{o: o.withDefaults(), mask: &sink.Mask{}}
 	t, _ := parseURL(o.URL)
 	s.stream, _ = streamName(o.Stream)
-	s.mask.AddUser(t.user)
-	s.place = "redis://" + t.address + "/" + strconv.Itoa(t.database)
+	s.mask.AddUser(t.User)
+	s.place = t.Scheme + "://" + t.HostPort + "/" + strconv.Itoa(t.database)
 	dial, err := s.dialer(t)
 	if err != nil {
 		return nil, fmt.Errorf("redis sink: tls: %w", err)
 	}
-	if t.tls {
-		s.place = "rediss" + s.place[len("redis"):]
-	}
-	password, _ := t.user.Password()
+	password, _ := t.User.Password()
 	logging.Disable() // Send returns what the client would print to stderr
 	s.config = &client.Options{
-		Addr: t.address, Dialer: dial, DB: t.database, Username: t.user.Username(), Password: password,
+		Addr: t.HostPort, Dialer: dial, DB: t.database, Username: t.User.Username(), Password: password,
 		// The sink uses one connection at a time, and the pump retries. A pool whose size equals the number of failed
 		// dials would keep dialling, in a goroutine that outlives Close by a second.
 		PoolSize: 2, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: 1,
