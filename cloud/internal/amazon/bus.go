@@ -63,7 +63,7 @@ func (b *Bus) Close() {
 // Send implements sink.Sink.
 func (b *Bus) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if b.closed.Load() {
-		return 0, fmt.Errorf("%s: the sink is closed", b.what())
+		return 0, fmt.Errorf("%s: %w", b.what(), sink.ErrClosed)
 	}
 	for acked < len(ms) {
 		if err := ctx.Err(); err != nil {
@@ -124,7 +124,7 @@ func (b *Bus) put(ctx context.Context, entries []Entry) (int, error) {
 	case err != nil && tooLong(err):
 		return 0, &sink.TooLargeError{Limit: limitOf(err.Error(), overhead(entries[0])), Err: b.described(err)}
 	case err != nil && ctx.Err() == nil && timed.Err() != nil:
-		return 0, fmt.Errorf("%s: no answer within %s: %w", b.what(), b.Timeout, b.Client.credentials.mask().Error(err))
+		return 0, b.wrap(fmt.Errorf("no answer within %s: %w", b.Timeout, err))
 	case err != nil:
 		return 0, b.failed(err)
 	}

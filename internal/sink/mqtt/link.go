@@ -15,6 +15,8 @@ import (
 	"github.com/eclipse/paho.golang/paho"
 	"github.com/eclipse/paho.golang/paho/session"
 	"github.com/eclipse/paho.golang/paho/session/state"
+
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 const (
@@ -247,7 +249,7 @@ func (l *link) close(ctx context.Context) error {
 		defer context.AfterFunc(within, func() { _ = l.raw.Close() })()
 		_ = l.client.Disconnect(&paho.Disconnect{}) // the connection ends either way
 	}
-	l.end(errors.New("the sink is closed"))
+	l.end(sink.ErrClosed)
 	<-l.client.Done()
 	return nil
 }

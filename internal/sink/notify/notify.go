@@ -100,7 +100,7 @@ func (s *Sink) ready(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return fmt.Errorf("send to %s: the sink is closed", s.target.place)
+		return fmt.Errorf("send to %s: %w", s.target.place, sink.ErrClosed)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("send to %s: %w", s.target.place, err)

@@ -88,7 +88,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	closed := s.closed
 	s.mu.Unlock()
 	if closed {
-		return 0, fmt.Errorf("post to %s: the sink is closed", s.place)
+		return 0, s.failed(sink.ErrClosed)
 	}
 	if s.o.Parallel == 1 { // keeps the order of all messages
 		return s.each(ctx, ms)
