@@ -3,6 +3,7 @@ package mqtt
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/eclipse/paho.golang/packets"
 	"github.com/eclipse/paho.golang/paho"
@@ -10,39 +11,16 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// reasons names the reason codes of MQTT 5.0, section 2.4.
-var reasons = map[byte]string{
-	0x00: "normal disconnection",
-	0x80: "unspecified error",
-	0x81: "malformed packet",
-	0x82: "protocol error",
-	0x83: "implementation specific error",
-	0x84: "unsupported protocol version",
-	0x85: "client identifier not valid",
-	0x86: "bad user name or password",
-	0x87: "not authorized",
-	0x88: "server unavailable",
-	0x89: "server busy",
-	0x8a: "banned",
-	0x8b: "server shutting down",
-	0x8c: "bad authentication method",
-	0x8d: "keep alive timeout",
-	0x8e: "session taken over",
-	0x90: "topic name invalid",
-	0x91: "packet identifier in use",
-	0x93: "receive maximum exceeded",
-	0x94: "topic alias invalid",
-	0x95: "packet too large",
-	0x96: "message rate too high",
-	0x97: "quota exceeded",
-	0x98: "administrative action",
-	0x99: "payload format invalid",
-	0x9a: "retain not supported",
-	0x9b: "QoS not supported",
-	0x9c: "use another server",
-	0x9d: "server moved",
-	0x9f: "connection rate exceeded",
-	0xa0: "maximum connect time",
+// name returns the name of a reason code; the client's texts begin with it.
+func name(code byte) string {
+	for _, p := range []interface{ Reason() string }{
+		&packets.Connack{ReasonCode: code}, &packets.Pubrec{ReasonCode: code}, &packets.Disconnect{ReasonCode: code},
+	} {
+		if name, _, found := strings.Cut(p.Reason(), " - "); found {
+			return strings.ToLower(name)
+		}
+	}
+	return "a reason unknown to MQTT 5"
 }
 
 // Codes of a server that speaks only MQTT 3 and refuses our user.
@@ -53,11 +31,7 @@ const (
 
 // said describes a reason code and the server's additions to it.
 func (s *Sink) said(code byte, reason, reference string) string {
-	name, known := reasons[code]
-	if !known {
-		name = "a reason unknown to MQTT 5"
-	}
-	text := fmt.Sprintf("%s (0x%02x)", name, code)
+	text := fmt.Sprintf("%s (0x%02x)", name(code), code)
 	if more := s.mask.Excerpt([]byte(reason)); more != "" {
 		text += ": " + more
 	}
