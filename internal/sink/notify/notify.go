@@ -77,7 +77,7 @@ func New(agent string, o Options) (*Sink, error) {
 	case others:
 		s.shout = newShout(s.target)
 	default:
-		s.client = newClient(c)
+		s.client = sink.HTTPClient(c, 0)
 	}
 	return s, nil
 }
