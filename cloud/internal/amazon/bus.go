@@ -42,6 +42,8 @@ type Failed struct {
 // Bus sends batches to a queue or a topic.
 type Bus struct {
 	Client *Client
+	// Kind is the kind of the sink.
+	Kind string
 	// Place is the queue or topic, for errors. Right is the IAM permission that the sink needs.
 	Place, Right string
 	FIFO         bool
@@ -54,13 +56,16 @@ type Bus struct {
 	closed atomic.Bool
 }
 
+func (b *Bus) String() string { return b.Kind + " " + b.Place }
+
 // Close closes idle connections. After Send there are no others.
-func (b *Bus) Close() {
+func (b *Bus) Close(context.Context) error {
 	b.closed.Store(true)
 	b.Client.HTTP.CloseIdleConnections()
+	return nil
 }
 
-// Send implements sink.Sink.
+// Send sends messages, up to ten per request, one request after the other.
 func (b *Bus) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if b.closed.Load() {
 		return 0, fmt.Errorf("%s: %w", b.what(), sink.ErrClosed)
