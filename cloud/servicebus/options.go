@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -128,13 +127,8 @@ func FromURL(address string) (*Options, error) {
 		return nil, errors.New("want azureservicebus://NAMESPACE.servicebus.windows.net/QUEUE")
 	}
 	o := &Options{Entity: strings.Trim(u.Path, "/")}
-	for key, values := range u.Query() {
-		if key != "sessions" || len(values) != 1 {
-			return nil, errors.New("the query may contain only sessions, once")
-		}
-		if o.Sessions, err = strconv.ParseBool(values[0]); err != nil {
-			return nil, errors.New("sessions must be true or false")
-		}
+	if err := (sink.Query{"sessions": sink.Bool(&o.Sessions)}).Decode(u.RawQuery, ""); err != nil {
+		return nil, err
 	}
 	key, ok := u.User.Password()
 	switch {

@@ -135,15 +135,13 @@ func (o Options) withDefaults() Options {
 }
 
 // parseEndpoint parses the URL and adds a missing port and path.
+var scheme = sink.Scheme{Plain: "http", Secure: "https", Example: "http://collector:4317"}
+
 func parseEndpoint(s string, p Protocol) (*url.URL, error) {
-	u, err := url.Parse(s)
-	switch {
-	case s == "":
-		return nil, errors.New("missing; an example is http://collector:4317")
-	case err != nil: // its text may quote part of a password
-		return nil, errors.New("not a URL (not shown: it may contain a credential)")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, errors.New("must begin with https:// or http:// and a host")
+	a, err := scheme.Parse(s)
+	switch u := a.URL; {
+	case err != nil:
+		return nil, err
 	case u.RawQuery != "" && p == GRPC || u.Fragment != "":
 		return nil, errors.New("must not have a query or a fragment")
 	case p == GRPC && strings.Trim(u.Path, "/") != "":
@@ -153,13 +151,13 @@ func parseEndpoint(s string, p Protocol) (*url.URL, error) {
 	if p == HTTP {
 		port = "4318"
 	}
-	if u.Port() == "" {
-		u.Host = strings.TrimSuffix(u.Host, ":") + ":" + port
+	if a.Port() == "" {
+		a.Host = strings.TrimSuffix(a.Host, ":") + ":" + port
 	}
-	if p == HTTP && strings.Trim(u.Path, "/") == "" {
-		u.Path = logsPath
+	if p == HTTP && strings.Trim(a.Path, "/") == "" {
+		a.Path = logsPath
 	}
-	return u, nil
+	return a.URL, nil
 }
 
 // reserved lists the headers that the sink or the protocol sets.

@@ -68,11 +68,9 @@ func (o Options) Validate() error {
 		return errors.New("timeout: must not be negative")
 	case o.Parallel < 0 || o.Parallel > maxParallel:
 		return fmt.Errorf("parallel: must be between 1 and %d", maxParallel)
-	case u.Scheme != "https" && o.TLS != (sink.TLS{}):
-		return errors.New("tls: the url does not begin with https://")
 	}
-	if err := o.TLS.Validate(); err != nil {
-		return fmt.Errorf("tls: %w", err)
+	if err := scheme.Check(sink.Address{URL: u, Secure: u.Scheme == "https"}, o.TLS, o.Insecure); err != nil {
+		return err
 	}
 	if err := sink.ClearHTTP(o.Insecure, u, o.Headers); err != nil {
 		return fmt.Errorf("url: %w", err)
@@ -103,17 +101,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+var scheme = sink.Scheme{Plain: "http", Secure: "https"}
+
 func parseURL(s string) (*url.URL, error) {
-	u, err := url.Parse(s)
-	switch {
-	case s == "":
-		return nil, errors.New("missing")
-	case err != nil: // its text may quote part of a password
-		return nil, errors.New("not a URL (not shown: it may contain a credential)")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("must begin with https:// or http:// and a host")
-	}
-	return u, nil
+	a, err := scheme.Parse(s)
+	return a.URL, err
 }
 
 func validateHeaders(headers map[string]string) error {
