@@ -29,11 +29,11 @@ type builder struct {
 // current rules, as far as that is possible. Parts that are equal in both objects may share memory.
 func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.Delta, hide func(before, after map[string]any) error) (v Version, shown bool, err error) {
 	c := &v.Change
-	*c = change.Change{
-		Op: op, Resource: r,
+	*c = change.Change{Names: r.Names(), Meta: change.Meta{
+		Op: op, Kind: r.ID(),
 		Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion,
 		At: d.At, Since: d.After, Net: d.Relisted && !d.After.IsZero(),
-	}
+	}}
 	if d.New.IsZero() {
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)
 	}

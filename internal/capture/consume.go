@@ -75,11 +75,11 @@ func (w *Watcher) gapChange(k *kind, key streamKey, b feed.Batch) (change.Change
 	}
 	away := netChanges(b.Gap.Reason) && w.outage.gap(outageKey{k.GroupResource(), key})
 	w.mu.Unlock()
-	return change.Change{
-		Op: event.Gap, Resource: r, Namespace: b.Stream.Namespace,
-		At: b.Gap.Until, Since: b.Gap.Since, Time: b.Gap.Until, Away: away, Epoch: b.Epoch,
+	return change.Change{Names: r.Names(), Away: away, Meta: change.Meta{
+		Op: event.Gap, Kind: r.ID(), Namespace: b.Stream.Namespace,
+		At: b.Gap.Until, Since: b.Gap.Since, Time: b.Gap.Until, Epoch: b.Epoch,
 		Gap: &event.GapInfo{From: b.Gap.From, To: b.Gap.To, Reason: reason},
-	}, w.lost(k, key, b.Gap.Reason)
+	}}, w.lost(k, key, b.Gap.Reason)
 }
 
 // netChanges reports whether only intermediate versions are missing, as after any outage of the server.

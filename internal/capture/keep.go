@@ -348,9 +348,9 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 
 // rewrite returns the version of an object in its current form.
 func rewrite(r Resource, d *feed.Delta) (*Version, error) {
-	v := &Version{Rewritten: true, Sum: d.New.Sum(), Change: change.Change{
-		Resource: r, Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion, At: d.At,
-	}}
+	v := &Version{Rewritten: true, Sum: d.New.Sum(), Change: change.Change{Meta: change.Meta{
+		Kind: r.ID(), Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion, At: d.At,
+	}}}
 	var err error
 	if v.AfterJSON, err = d.New.JSON(); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", v.Subject(), err)

@@ -243,7 +243,7 @@ func describe(m Message) []string {
 }
 
 func describeChange(c *change.Change) string {
-	text := string(c.Op) + " " + c.Resource.Resource
+	text := string(c.Op) + " " + c.Kind.Resource
 	if c.Op == event.Gap {
 		text += " " + c.Gap.Reason
 		if c.Namespace != "" {

@@ -203,7 +203,7 @@ func TestOwnershipIsBounded(t *testing.T) {
 }
 
 func obj(uid, owner string) pendingChange {
-	c := pendingChange{Change: change.Change{Op: event.Updated, UID: uid}}
+	c := pendingChange{Change: change.Change{Meta: change.Meta{Op: event.Updated, UID: uid}}}
 	if owner != "" {
 		c.Owner = &event.Owner{UID: owner}
 	}

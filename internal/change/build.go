@@ -18,7 +18,7 @@ type Builder struct {
 	Only, Ignore []diff.Pattern
 }
 
-// Build completes a change whose Op, Resource, Namespace, Name, At and Since are set, from its two versions, of
+// Build completes a change whose Op, Kind, Namespace, Name, At and Since are set, from its two versions, of
 // which one may be nil. The change keeps them, and their managed fields are removed after attribution. With a
 // nil schema, lists are compared without merge keys from the server. Build returns false if the user's paths
 // leave nothing of the change.
@@ -69,14 +69,14 @@ func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema
 	touched, ignored := len(b.Only) == 0, false
 	for _, f := range diff.Objects(c.Before, c.After, schema) {
 		if covered(b.Ignore, f.Path) {
-			ignored = ignored || !b.isQuiet(c.Resource, f.Path)
+			ignored = ignored || !b.isQuiet(c.Kind, f.Path)
 			continue
 		}
 		if len(b.Only) > 0 && !touches(b.Only, f) {
 			continue
 		}
 		touched = true
-		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.isQuiet(c.Resource, f.Path)}
+		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.isQuiet(c.Kind, f.Path)}
 		if f.Op != diff.Remove { // the server does not record who removed a field
 			fc.Manager, fc.Subresource = entries.Owner(f.Path, f.To)
 		}
@@ -96,8 +96,8 @@ func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema
 
 // isQuiet applies the rules. The API version is always quiet: it is the version that we requested, and changes
 // when the server stops serving that.
-func (b *Builder) isQuiet(r Resource, p diff.Path) bool {
-	return len(p) == 1 && p[0].Name == "apiVersion" || b.Quiet.Quiet(r.Group, r.Resource, p)
+func (b *Builder) isQuiet(k Kind, p diff.Path) bool {
+	return len(p) == 1 && p[0].Name == "apiVersion" || b.Quiet.Quiet(k.Group, k.Resource, p)
 }
 
 // shows applies --path to an object that appears or disappears.
@@ -225,7 +225,7 @@ func written(c *Change) time.Time {
 
 // Subject names the object in errors: "configmaps/web in shop".
 func (c *Change) Subject() string {
-	s := c.Resource.GroupResource() + "/" + c.Name
+	s := c.Kind.GroupResource() + "/" + c.Name
 	if c.Namespace != "" {
 		s += " in " + c.Namespace
 	}

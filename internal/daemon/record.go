@@ -7,7 +7,6 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -186,7 +185,7 @@ func batchOf(b *capture.Batch) journal.Batch {
 		ShortNames: b.Stream.Resource.ShortNames,
 	}
 	if b.Schema != nil {
-		out.Schemas = map[journal.Kind][]byte{kindOf(b.Stream.Resource): b.Schema}
+		out.Schemas = map[journal.Kind][]byte{b.Stream.Resource.ID(): b.Schema}
 	}
 	for i := range b.Changes {
 		out.Rows[i] = rowOf(&b.Changes[i])
@@ -195,17 +194,5 @@ func batchOf(b *capture.Batch) journal.Batch {
 }
 
 func rowOf(v *capture.Version) journal.Row {
-	return journal.Row{
-		Meta: journal.Meta{
-			Op: v.Op, Kind: kindOf(v.Resource),
-			Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion,
-			Time: v.Time, At: v.At, Since: v.Since, Net: v.Net,
-			Manager: v.Manager, Owner: v.Owner, Quiet: v.Quiet, Gap: v.Gap, Epoch: v.Epoch, Form: v.Form,
-		},
-		Before: v.BeforeJSON, After: v.AfterJSON, Sum: v.Sum, Rewritten: v.Rewritten,
-	}
-}
-
-func kindOf(r change.Resource) journal.Kind {
-	return journal.Kind{Group: r.Group, Version: r.Version, Resource: r.Resource, Kind: r.Kind, Namespaced: r.Namespaced}
+	return journal.Row{Meta: v.Meta, Before: v.BeforeJSON, After: v.AfterJSON, Sum: v.Sum, Rewritten: v.Rewritten}
 }

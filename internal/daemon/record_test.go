@@ -209,8 +209,8 @@ func TestReadyOnceWritten(t *testing.T) {
 	batch := &capture.Batch{Stream: capture.Stream{Resource: kind}, Version: "5", Epoch: 1, Live: true, At: time.Unix(1_700_000_000, 0)}
 	for i := range 3 {
 		batch.Changes = append(batch.Changes, capture.Version{AfterJSON: []byte("{}"), Change: change.Change{
-			Op: event.Snapshot, Resource: kind, Namespace: "shop", Name: fmt.Sprint(i), UID: fmt.Sprint(i),
-			ResourceVersion: "5", At: batch.At, Time: batch.At,
+			Meta:  change.Meta{Op: event.Snapshot, Kind: kind.ID(), Namespace: "shop", Name: fmt.Sprint(i), UID: fmt.Sprint(i), ResourceVersion: "5", At: batch.At, Time: batch.At},
+			Names: kind.Names(),
 		}})
 	}
 	messages := make(chan capture.Message, 2)

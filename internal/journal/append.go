@@ -223,7 +223,7 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 	if err != nil {
 		return err
 	}
-	n.id, n.time, n.lag = r.id(w.cluster), when, at-when
+	n.id, n.time, n.lag = r.Meta.ID(w.cluster), when, at-when
 	w.tail.add(n)
 	w.done.Rows++
 	if r.Quiet {

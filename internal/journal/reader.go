@@ -235,7 +235,7 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	if e.Op == "" || e.Op.HasObject() && c.uid == "" {
 		return Entry{}, damaged(r.path, fmt.Sprintf("change %d", c.seq), "operation %d of object %d", c.op, c.object)
 	}
-	e.ID = e.id(r.cluster)
+	e.ID = e.Meta.ID(r.cluster)
 	return e, nil
 }
 

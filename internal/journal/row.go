@@ -143,15 +143,3 @@ func ownerOf(text string) *event.Owner {
 	}
 	return &event.Owner{Kind: f[0], Name: f[1], UID: f[2]}
 }
-
-// id returns the id of the change's event.
-func (m *Meta) id(cluster string) string {
-	d := event.Data{Op: m.Op, Gap: m.Gap, Epoch: m.Epoch, Form: m.Form, Resource: event.Resource{
-		Group: m.Kind.Group, Resource: m.Kind.Resource, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
-	}}
-	if !m.Op.HasObject() && !m.Since.IsZero() {
-		since := m.Since
-		d.Observed.After = &since
-	}
-	return event.New(cluster, time.Time{}, d).ID
-}

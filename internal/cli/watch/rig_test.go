@@ -163,9 +163,9 @@ func (r *rig) becomesReady() { r.receive(capture.Message{Ready: &capture.Ready{K
 // created is a change with its own line.
 func created(name string) change.Change {
 	return change.Change{
-		Op: event.Created, Namespace: "shop", Name: name, At: time.Now(),
-		Resource: change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true},
-		After:    map[string]any{},
+		Meta:  change.Meta{Op: event.Created, Namespace: "shop", Name: name, At: time.Now(), Kind: change.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}},
+		Names: change.Names{Short: "cm"},
+		After: map[string]any{},
 	}
 }
 
