@@ -29,6 +29,15 @@ func Event(cluster string, c *Change) event.Event {
 	return c.Meta.Event(cluster, d)
 }
 
+// Whole is Event with both objects of an update or a conversion.
+func Whole(cluster string, c *Change) event.Event {
+	e := Event(cluster, c)
+	if c.Op.Differs() {
+		e.Data.Before, e.Data.After = c.Before, c.After
+	}
+	return e
+}
+
 // Event returns the public form of a changed field.
 func (f *FieldChange) Event() event.Change {
 	return event.Change{

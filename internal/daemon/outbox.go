@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/history"
@@ -75,13 +76,15 @@ func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 	if it.Err == nil {
 		it.Err = err
 	}
-	ev := change.Event(o.reader.Cluster(), &c)
-	if e.Op.Differs() {
-		ev.Data.Before, ev.Data.After = c.Before, c.After
-	}
-	it.Event, it.JSON, it.Size = &ev, sync.OnceValues(ev.MarshalJSON), decodedGrowth*decoded
+	cluster := o.reader.Cluster()
+	it.Change, it.Size = &c, decodedGrowth*decoded
+	it.Event = sync.OnceValue(func() *event.Event {
+		e := change.Whole(cluster, &c)
+		return &e
+	})
+	it.JSON = sync.OnceValues(func() ([]byte, error) { return it.Event().MarshalJSON() })
 	if o.lean && e.Op.Differs() { // the objects were purged
-		it.Size = 1<<10 + changesSize(ev.Data.Changes)
+		it.Size = 1<<10 + changesSize(c.Fields)
 	}
 	if o.text != nil && !o.lean && it.Err == nil {
 		it.Text = func(w io.Writer) error { return o.text(w, c) }

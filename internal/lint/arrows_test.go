@@ -175,8 +175,8 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/where/...",
-		only: []string{"std", "./diff", "./event", "./internal/spell", "cel.dev/cel-go/..."},
-		why:  "an expression is checked without a cluster, and sees what a consumer sees",
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/spell", "cel.dev/cel-go/..."},
+		why:  "an expression is checked without a cluster, and compares a change as it was built, not its text",
 	},
 	{
 		who: "./internal/config/...",
@@ -218,7 +218,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/deliver/...",
-		only: []string{"std", "./event", "./internal/sink"},
+		only: []string{"std", "./event", "./internal/change", "./internal/sink"},
 		why:  "the pump reaches the journal through its own interface",
 	},
 	{
