@@ -52,7 +52,10 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 			schema = nil // diff falls back to comparing without a schema; Schemas counts it
 		}
 	}
-	return v, b.Build(c, before, after, schema), nil
+	shown = b.Build(c, before, after, schema)
+	v.schema = schema
+	v.Exact = hide == nil && !c.Replaced() && (before != nil || !op.Differs() && !c.Gone())
+	return v, shown, nil
 }
 
 // objects decodes both versions of a delta and stores their JSON in v.

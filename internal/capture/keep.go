@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/feed"
@@ -60,11 +61,16 @@ type Batch struct {
 type Version struct {
 	change.Change
 	BeforeJSON, AfterJSON []byte
+	// Exact reports that the change is the one that the journal will build from the same texts, with the kind's stored
+	// schema. An exact update is judged (change.Change.Judge).
+	Exact bool
 	// Sum is the new object's feed.Version sum; 0 if unknown.
 	Sum uint64
 	// Rewritten means the same version, redacted by other rules or served in another form with no visible
 	// difference. It is not a change and has no operation.
 	Rewritten bool
+
+	schema diff.Schema // with which it was built
 }
 
 // Kept gives access to the state that a consumer of batches has kept.
@@ -201,12 +207,16 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		if err != nil && !w.send(ctx, Message{Problem: err}) {
 			return false
 		}
-		out.Changes = slices.Insert(out.Changes, 0, Version{Change: c})
+		out.Changes = slices.Insert(out.Changes, 0, Version{Change: c, Exact: true})
 		if o != nil {
 			o.gapSent = true
 		}
 	}
 	out.Schema = w.newSchema(ctx, k, out.Changes)
+	for i := range out.Changes {
+		v := &out.Changes[i]
+		v.Exact = v.Exact && (!v.Op.Differs() || v.schema != nil && v.schema == k.schema)
+	}
 	if !w.send(ctx, Message{Batch: &out}) {
 		return false
 	}
@@ -341,6 +351,9 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 	since := w.o.Kept.Since()
 	if op == event.Snapshot && !since.IsZero() && change.Timestamp(v.After, "creationTimestamp").After(since) {
 		v.Op = event.Created
+	}
+	if v.Exact && op.Differs() {
+		v.Judge()
 	}
 	v.Before, v.After = nil, nil
 	return &v, unsure

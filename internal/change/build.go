@@ -248,3 +248,14 @@ func (c *Change) Touches(paths []diff.Pattern) bool {
 	}
 	return false
 }
+
+// SetObjects gives objects to a change that was passed on without them, and removes their managed fields.
+func (c *Change) SetObjects(before, after map[string]any) {
+	dropManagedFields(before)
+	dropManagedFields(after)
+	c.Before, c.After, c.severity = before, after, ""
+}
+
+// Replaced reports whether the only listed difference is the whole object. It is then listed only in part if the objects
+// were decoded in part.
+func (c *Change) Replaced() bool { return len(c.Fields) == 1 && len(c.Fields[0].Path) == 0 }
