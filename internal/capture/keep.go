@@ -51,13 +51,17 @@ type Batch struct {
 	Served  uint64
 	At      time.Time
 	Changes []Version
+	// Names are the objects of the kind that Types name; none means all of it, unless Owned is set: then objects that
+	// named ones own are among the changes, and perhaps others.
+	Names []string
+	Owned bool
 	// Schema describes how the kind's lists are compared; see openapi.Unmarshal. It is nil unless the batch is
 	// the first to need it or it has changed.
 	Schema []byte
 }
 
 // Version is a change with its objects' JSON, redacted and with managed fields; nil where the change has no
-// such object. Before and After are nil.
+// such object. Before and After are nil unless Options.Objects is set.
 type Version struct {
 	change.Change
 	BeforeJSON, AfterJSON []byte
@@ -167,15 +171,17 @@ type foreign struct {
 	unread  bool   // the list could not read all objects; the unread ones stay as they were made
 }
 
-// batch sends a feed's batch as one Batch.
+// batch sends a feed's batch as one Batch. It returns false once ctx has ended.
 func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batch) bool {
 	if b.Phase == feed.Listing && b.Gap == nil && len(b.Deltas) == 0 {
 		return true // nothing was read yet: the kept state is unchanged
 	}
-	identity, _ := w.cluster.Identity(ctx) // without it a restart cannot resume, and lists
 	out := Batch{
 		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase != feed.Listing, Version: b.Version,
-		Pipeline: w.pipeline(k), Identity: identity, Served: b.Served, At: time.Now(),
+		Pipeline: w.pipeline(k), Served: b.Served, At: time.Now(), Names: k.names, Owned: k.owned,
+	}
+	if w.o.Kept != nil {
+		out.Identity, _ = w.cluster.Identity(ctx) // without it a restart cannot resume, and lists
 	}
 	first, o, was := w.listState(k, key)
 	if o != nil && b.Gap != nil && unread(b.Gap.Reason) {
@@ -327,7 +333,8 @@ func (w *Watcher) listState(k *kind, key streamKey) (first bool, o *foreign, epo
 }
 
 // version builds one version of a batch. An error beside a version means that part of it is unknown; an error
-// without one means that its object cannot be read.
+// without one means that its object cannot be read. It returns nothing for an object that existed at the start, if
+// those are not wanted.
 func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delta, first bool, old form) (*Version, error) {
 	if old == rewritten {
 		return rewrite(k.resource(), d)
@@ -341,16 +348,24 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 		}
 	}
 	op, unsure := w.op(ctx, k, d, old, first)
-	v, _, err := w.builder.version(ctx, k.resource(), op, d, hide)
+	if op == event.Snapshot && !w.o.Initial && k.all() { // the owners of others are always sent
+		return nil, unsure
+	}
+	v, err := w.builder.version(ctx, k.resource(), op, d, hide)
 	if err != nil {
 		return nil, err
 	}
 	if op == event.Converted && len(v.Fields) == 0 {
 		return rewrite(k.resource(), d)
 	}
-	since := w.o.Kept.Since()
-	if op == event.Snapshot && !since.IsZero() && change.Timestamp(v.After, "creationTimestamp").After(since) {
-		v.Op = event.Created
+	if op == event.Snapshot && w.o.Kept != nil {
+		since := w.o.Kept.Since()
+		if !since.IsZero() && change.Timestamp(v.After, "creationTimestamp").After(since) {
+			v.Op = event.Created
+		}
+	}
+	if w.o.Objects {
+		return &v, unsure
 	}
 	if v.Exact && op.Differs() {
 		v.Judge()

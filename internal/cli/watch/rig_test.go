@@ -156,7 +156,9 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (r *rig) change(c change.Change) { r.receive(capture.Message{Change: &c}) }
+func (r *rig) change(c change.Change) {
+	r.receive(capture.Message{Batch: &capture.Batch{Changes: []capture.Version{{Change: c}}}})
+}
 
 func (r *rig) becomesReady() { r.receive(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
 
