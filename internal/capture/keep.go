@@ -219,10 +219,6 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		}
 	}
 	out.Schema = w.newSchema(ctx, k, out.Changes)
-	for i := range out.Changes {
-		v := &out.Changes[i]
-		v.Exact = v.Exact && (!v.Op.Differs() || v.schema != nil && v.schema == k.schema)
-	}
 	if !w.send(ctx, Message{Batch: &out}) {
 		return false
 	}
@@ -265,19 +261,24 @@ func formOf(o *foreign, sameEpoch bool, d *feed.Delta) form {
 	return converted
 }
 
-// newSchema returns the kind's schema if these changes need it and no batch has carried it.
+// newSchema returns the kind's schema if these changes need it and no batch has carried it. Updates that were built
+// without the schema of a batch are not exact.
 func (w *Watcher) newSchema(ctx context.Context, k *kind, changes []Version) []byte {
 	if !slices.ContainsFunc(changes, func(v Version) bool { return v.Op.Differs() }) {
 		return nil
 	}
 	r := k.resource()
 	s, err := w.builder.schemas.For(ctx, r.Group, r.Version, r.Kind)
-	if err != nil {
-		return nil // the change was built without it, too
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s == k.schema {
+	defer func() {
+		for i := range changes {
+			if v := &changes[i]; v.Op.Differs() {
+				v.Exact = v.Exact && v.schema != nil && v.schema == k.schema
+			}
+		}
+	}()
+	if err != nil || s == k.schema { // the change was built without it, too; or a batch had it
 		return nil
 	}
 	b, err := openapi.Marshal(s)
