@@ -30,17 +30,17 @@ func newShelves(limit int) *shelves {
 
 // shared is a change that was recorded, was read or is being read.
 type shared struct {
-	done chan struct{}       // closed once it is read; nil if it was recorded
-	make func() deliver.Item // of a recorded one; called when it is first needed
-	item deliver.Item
-	err  error
-	size int // approximate memory, in bytes
+	done  chan struct{}       // closed once it is read; nil if it was recorded
+	build func() deliver.Item // of a recorded one; called when it is first needed
+	item  deliver.Item
+	err   error
+	size  int // approximate memory, in bytes
 }
 
 // get waits until the change is read.
 func (s *shared) get(ctx context.Context) (deliver.Item, error) {
 	if s.done == nil {
-		return s.make(), nil
+		return s.build(), nil
 	}
 	select {
 	case <-s.done:
@@ -64,14 +64,14 @@ func (s *shelves) add() *shelf {
 	return one
 }
 
-// recorded adds a change that was just recorded. size is about the memory of what make returns, or more.
-func (s *shelves) recorded(seq int64, size int, make func() deliver.Item) {
+// recorded adds a change that was just recorded. size is about the memory of what build returns, or more.
+func (s *shelves) recorded(seq int64, size int, build func() deliver.Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.items[seq] != nil { // a pump was faster
 		return
 	}
-	is := &shared{make: sync.OnceValue(make), size: size + 1<<10}
+	is := &shared{build: sync.OnceValue(build), size: size + 1<<10}
 	s.items[seq] = is
 	s.put(s.all[0], seq, is)
 }
