@@ -8,10 +8,19 @@ const decodedGrowth = 7
 
 // changesSize returns about how many bytes changed fields keep in memory, including their event and its JSON.
 func changesSize(fields []change.FieldChange) int {
+	n := eventSize(fields)
+	for i := range fields {
+		n += 256 + 104*len(fields[i].Path)
+	}
+	return n
+}
+
+// eventSize is changesSize without the fields themselves.
+func eventSize(fields []change.FieldChange) int {
 	n := 0
 	for i := range fields {
 		c := &fields[i]
-		n += 512 + 128*len(c.Path) + valueSize(c.From) + valueSize(c.To)
+		n += 256 + 16*len(c.Path) + valueSize(c.From) + valueSize(c.To)
 	}
 	return n
 }

@@ -53,9 +53,10 @@ func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, o *Op
 		whole := sinks[i].Whole()
 		g := groups[whole]
 		if g == nil {
-			g = &group{newShelves(shelfBytes), &maker{s.readers[n].Cluster(), teller, !whole, o.Text, o.Story}}
+			g = &group{newShelves(shelfBytes), &maker{cluster: s.readers[n].Cluster(), tell: teller, lean: !whole, text: o.Text, story: o.Story}}
 			groups[whole], s.groups = g, append(s.groups, g)
 		}
+		g.maker.filters = g.maker.filters || sinks[i].Where != nil
 		s.outboxes = append(s.outboxes, &outbox{journal: j, reader: s.readers[i], shelf: g.shelves.add(), maker: g.maker, log: o.Log})
 	}
 	for _, g := range s.groups {
