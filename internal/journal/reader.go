@@ -8,7 +8,6 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -218,12 +217,9 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	}
 	e := Entry{Seq: c.seq, object: c.object, r: r, Meta: Meta{
 		Op: opOf(c.op), Kind: kind, Namespace: ns, Name: c.name, UID: uid(c.uid), ResourceVersion: c.version,
-		Time: time.UnixMilli(c.time).UTC(), At: time.UnixMilli(c.time + c.lag).UTC(),
 		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet, Epoch: c.epoch, Form: c.form,
 	}}
-	if from, net, ok := c.after(); ok {
-		e.Since, e.Net = time.UnixMilli(from).UTC(), net
-	}
+	c.setTimes(&e.Meta)
 	switch e.Op {
 	case event.Gap:
 		e.Gap = &event.GapInfo{From: c.gapFrom, To: c.gapTo, Reason: c.gapText}
@@ -235,7 +231,7 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	if e.Op == "" || e.Op.HasObject() && c.uid == "" {
 		return Entry{}, damaged(r.path, fmt.Sprintf("change %d", c.seq), "operation %d of object %d", c.op, c.object)
 	}
-	e.ID = e.id(r.cluster)
+	e.ID = e.Meta.ID(r.cluster)
 	return e, nil
 }
 

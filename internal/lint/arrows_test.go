@@ -160,8 +160,13 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/change/...",
-		only: []string{"std", "./diff", "./event", "./internal/managers", "./internal/quiet", "./internal/severity", "k8s.io/apimachinery/pkg/runtime/schema"},
+		only: []string{"std", "./diff", "./event", "./internal/managers", "./internal/meta", "./internal/quiet", "./internal/severity", "k8s.io/apimachinery/pkg/runtime/schema"},
 		why:  "a change is built from two versions, wherever they come from: it reaches no network and no store",
+	},
+	{
+		who:  "./internal/meta",
+		only: []string{"std", "./event"},
+		why:  "the journal and the changes share it, and do not import each other",
 	},
 	{
 		who:  "./internal/severity/...",
@@ -170,8 +175,8 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/where/...",
-		only: []string{"std", "./diff", "./event", "./internal/spell", "cel.dev/cel-go/..."},
-		why:  "an expression is checked without a cluster, and sees what a consumer sees",
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/spell", "cel.dev/cel-go/..."},
+		why:  "an expression is checked without a cluster, and compares a change as it was built, not its text",
 	},
 	{
 		who: "./internal/config/...",
@@ -203,7 +208,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/journal/...",
-		only: []string{"std", "./event", "./internal/delta", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
+		only: []string{"std", "./event", "./internal/delta", "./internal/meta", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
 		why:  "plain structs in and out: what is on disk does not depend on how it was seen",
 	},
 	{
@@ -213,7 +218,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/deliver/...",
-		only: []string{"std", "./event", "./internal/sink"},
+		only: []string{"std", "./event", "./internal/change", "./internal/sink"},
 		why:  "the pump reaches the journal through its own interface",
 	},
 	{

@@ -57,12 +57,12 @@ func (e *Events) Change(c change.Change) error {
 	}
 	line, err := encode(change.Event(e.o.Cluster, &c))
 	if err != nil {
-		return fmt.Errorf("encode event of %s/%s: %w", c.Resource.Resource, c.Name, err)
+		return fmt.Errorf("encode event of %s/%s: %w", c.Kind.Resource, c.Name, err)
 	}
 	if e.o.Format == YAML {
 		doc, err := toYAML(line)
 		if err != nil {
-			return fmt.Errorf("encode event of %s/%s: %w", c.Resource.Resource, c.Name, err)
+			return fmt.Errorf("encode event of %s/%s: %w", c.Kind.Resource, c.Name, err)
 		}
 		line = append([]byte("---\n"), doc...)
 	} else {

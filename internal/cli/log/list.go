@@ -187,7 +187,7 @@ func (t *lister) newest(ctx context.Context, limit int) (seqs []int64, oldest ti
 		}
 		if t.readsObjects() {
 			c, err := t.journal.Change(ctx, &e)
-			if errors.Is(err, journal.ErrNotFound) || err == nil && !t.matches(t.journal.Cluster(), &c) {
+			if errors.Is(err, journal.ErrNotFound) || err == nil && !t.matches(&c) {
 				continue
 			} // an unreadable change is reported, because it might match
 		}
@@ -249,7 +249,7 @@ func (t *lister) change(ctx context.Context, e *journal.Entry, judged bool) erro
 	case err != nil:
 		t.damaged++
 		return t.out.Notice(e.At, fmt.Sprintf("change %s (%s) cannot be shown: %v", e.ID, e.Op, err))
-	case !judged && !t.matches(t.journal.Cluster(), &c):
+	case !judged && !t.matches(&c):
 		return nil
 	}
 	t.shown++

@@ -212,7 +212,7 @@ func matchesGlob(pattern, name string) bool {
 
 // matches applies the conditions that need the objects. A change for which the expression fails, for example because it
 // lacks a field, does not match, and is counted.
-func (s *selection) matches(cluster string, c *change.Change) bool {
+func (s *selection) matches(c *change.Change) bool {
 	if !s.matchesLabels(c) || !s.writtenBy(c) || len(s.paths) > 0 && !c.Touches(s.paths) {
 		return false
 	}
@@ -222,9 +222,7 @@ func (s *selection) matches(cluster string, c *change.Change) bool {
 	if s.where == nil {
 		return true
 	}
-	d := change.Event(cluster, c).Data
-	d.Before, d.After = c.Before, c.After
-	ok, err := s.where.Match(&d)
+	ok, err := s.where.Match(c)
 	if err != nil {
 		s.whereErrors++
 		s.lastErr = fmt.Errorf("%s: %w", c.Subject(), err)

@@ -124,7 +124,7 @@ func head(id string, c *change.Change) string {
 	switch c.Op {
 	case event.Absent:
 	case event.Gap:
-		line("kind", c.Resource.GroupResource())
+		line("kind", c.Kind.GroupResource())
 		line("namespace", c.Namespace)
 	default:
 		line("object", c.Subject())

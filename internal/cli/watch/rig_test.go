@@ -156,16 +156,18 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (r *rig) change(c change.Change) { r.receive(capture.Message{Change: &c}) }
+func (r *rig) change(c change.Change) {
+	r.receive(capture.Message{Batch: &capture.Batch{Changes: []capture.Version{{Change: c}}}})
+}
 
 func (r *rig) becomesReady() { r.receive(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
 
 // created is a change with its own line.
 func created(name string) change.Change {
 	return change.Change{
-		Op: event.Created, Namespace: "shop", Name: name, At: time.Now(),
-		Resource: change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true},
-		After:    map[string]any{},
+		Meta:  change.Meta{Op: event.Created, Namespace: "shop", Name: name, At: time.Now(), Kind: change.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}},
+		Names: change.Names{Short: "cm"},
+		After: map[string]any{},
 	}
 }
 

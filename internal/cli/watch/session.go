@@ -22,6 +22,7 @@ type session struct {
 	namespaces capture.Namespaces
 	watcher    watcher
 	printer    printer
+	unroller   unroller
 	status     *terminal.Status
 	start      time.Time
 	ready      bool
@@ -156,8 +157,12 @@ func (s *session) timeUp() error {
 func (s *session) message(m capture.Message) error {
 	now := time.Now()
 	switch {
-	case m.Change != nil:
-		return s.change(now, *m.Change)
+	case m.Batch != nil:
+		for _, c := range s.unroller.unroll(now, m.Batch) {
+			if err := s.change(now, c); err != nil {
+				return err
+			}
+		}
 	case m.Ready != nil:
 		return s.becomeReady(m.Ready)
 	case m.Away != nil:

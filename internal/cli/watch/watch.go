@@ -154,7 +154,7 @@ func Run(ctx context.Context, o *Options) error {
 	w, err := capture.New(capture.Options{
 		Config: cluster.Config, Types: o.Types, Namespaces: namespaces,
 		Labels: o.Scope.Labels, Fields: o.Scope.Fields, Noise: o.Noise, Initial: o.Initial,
-		Only: only, Ignore: ignore, Redactor: redactor, Quiet: rules,
+		Owned: true, Objects: true, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
@@ -166,7 +166,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	s := &session{
 		o: o, cluster: cluster, watcher: w, namespaces: namespaces,
-		printer: out, status: status, start: time.Now(),
+		printer: out, unroller: unroller{initial: o.Initial, paths: change.Paths{Only: only, Ignore: ignore}}, status: status, start: time.Now(),
 	}
 	return s.run(ctx)
 }
