@@ -115,7 +115,7 @@ var rows = []row{
 	},
 	{
 		who:   "./...",
-		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/informerdiff", "./internal/sink/sinktest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
+		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/informerdiff", "./internal/sink/sinktest/...", "./internal/web/client/clienttest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
 		why:   "tests and fakes do not ship",
 	},
 	{
@@ -240,6 +240,16 @@ var rows = []row{
 		who:  "./internal/access",
 		only: []string{"std", "./event", "./internal/history", "./internal/journal"},
 		why:  "the code that decides what a viewer sees is small enough to be read completely, and asks others for rights",
+	},
+	{
+		who:   "./internal/web/api/...",
+		never: []string{"./internal/daemon/...", "./internal/deliver/...", "./internal/config/...", "./internal/render/..."},
+		why:   "it reads a journal through the rights of a viewer, whoever serves it",
+	},
+	{
+		who:  "./internal/web/client",
+		only: []string{"std", "./internal/control", "./internal/history", "./internal/journal", "./internal/web/api"},
+		why:  "it knows the forms of the API, and no cluster: the caller brings the connection",
 	},
 	{
 		who:  "./internal/selection",

@@ -133,20 +133,23 @@ func (s *Selection) MatchesLabels(c *change.Change) bool {
 	if s.labels.Empty() || !c.Op.HasObject() {
 		return true
 	}
-	for _, o := range []map[string]any{c.After, c.Before} {
-		if o == nil {
-			continue
-		}
-		has := labels.Set{}
-		m, _ := change.Metadata(o)["labels"].(map[string]any)
-		for k, v := range m {
-			has[k], _ = v.(string)
-		}
-		if s.labels.Matches(has) {
-			return true
-		}
+	return c.After != nil && s.Labelled(c.After) || c.Before != nil && s.Labelled(c.Before)
+}
+
+// Labelled reports whether an object has the labels.
+func (s *Selection) Labelled(object map[string]any) bool {
+	has := labels.Set{}
+	m, _ := change.Metadata(object)["labels"].(map[string]any)
+	for k, v := range m {
+		has[k], _ = v.(string)
 	}
-	return false
+	return s.labels.Matches(has)
+}
+
+// SelectsState applies the kinds, names and namespaces to an object. What the named objects own is not selected.
+func (s *Selection) SelectsState(o *journal.State) bool {
+	return s.Types.Named(o) && scope.Has(s.Namespaces, o.Namespace) &&
+		s.fields.Matches(fields.Set{"metadata.name": o.Name, "metadata.namespace": o.Namespace})
 }
 
 // writtenBy matches the managers of the change, or of a shown field.

@@ -12,7 +12,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/when"
-	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -37,7 +36,7 @@ type Options struct {
 	Flat, Full, Noise bool
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
-	// Recording reports whether a daemon writes a journal; nil is control.Recording.
+	// Recording reports whether a daemon writes a journal; nil asks the journal.
 	Recording func(ctx context.Context, journal string) bool
 }
 
@@ -118,9 +117,6 @@ func Run(ctx context.Context, o *Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Recording == nil {
-		o.Recording = control.Recording
-	}
 	s, err := o.selection()
 	if err != nil {
 		return err
@@ -130,6 +126,9 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer j.Close()
+	if o.Recording == nil {
+		o.Recording = func(ctx context.Context, _ string) bool { return j.Recording(ctx) }
+	}
 	out, err := o.printer(s, j.Cluster())
 	if err != nil {
 		return err

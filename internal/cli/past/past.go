@@ -37,6 +37,9 @@ type Flags struct {
 	// Config is a configuration file; its journal is used unless Path names one.
 	Config string
 
+	// Serving opens the journal that a daemon serves, instead of a file; nil: the flags decide.
+	Serving func(ctx context.Context) (Served, error)
+
 	stderr func() io.Writer // nil: discard
 	found  string           // journal of a running daemon, once found
 }
@@ -58,11 +61,22 @@ func (f *Flags) add(cmd *cobra.Command, otherwise string) {
 	f.stderr = cmd.ErrOrStderr
 }
 
+// Served is a journal that a daemon serves.
+type Served interface {
+	history.Source
+	// URL names the daemon.
+	URL() string
+	// Recording reports whether it records now. Status is its state.
+	Recording(ctx context.Context) bool
+	Status(ctx context.Context) (control.Status, error)
+}
+
 // Journal is an open journal.
 type Journal struct {
 	source  history.Source
 	changes *history.Builder
-	path    string
+	served  Served      // nil: a file
+	path    string      // of the file
 	file    os.FileInfo // when it was opened
 }
 
@@ -128,13 +142,19 @@ func (f *Flags) Default() (string, error) {
 	return cluster.Journal()
 }
 
-// Open opens the journal to read, without contacting the cluster. It may be written meanwhile.
+// Open opens the journal to read. It may be written meanwhile. It contacts the cluster only if the flags ask for a
+// daemon there.
 func (f *Flags) Open(ctx context.Context) (*Journal, error) {
-	path, err := f.File(ctx)
+	rules, err := quiet.New()
 	if err != nil {
 		return nil, err
 	}
-	rules, err := quiet.New()
+	if s, err := f.serving(ctx); err != nil {
+		return nil, err
+	} else if s != nil {
+		return &Journal{source: s, changes: history.New(s, rules), served: s}, nil
+	}
+	path, err := f.File(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +166,7 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{r, history.New(r, rules), path, file}, nil
+	return &Journal{source: r, changes: history.New(r, rules), path: path, file: file}, nil
 }
 
 // OpenReader opens a journal to read; if it does not exist, the error says what to do.
@@ -175,6 +195,9 @@ func (j *Journal) Close() error { return j.source.Close() }
 // Last returns the newest sequence number. It fails if the file was removed or replaced: nothing will be added to the one
 // that is open.
 func (j *Journal) Last(ctx context.Context) (int64, error) {
+	if j.served != nil {
+		return j.source.Last(ctx)
+	}
 	if now, err := os.Stat(j.path); err != nil || !os.SameFile(now, j.file) {
 		return 0, fmt.Errorf("the journal %s was removed or replaced", j.path)
 	}
@@ -194,8 +217,21 @@ func (j *Journal) RecordedUntil(ctx context.Context) (time.Time, error) {
 	return j.source.RecordedUntil(ctx)
 }
 
-// Path returns the path of the journal.
-func (j *Journal) Path() string { return j.path }
+// Path returns the path of the journal, or the address of the daemon that serves it.
+func (j *Journal) Path() string {
+	if j.served != nil {
+		return j.served.URL()
+	}
+	return j.path
+}
+
+// Recording reports whether a daemon writes the journal.
+func (j *Journal) Recording(ctx context.Context) bool {
+	if j.served != nil {
+		return j.served.Recording(ctx)
+	}
+	return control.Recording(ctx, j.path)
+}
 
 // Cluster returns the cluster's name, which is part of the ids of changes.
 func (j *Journal) Cluster() string { return j.source.Cluster() }
