@@ -73,7 +73,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringArrayVar(&o.Paths, "path", nil, "only lines below this `path`; repeatable")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text or json")
 	complete.Words(cmd, "output", text, render.JSON)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
 	return cmd
 }

@@ -46,7 +46,7 @@ var ErrDiffers = errors.New("there are differences")
 const long = `Show the net difference between two times, from the journal that tattler run
 writes. A change that was undone in between does not show. Each field has the
 manager that owns it at the later time. Objects that were created or deleted in
-between are named; --full shows them whole. The cluster is not asked.
+between are named; --full shows them whole.
 
 Times are ` + when.Forms + `.
 
@@ -79,7 +79,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Full, "full", false, "show long values, and objects that came or went, whole")
 	f.BoolVar(&o.Noise, "noise", false, "show quiet fields, too")
 	complete.Words(cmd, "output", text, render.JSON, render.YAML)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
 	return cmd
 }

@@ -48,7 +48,7 @@ const (
 )
 
 const long = `Show objects as they were at a time, from the journal that tattler run writes.
-The cluster is not asked.
+It contacts the cluster only with --in-cluster.
 
 Times are ` + when.Forms + `.
 Where only the interval is known in which a change happened, the object is shown
@@ -87,7 +87,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Clean, "clean", false, "leave out what the server sets; implies -o yaml")
 	f.BoolVar(&o.KeepHidden, "keep-hidden", false, "with --clean: keep hidden values")
 	complete.Words(cmd, "output", table, render.YAML, render.JSON, name)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
 	return cmd
 }

@@ -63,7 +63,9 @@ func everyWay(t *testing.T, f func(t *testing.T, follow follows)) {
 	t.Run("served", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			f(t, func(t *testing.T, path string, o Options) *follower {
-				o.Past.Serving = func(ctx context.Context) (past.Served, error) { return clienttest.Open(ctx, path, access.Everything{}, nil) }
+				o.Past.Serving = func(ctx context.Context) (past.Served, error) {
+					return clienttest.Open(ctx, path, access.Everything{}, nil)
+				}
 				return follow(t, path, o)
 			})
 		})

@@ -47,7 +47,7 @@ const (
 )
 
 const long = `Show what changed, from the journal that tattler run writes, the newest last.
-It does not contact the cluster.
+It contacts the cluster only with --in-cluster.
 
 TYPE is a plural, singular, kind or short name, as in watch; without it, every
 kind is shown. A named workload includes the objects that it owned: deploy/web
@@ -107,7 +107,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
 	return cmd
 }

@@ -40,6 +40,7 @@ type Flags struct {
 	// Serving opens the journal that a daemon serves, instead of a file; nil: the flags decide.
 	Serving func(ctx context.Context) (Served, error)
 
+	daemon daemonFlags
 	stderr func() io.Writer // nil: discard
 	found  string           // journal of a running daemon, once found
 }
@@ -59,16 +60,6 @@ func (f *Flags) add(cmd *cobra.Command, otherwise string) {
 	complete.Files(cmd, "config")
 	f.Kube.Add(cmd)
 	f.stderr = cmd.ErrOrStderr
-}
-
-// Served is a journal that a daemon serves.
-type Served interface {
-	history.Source
-	// URL names the daemon.
-	URL() string
-	// Recording reports whether it records now. Status is its state.
-	Recording(ctx context.Context) bool
-	Status(ctx context.Context) (control.Status, error)
 }
 
 // Journal is an open journal.

@@ -50,7 +50,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
 	complete.Words(cmd, "output", "text", "json")
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	return cmd
 }
 
