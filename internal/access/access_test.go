@@ -215,7 +215,7 @@ func (w *world) queries() []journal.Query {
 }
 
 // answers is everything that a Source says about some queries and ids, as text.
-func answers(t *testing.T, ctx context.Context, s *Source, queries []journal.Query, ids []string) (out []string) {
+func answers(ctx context.Context, t *testing.T, s *Source, queries []journal.Query, ids []string) (out []string) {
 	t.Helper()
 	say := func(what string, v ...any) { out = append(out, what+": "+fmt.Sprintf("%+v", v)) }
 	entry := func(e *journal.Entry) string {
@@ -284,8 +284,8 @@ func TestNothingComesOut(t *testing.T) {
 		}
 		ids = slices.Compact(slices.Sorted(slices.Values(ids)))
 		ctx := With(t.Context(), w.viewer)
-		got := answers(t, ctx, sources[0], queries, ids)
-		if d := cmp.Diff(got, answers(t, ctx, sources[1], queries, ids)); d != "" {
+		got := answers(ctx, t, sources[0], queries, ids)
+		if d := cmp.Diff(got, answers(ctx, t, sources[1], queries, ids)); d != "" {
 			t.Errorf("seed %d: the answers depend on what is hidden (-one +other):\n%.2000s", seed, d)
 		}
 		for _, line := range got {

@@ -82,8 +82,8 @@ func TestCandidates(t *testing.T) {
 			t.Errorf("%d changes begin with %q, want %d", n, prefix, want)
 		}
 	}
-	for e := range r.WithID(t.Context(), "NO!") {
-		t.Errorf("found %s", e.ID)
+	for e, err := range r.WithID(t.Context(), "NO!") {
+		t.Errorf("found %s, %v", e.ID, err)
 	}
 }
 

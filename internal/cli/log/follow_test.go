@@ -187,7 +187,7 @@ func TestFollowNothingIsLost(t *testing.T) {
 			b.at = time.Now()
 			b.add(maps, event.Created, "shop", name, nil, data("1"))
 			want = append(want, "cm/"+name+" ")
-			time.Sleep(time.Duration(i) * 7 * time.Millisecond)
+			<-time.After(time.Duration(i) * 7 * time.Millisecond)
 		}
 		f.after(time.Second, want...)
 		f.end()

@@ -45,7 +45,7 @@ func Forward(w http.ResponseWriter, r *http.Request, dial func(ctx context.Conte
 // pass connects a pair of streams to a port.
 func pass(ctx context.Context, data, failed httpstream.Stream, dial func(ctx context.Context, port string) (net.Conn, error)) {
 	defer failed.Close()
-	defer data.Reset() //nolint:errcheck // it ends what is left
+	defer data.Reset()
 	conn, err := dial(ctx, data.Headers().Get(core.PortHeader))
 	if err != nil {
 		_, _ = io.WriteString(failed, err.Error())

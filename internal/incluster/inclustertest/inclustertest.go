@@ -26,12 +26,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/access"
 )
 
-// The names in the cluster. Alice has a client certificate and may see everything, the token may see what Viewer says.
+// Names in the cluster. Alice has a client certificate and may see everything, the token may see what Viewer says.
 const (
-	Namespace, Service, Pod = "monitoring", "tattler", "tattler-0"
-	Alice                   = "alice"
-	UserToken               = "the-token-of-bob"
-	AccountToken            = "a-token-for-the-daemon" // of ServiceAccount shop/viewer
+	// Namespace, Service and Pod are the daemon's.
+	Namespace = "monitoring"
+	Service   = "tattler"
+	Pod       = "tattler-0"
+	// Alice is the user of the client certificate.
+	Alice = "alice"
+	// UserToken is the token of a kubeconfig, AccountToken one of ServiceAccount shop/viewer for the daemon.
+	UserToken    = "the-token-of-bob"
+	AccountToken = "a-token-for-the-daemon"
 )
 
 // Cluster is a running cluster.

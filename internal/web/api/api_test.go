@@ -136,6 +136,7 @@ func get(t *testing.T, h http.Handler, path string) *http.Response {
 func body(t *testing.T, h http.Handler, path string) (int, string) {
 	t.Helper()
 	resp := get(t, h, path)
+	defer resp.Body.Close()
 	b, err := io.ReadAll(resp.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -384,6 +385,7 @@ func TestBusy(t *testing.T) {
 		}()
 		synctest.Wait()
 		resp := get(t, h, "objects")
+		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" {
 			t.Errorf("a second one: %s", resp.Status)
 		}

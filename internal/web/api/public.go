@@ -80,7 +80,7 @@ func bounds(r *http.Request, q *journal.Query) (limit int, err error) {
 	default:
 		return 0, problem(http.StatusBadRequest, "order: %q is neither newest nor oldest", p.Get("order"))
 	}
-	return number(p.Get("limit"), "limit", defaultPage, maxPage)
+	return limitOf(p, defaultPage, maxPage)
 }
 
 func (a *api) changes(r *http.Request) (any, error) {
@@ -200,7 +200,7 @@ func (a *api) names(r *http.Request) (any, error) {
 		return nil, err
 	}
 	p := r.URL.Query()
-	limit, err := number(p.Get("limit"), "limit", 20, rawNames)
+	limit, err := limitOf(p, 20, rawNames)
 	if err != nil {
 		return nil, err
 	}
@@ -268,7 +268,7 @@ func (a *api) objects(r *http.Request) (any, error) {
 		return nil, err
 	}
 	p := r.URL.Query()
-	limit, err := number(p.Get("limit"), "limit", defaultPage, maxPage)
+	limit, err := limitOf(p, defaultPage, maxPage)
 	if err != nil {
 		return nil, err
 	}
@@ -429,7 +429,7 @@ func (a *api) versions(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	limit, err := number(p.Get("limit"), "limit", defaultPage, maxPage)
+	limit, err := limitOf(p, defaultPage, maxPage)
 	if err != nil {
 		return nil, err
 	}

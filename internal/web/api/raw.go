@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"net/url"
 	"path"
 	"slices"
 	"strconv"
@@ -235,7 +236,7 @@ func (a *api) rawShortNames(r *http.Request) (any, error) {
 
 func (a *api) rawNames(r *http.Request) (any, error) {
 	p := r.URL.Query()
-	limit, err := number(p.Get("limit"), "limit", rawNames, rawNames)
+	limit, err := limitOf(p, rawNames, rawNames)
 	if err != nil {
 		return nil, err
 	}
@@ -246,14 +247,15 @@ func (a *api) rawNames(r *http.Request) (any, error) {
 	return Names{names}, err
 }
 
-// number reads a positive number up to most; empty is otherwise.
-func number(text, name string, otherwise, most int) (int, error) {
+// limitOf reads the parameter limit, up to most; otherwise is the default.
+func limitOf(p url.Values, otherwise, most int) (int, error) {
+	text := p.Get("limit")
 	if text == "" {
 		return otherwise, nil
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > most {
-		return 0, problem(http.StatusBadRequest, "%s: %q is not a number from 1 to %d", name, text, most)
+		return 0, problem(http.StatusBadRequest, "limit: %q is not a number from 1 to %d", text, most)
 	}
 	return n, nil
 }
