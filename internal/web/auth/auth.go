@@ -105,6 +105,13 @@ type Auth struct {
 // timeouts are constants, except in tests.
 type timeouts struct{ read, write time.Duration }
 
+// Validate returns an error if New would fail, except for a missing Reviewer. It reads the files.
+func (o Options) Validate() error {
+	o.Reviewer = struct{ Reviewer }{} // New does not call it
+	_, err := New(o)
+	return err
+}
+
 // New checks the options and reads the files.
 func New(o Options) (*Auth, error) {
 	a := &Auth{
