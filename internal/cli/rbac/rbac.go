@@ -31,8 +31,8 @@ Rules name the kinds that the server has now. A glob of a whole group of custom
 resources, such as *.example.com, grants the group. With --wildcard, kinds that
 appear later may be listed and watched as well, whatever they are.
 
-If the configuration has a web page with authentication, there are also roles for
-its viewers, bound to no one.
+If the configuration has a web page with authentication, it also prints roles
+for viewers, bound to no one.
 
 It reads the server's kinds with your own rights, and changes nothing.`
 
