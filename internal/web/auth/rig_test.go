@@ -86,7 +86,7 @@ func (f *fake) ReviewToken(ctx context.Context, spec authentication.TokenReviewS
 }
 
 func (f *fake) ReviewAccess(ctx context.Context, spec authorization.SubjectAccessReviewSpec) (s authorization.SubjectAccessReviewStatus, err error) {
-	what := ""
+	var what string
 	if r := spec.ResourceAttributes; r != nil {
 		what = r.Verb + " " + strings.TrimSuffix(r.Resource+"."+r.Group, ".")
 		if r.Namespace != "" {

@@ -69,7 +69,7 @@ func (v *Viewer) noted() []any {
 }
 
 // maxReviews is how many reviews one request may cause, or a stream in keepAllowed.
-const maxReviews = 1000
+const maxReviews = 500
 
 // spend takes reviews from the budget.
 func (v *Viewer) spend(n int) error {
