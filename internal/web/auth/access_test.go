@@ -106,6 +106,10 @@ func TestMayFailsClosed(t *testing.T) {
 	if may, err := viewer(a, "bob").May(t.Context(), targets("pods@a")); err != nil || !may[0] {
 		t.Errorf("an error is remembered: %v, %v", may, err)
 	}
+	f.set(func() { f.denies = true })
+	if may, err := viewer(reviewing(t, f), "bob").May(t.Context(), targets("pods@a")); err != nil || may[0] {
+		t.Errorf("an answer that allows and denies: %v, %v", may, err)
+	}
 }
 
 // TestMayIsRemembered: rights that are taken away or granted count within their times, and viewers do not share them.

@@ -226,3 +226,16 @@ func TestAudiences(t *testing.T) {
 		t.Errorf("a server that knows no audiences: %d", got)
 	}
 }
+
+// TestHandlerSeesNoHeaderOfTheProxy: a handler can only ask the viewer who it is.
+func TestHandlerSeesNoHeaderOfTheProxy(t *testing.T) {
+	ca := newCA(t, "proxies")
+	cert, key := ca.serving("localhost")
+	a := mustNew(t, Options{Address: ":8443", Cert: cert, Key: key, Reviewer: &fake{}, RequestHeader: RequestHeader{CA: ca.file, AllowedNames: []string{"front"}}})
+	r := request(t, "GET", "localhost", []tls.Certificate{ca.issue("front", nil, nil)}, "X-Remote-User: carol", "X-Remote-Group: a", "X-Remote-Extra-B: c", "Accept: x")
+	a.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if fmt.Sprint(r.Header) != "map[Accept:[x]]" || From(r.Context()).User != "carol" {
+			t.Errorf("%v, %+v", r.Header, From(r.Context()))
+		}
+	})).ServeHTTP(answerless{}, r)
+}

@@ -37,6 +37,7 @@ type fake struct {
 	tokens map[string]authentication.UserInfo
 	// for audiences other than the server's, by token
 	audiences map[string][]string
+	denies    bool                // explicitly, whatever else it answers
 	deaf      bool                // it does not know audiences, and confirms none
 	allowed   map[string][]string // by user: "get pods", "get deployments.apps in shop", "post /tattler/sinks"
 	err       error
@@ -102,7 +103,7 @@ func (f *fake) ReviewAccess(ctx context.Context, spec authorization.SubjectAcces
 	defer leave()
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	s.Allowed = slices.Contains(f.allowed[spec.User], what)
+	s.Allowed, s.Denied = slices.Contains(f.allowed[spec.User], what), f.denies
 	return s, f.err
 }
 

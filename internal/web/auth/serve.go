@@ -53,7 +53,7 @@ func (a *Auth) Wrap(next http.Handler) http.Handler {
 
 func (a *Auth) viewer(r *http.Request) (*Viewer, *problem) {
 	if a.open {
-		return &Viewer{all: true}, nil
+		return &Viewer{all: true, timeout: a.timeouts.write}, nil
 	}
 	id, err := a.identify(r.Context(), r)
 	var refused *refusal
@@ -64,7 +64,7 @@ func (a *Auth) viewer(r *http.Request) (*Viewer, *problem) {
 	case err != nil: // the log has the details
 		return nil, &problem{http.StatusServiceUnavailable, "credentials cannot be verified: the API server does not answer, or does not let Tattler ask; its log says why"}
 	}
-	v := &Viewer{User: id.User, UID: id.UID, Groups: id.Groups, Extra: id.Extra, key: id.key(), rights: a.rights}
+	v := &Viewer{User: id.User, UID: id.UID, Groups: id.Groups, Extra: id.Extra, key: id.key(), rights: a.rights, timeout: a.timeouts.write}
 	v.again = func(ctx context.Context) error {
 		now, err := a.identify(ctx, r)
 		if err == nil && now.key() != v.key {

@@ -167,14 +167,14 @@ func TestStream(t *testing.T) {
 				defer close(left)
 				defer s.Close()
 				for {
-					if _, err := s.Write([]byte("data: x\n\n")); err != nil {
-						t.Errorf("%s: %v", protocol, err)
-						return
-					}
 					select {
 					case <-s.Context().Done():
 						return
 					case <-time.After(300 * time.Millisecond): // longer than the timeouts
+					}
+					if _, err := s.Write([]byte("data: x\n\n")); err != nil {
+						t.Errorf("%s: %v", protocol, err)
+						return
 					}
 				}
 			}))
@@ -212,7 +212,6 @@ func TestStream(t *testing.T) {
 // streamWriter is an answer to a stream that ignores deadlines.
 type streamWriter struct{ *httptest.ResponseRecorder }
 
-func (streamWriter) SetReadDeadline(time.Time) error  { return nil }
 func (streamWriter) SetWriteDeadline(time.Time) error { return nil }
 
 // TestStreamVerifiesAgain: a stream ends when its credential no longer counts, or is another's.

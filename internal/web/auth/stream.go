@@ -31,13 +31,11 @@ type Stream struct {
 
 // NewStream begins a stream in a handler that Auth.Wrap protects. The caller closes it.
 func NewStream(w http.ResponseWriter, r *http.Request) (*Stream, error) {
-	s := &Stream{w: w, control: http.NewResponseController(w), viewer: From(r.Context()), verified: time.Now(), timeout: writeTimeout}
+	s := &Stream{w: w, control: http.NewResponseController(w), viewer: From(r.Context()), verified: time.Now()}
 	if s.viewer == nil {
 		return nil, errNoViewer
 	}
-	if err := s.control.SetReadDeadline(time.Time{}); err != nil { // it would end the request's context
-		return nil, fmt.Errorf("begin stream: %w", err)
-	}
+	s.timeout = s.viewer.timeout
 	if err := s.control.SetWriteDeadline(time.Time{}); err != nil {
 		return nil, fmt.Errorf("begin stream: %w", err)
 	}

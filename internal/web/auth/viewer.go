@@ -16,10 +16,11 @@ type Viewer struct {
 	// Extra are further attributes, which authorizers may use.
 	Extra map[string][]string
 
-	all    bool // an open page: the viewer may see and do everything
-	key    string
-	rights *rights
-	again  func(context.Context) error // authenticates the request again
+	all     bool // an open page: the viewer may see and do everything
+	key     string
+	rights  *rights
+	again   func(context.Context) error // authenticates the request again
+	timeout time.Duration               // of a stream's write
 
 	mu    sync.Mutex
 	since time.Time // the start of the budget's interval
