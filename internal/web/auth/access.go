@@ -9,10 +9,14 @@ import (
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
+
+	"github.com/tattler-dev/tattler/internal/access"
 )
 
 // Target is a resource in a namespace. Namespace is empty for cluster-scoped resources.
-type Target struct{ Group, Resource, Namespace string }
+type Target = access.Target
+
+var _ access.Access = (*Viewer)(nil)
 
 // Action is something other than seeing objects. It is a non-resource URL of RBAC, whose verb is a method in lower
 // case. The URLs are names for roles; no server serves them.

@@ -4,12 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+
+	"github.com/tattler-dev/tattler/internal/access"
 )
 
 // viewer returns a viewer of an Auth, as a request has it.
@@ -27,7 +32,7 @@ func targets(text string) (out []Target) {
 	for _, f := range strings.Fields(text) {
 		name, ns, _ := strings.Cut(f, "@")
 		resource, group, _ := strings.Cut(name, ".")
-		out = append(out, Target{group, resource, ns})
+		out = append(out, Target{Group: group, Resource: resource, Namespace: ns})
 	}
 	return out
 }
@@ -281,5 +286,26 @@ func TestMemoIsBounded(t *testing.T) {
 	ask(9) // would wait forever for the call that panicked
 	if len(m.entries) != 3 || m.order.Len() != 3 || len(m.calls) != 0 {
 		t.Errorf("%d entries, %d in order, %d calls", len(m.entries), m.order.Len(), len(m.calls))
+	}
+}
+
+// TestAccessOfARequest: what an access.Source shows in a request depends on its viewer.
+func TestAccessOfARequest(t *testing.T) {
+	f := &fake{
+		tokens:  map[string]authentication.UserInfo{"b": {Username: "bob"}, "e": {Username: "eve"}},
+		allowed: map[string][]string{"bob": {"get pods in a"}, "eve": {"get pods in b"}},
+	}
+	a := reviewing(t, f)
+	for token, want := range map[string]string{"b": "[true false]", "e": "[false true]"} {
+		a.Wrap(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+			if may, err := access.May(r.Context(), targets("pods@a pods@b")); err != nil || fmt.Sprint(may) != want {
+				t.Errorf("%s: %v, %v, want %s", token, may, err, want)
+			}
+		})).ServeHTTP(answerless{}, request(t, "GET", "localhost", nil, "Authorization: Bearer "+token))
+	}
+	f.set(func() { f.err = errDown })
+	var failed *access.CheckError
+	if may, err := access.May(access.With(t.Context(), viewer(a, "carol")), targets("pods@a")); may != nil || !errors.As(err, &failed) || !errors.Is(err, errDown) {
+		t.Errorf("without an answer: %v, %v", may, err)
 	}
 }

@@ -11,15 +11,17 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/access"
 )
 
 // Wrap protects a handler. It answers requests of other sites, for other hosts and without valid credentials
-// itself; the handler gets the rest, with the *Viewer in the context (From), without the credentials, with a
-// limited body. It also limits how many requests are answered at once, and logs each POST: the viewer, the path and
-// the result.
+// itself; the handler gets the rest, without the credentials, with a limited body. The context has the *Viewer (From),
+// which is also what an access.Source asks. Wrap limits how many requests are answered at once, and logs each POST:
+// the viewer, the path and the result.
 //
-// The handler must change state only for POST; check every object by Viewer.May and every status page by
-// Viewer.MayDo; and use NewStream for answers that last.
+// The handler must change state only for POST; take objects from an access.Source, or check each by Viewer.May; check
+// every status page by Viewer.MayDo; and use NewStream for answers that last.
 func (a *Auth) Wrap(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		harden(w.Header())
@@ -77,7 +79,7 @@ func (a *Auth) viewer(r *http.Request) (*Viewer, *problem) {
 
 // stripped returns the request for the handler: without credentials, which it cannot leak then.
 func (a *Auth) stripped(r *http.Request, v *Viewer) *http.Request {
-	out := r.WithContext(context.WithValue(r.Context(), viewerKey{}, v))
+	out := r.WithContext(access.With(context.WithValue(r.Context(), viewerKey{}, v), v))
 	out.Header = r.Header.Clone()
 	out.Header.Del("Authorization")
 	for name := range out.Header {
