@@ -286,3 +286,23 @@ func (c *ca) issue(t *x509.Certificate) (*issued, error) {
 	}
 	return out, nil
 }
+
+// Certificate writes the certificate of a server with a DNS name, its key, and the CA that signed it, and returns the
+// files.
+func Certificate(dir, name string) (cert, key, authority string, err error) {
+	ca, err := newCA("daemon")
+	if err != nil {
+		return "", "", "", err
+	}
+	i, err := ca.issue(&x509.Certificate{DNSNames: []string{name}})
+	if err != nil {
+		return "", "", "", err
+	}
+	cert, key, authority = filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key"), filepath.Join(dir, "ca.crt")
+	for path, text := range map[string][]byte{cert: i.pem, key: i.key, authority: ca.pem} {
+		if err := os.WriteFile(path, text, 0o600); err != nil {
+			return "", "", "", fmt.Errorf("write certificate: %w", err)
+		}
+	}
+	return cert, key, authority, nil
+}
