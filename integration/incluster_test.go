@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -21,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/access"
@@ -67,13 +69,19 @@ func startForwarding(t *testing.T, ns, to string, ca []byte) *forwarding {
 		}
 	}
 	ctx, name := t.Context(), ns+"-node"
-	node, err := f.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
+	_, err := f.client.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
 	must(err)
 	t.Cleanup(func() { _ = f.client.CoreV1().Nodes().Delete(context.Background(), name, metav1.DeleteOptions{}) })
-	node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
-	node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(s.Listener.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port
-	_, err = f.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
-	must(err)
+	must(retry.RetryOnConflict(retry.DefaultBackoff, func() error { // controllers write it, too
+		node, err := f.client.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		node.Status.Addresses = []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: "127.0.0.1"}}
+		node.Status.DaemonEndpoints.KubeletEndpoint.Port = int32(s.Listener.Addr().(*net.TCPAddr).Port) //nolint:gosec // a port
+		_, err = f.client.CoreV1().Nodes().UpdateStatus(ctx, node, metav1.UpdateOptions{})
+		return err
+	}))
 	labels := map[string]string{"app.kubernetes.io/name": "tattler", "test": ns}
 	pod, err := f.client.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tattler-0", Labels: labels}, Spec: corev1.PodSpec{
 		NodeName: name, Containers: []corev1.Container{{Name: "tattler", Image: "tattler", Ports: []corev1.ContainerPort{{Name: "page", ContainerPort: 8443}}}},
@@ -87,6 +95,9 @@ func startForwarding(t *testing.T, ns, to string, ca []byte) *forwarding {
 		Selector: labels, Ports: []corev1.ServicePort{{Name: "web", Port: 443, TargetPort: intstr.FromString("page")}},
 	}}, metav1.CreateOptions{})
 	must(err)
+	t.Cleanup(func() {
+		_ = f.client.CoreV1().Services(ns).Delete(context.Background(), "tattler", metav1.DeleteOptions{})
+	})
 	_, err = f.client.CoreV1().ConfigMaps(ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "tattler-ca"}, Data: map[string]string{"ca.crt": string(ca)}}, metav1.CreateOptions{})
 	must(err)
 	return f
@@ -119,7 +130,7 @@ func recordConfigMaps(t *testing.T, namespaces ...string) string {
 // daemon authenticates the viewer by the client certificate, or by a token that the API server issued for the daemon, and
 // shows what the viewer may see.
 func TestInCluster(t *testing.T) {
-	const ns = "incluster"
+	ns := fmt.Sprintf("incluster-%d", time.Now().UnixNano()%1e9) // the control plane is shared
 	client := clientOf(t, cluster)
 	for _, name := range []string{ns, ns + "-a", ns + "-b"} {
 		if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
