@@ -26,12 +26,41 @@ var _ Journal = (*journal.Reader)(nil)
 //
 // A gap of a whole kind is shown to viewers of the kind in all namespaces, and where a query names a namespace in which
 // the viewer may see the kind. Absences concern everybody.
-type Source struct{ Journal }
+//
+// Each method is written out: a promoted one would show everything.
+type Source struct {
+	// Journal is everything, for callers that show nothing of it to a viewer.
+	Journal Journal
+}
 
 var _ history.Source = (*Source)(nil)
 
 // New returns a Source. It owns the journal: Close closes it.
 func New(j Journal) *Source { return &Source{j} }
+
+// Cluster is the name in the ids of changes.
+func (s *Source) Cluster() string { return s.Journal.Cluster() }
+
+// Last returns the newest sequence number.
+func (s *Source) Last(ctx context.Context) (int64, error) { return s.Journal.Last(ctx) }
+
+// RecordedUntil returns up to when a daemon recorded.
+func (s *Source) RecordedUntil(ctx context.Context) (time.Time, error) {
+	return s.Journal.RecordedUntil(ctx)
+}
+
+// Schema returns the merge-key schema of a kind, which discovery shows, too.
+func (s *Source) Schema(ctx context.Context, k journal.Kind) (schema []byte, upTo int64, err error) {
+	return s.Journal.Schema(ctx, k)
+}
+
+// ShortNames returns the short names of kinds, which discovery shows, too.
+func (s *Source) ShortNames(ctx context.Context) (map[string][]string, error) {
+	return s.Journal.ShortNames(ctx)
+}
+
+// Close closes the journal.
+func (s *Source) Close() error { return s.Journal.Close() }
 
 type pauseKey struct{}
 
