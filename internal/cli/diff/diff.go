@@ -90,7 +90,7 @@ func (o *Options) query() (q journal.Query, err error) {
 		o.Now = time.Now
 	}
 	if !slices.Contains([]string{text, render.JSON, render.YAML}, o.Output) {
-		return q, capture.Usage("unknown output %q: say text, json or yaml", o.Output)
+		return q, capture.Usage("unknown output %q: use text, json or yaml", o.Output)
 	}
 	if err := o.Scope.Validate(); err != nil {
 		return q, err

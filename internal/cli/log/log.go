@@ -56,10 +56,10 @@ in watch; --flat shows each. --severity failure shows only lines about failures.
 --humans leaves out what controllers do.
 
 Times are ` + when.Forms + `.
-A change has the time that its object gives; if it was seen much later, "seen"
-and that time follow. If the object gives no time, the interval is shown. A
-summary has the time at which its changes were over. A time range selects
-changes that may have happened within it.
+A change has the time that its object gives. If Tattler saw it much later,
+"seen" and that time follow. If the object gives no time, the line shows the
+interval in which the change happened. The time of a summary is the end of its
+changes. A time range selects all changes that may have happened within it.
 
 With -o oneline, a line begins with the change's id, for tattler show.`
 
@@ -93,7 +93,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	o.Scope.AddPast(f)
 	f.StringVar(&o.Since, "since", "", "from this `time` on")
 	f.StringVar(&o.Until, "until", "", "before this `time`, which may be later than now")
-	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, snapshot, converted (with --noise)")
+	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, absent, snapshot, converted (with --noise)")
 	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote; globs such as kubectl*")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")

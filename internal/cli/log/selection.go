@@ -31,7 +31,7 @@ func (o *Options) selection() (*selected, error) {
 	case o.Limit < 0:
 		return nil, capture.Usage("--limit cannot be negative")
 	case !slices.Contains([]string{text, oneline, render.JSON, render.YAML}, o.Output):
-		return nil, capture.Usage("unknown output %q: say text, oneline, json or yaml", o.Output)
+		return nil, capture.Usage("unknown output %q: use text, oneline, json or yaml", o.Output)
 	}
 	if !o.folds(s) {
 		return &selected{Selection: s}, nil
