@@ -115,7 +115,7 @@ var rows = []row{
 	},
 	{
 		who:   "./...",
-		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/informerdiff", "./internal/sink/sinktest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
+		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/informerdiff", "./internal/sink/sinktest/...", "./internal/web/client/clienttest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
 		why:   "tests and fakes do not ship",
 	},
 	{
@@ -237,9 +237,34 @@ var rows = []row{
 		why:  "a platform's view is derived from the status alone: it reaches no journal and no cluster",
 	},
 	{
+		who:  "./internal/web/auth/...",
+		only: []string{"std", "./internal/access", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/...", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes/scheme"},
+		why:  "what decides who sees what is small enough to be read completely, and knows nothing about pages",
+	},
+	{
 		who:  "./internal/history/...",
 		only: []string{"std", "./diff", "./event", "./internal/openapi", "./internal/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap"},
 		why:  "reading the journal needs no cluster",
+	},
+	{
+		who:  "./internal/access",
+		only: []string{"std", "./event", "./internal/history", "./internal/journal"},
+		why:  "the code that decides what a viewer sees is small enough to be read completely, and asks others for rights",
+	},
+	{
+		who:   "./internal/web/api/...",
+		never: []string{"./internal/daemon/...", "./internal/deliver/...", "./internal/config/...", "./internal/render/..."},
+		why:   "it reads a journal through the rights of a viewer, whoever serves it",
+	},
+	{
+		who:  "./internal/web/client",
+		only: []string{"std", "./internal/control", "./internal/history", "./internal/journal", "./internal/web/api"},
+		why:  "it knows the forms of the API, and no cluster: the caller brings the connection",
+	},
+	{
+		who:  "./internal/selection",
+		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/cli/when", "./internal/journal", "./internal/managers", "./internal/spell", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
+		why:  "a URL and a command line select the same: it prints nothing, and reads changes that others pass to it",
 	},
 	{
 		who:   "./internal/capture/...",

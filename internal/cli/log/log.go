@@ -12,7 +12,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/when"
-	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -37,7 +36,7 @@ type Options struct {
 	Flat, Full, Noise bool
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
-	// Recording reports whether a daemon writes a journal; nil is control.Recording.
+	// Recording reports whether a daemon writes a journal; nil asks the journal.
 	Recording func(ctx context.Context, journal string) bool
 }
 
@@ -48,7 +47,7 @@ const (
 )
 
 const long = `Show what changed, from the journal that tattler run writes, the newest last.
-It does not contact the cluster.
+It contacts the cluster only with --in-cluster.
 
 TYPE is a plural, singular, kind or short name, as in watch; without it, every
 kind is shown. A named workload includes the objects that it owned: deploy/web
@@ -108,7 +107,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
 	return cmd
 }
@@ -117,9 +116,6 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 func Run(ctx context.Context, o *Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Recording == nil {
-		o.Recording = control.Recording
 	}
 	s, err := o.selection()
 	if err != nil {
@@ -130,9 +126,12 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer j.Close()
+	if o.Recording == nil {
+		o.Recording = func(ctx context.Context, _ string) bool { return j.Recording(ctx) }
+	}
 	out, err := o.printer(s, j.Cluster())
 	if err != nil {
 		return err
 	}
-	return (&lister{o: o, journal: j, selection: s, out: out}).run(ctx)
+	return (&lister{o: o, journal: j, selected: s, out: out}).run(ctx)
 }

@@ -52,7 +52,7 @@ func NewCommand(streams *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text, json or yaml (an event)")
 	complete.Words(cmd, "output", "text", render.JSON, render.YAML)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteChanges(cmd)
 	return cmd
 }
