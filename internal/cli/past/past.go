@@ -28,6 +28,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/spell"
+	"github.com/tattler-dev/tattler/internal/web"
 )
 
 // Flags select a journal.
@@ -366,3 +367,6 @@ func (t *Types) Named(s *journal.State) bool {
 func (j *Journal) Blame(ctx context.Context, s *journal.State) ([]history.Line, error) {
 	return j.changes.Blame(ctx, s)
 }
+
+// Web returns the journal for the page.
+func (j *Journal) Web() *web.Past { return web.NewPast(j.reader, j.changes) }
