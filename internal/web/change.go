@@ -90,7 +90,7 @@ func (p *Page) detail(e *journal.Entry, c change.Change, known error) detail {
 	}
 	f := &filter{}
 	if c.Op.HasObject() {
-		d.Timeline = f.with("/", "kind", c.Resource.GroupResource(), "name", c.Name, "namespace", c.Namespace)
+		d.Timeline = f.with("/", "type", c.Resource.GroupResource(), "name", c.Name, "namespace", c.Namespace)
 	}
 	switch {
 	case known != nil:
@@ -337,7 +337,7 @@ func (p *Page) change(w http.ResponseWriter, r *http.Request) error {
 	}
 	in := r.URL.Query()
 	d := p.detail(&e, c, known)
-	if err := d.show(in.Get("view"), p.o.Past.cluster(), in.Has("all")); err != nil {
+	if err := d.show(in.Get("view"), p.past.source.Cluster(), in.Has("all")); err != nil {
 		return err
 	}
 	if fragment(r) {
@@ -359,7 +359,7 @@ func (p *Page) event(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	text, err := eventText(p.o.Past.cluster(), &c)
+	text, err := eventText(p.past.source.Cluster(), &c)
 	if err != nil {
 		return err
 	}
@@ -370,7 +370,7 @@ func (p *Page) event(w http.ResponseWriter, r *http.Request) error {
 
 // byID reads the change of a URL. known is why its objects cannot be read.
 func (p *Page) byID(r *http.Request) (e journal.Entry, c change.Change, known, err error) {
-	if e, err = p.o.Past.byID(r.Context(), r.PathValue("id")); err != nil {
+	if e, err = p.past.source.ByID(r.Context(), r.PathValue("id")); err != nil {
 		return e, c, nil, err
 	}
 	err = p.each(r.Context(), []int64{e.Seq}, func(_ *journal.Entry, got change.Change, gotErr error) error {
@@ -393,7 +393,7 @@ func (p *Page) neighbours(r *http.Request, e *journal.Entry) (previous, next str
 		q.Names, q.Namespaces = []string{e.Name}, []string{e.Namespace}
 	}
 	one := func(q journal.Query) (string, error) {
-		for n, err := range p.o.Past.rows(r.Context(), q) {
+		for n, err := range p.past.rows(r.Context(), q) {
 			if err != nil {
 				return "", err
 			}

@@ -79,19 +79,26 @@ const (
 
 // list reads the page before a change; 0 is the newest.
 func (p *Page) list(ctx context.Context, f *filter, before int64) (l list, err error) {
-	if l.Last, err = p.o.Past.last(ctx); err != nil {
+	if l.Last, err = p.past.source.Last(ctx); err != nil {
 		return l, err
 	}
 	if before == 0 {
 		before = l.Last + 1
 	}
-	seqs, next, err := p.search(ctx, f, before)
+	s, err := p.search(ctx, f, before, pageChanges)
 	if err != nil {
 		return l, err
 	}
-	if next > 0 {
-		l.Older = f.with("/", "before", strconv.FormatInt(next, 10))
+	if s.next > 0 {
+		l.Older = f.with("/", "before", strconv.FormatInt(s.next, 10))
 	}
+	if s.early {
+		l.Note = "looked at " + thousands(s.read) + " changes, back to " + stamp(s.until) + " UTC"
+	}
+	if s.failed > 0 {
+		l.Note = strings.TrimPrefix(l.Note+"; ", "; ") + "the expression could not judge " + thousands(s.failed) + " changes, such as " + f.LastError.Error()
+	}
+	seqs := s.seqs
 	if len(seqs) == 0 {
 		return l, nil
 	}
@@ -125,42 +132,12 @@ func days(entries []entry) {
 	}
 }
 
-// search returns the numbers of the newest matching changes before one, in order, and where to continue; 0 at the end.
-func (p *Page) search(ctx context.Context, f *filter, before int64) (seqs []int64, next int64, err error) {
-	q := f.query
-	q.Before = before
-	read := 0
-	deadline := time.Now().Add(maxSearch)
-	for e, err := range p.o.Past.rows(ctx, q) {
-		if err != nil {
-			return nil, 0, err
-		}
-		if len(seqs) == pageChanges || read == maxRead || read%64 == 63 && time.Now().After(deadline) {
-			next = e.Seq + 1
-			break
-		}
-		read++
-		ok, err := p.matches(ctx, f, &e)
-		if err != nil {
-			return nil, 0, err
-		}
-		if ok {
-			seqs = append(seqs, e.Seq)
-		}
-	}
-	slices.Reverse(seqs)
-	return seqs, next, nil
-}
-
-// matches reports whether an entry matches what the journal's query does not cover.
-func (p *Page) matches(context.Context, *filter, *journal.Entry) (bool, error) { return true, nil }
-
 // surround adds the changes before and after a page.
 func (p *Page) surround(ctx context.Context, f *filter, seqs []int64, high, last int64) ([]int64, error) {
-	q := f.query
+	q := f.query()
 	q.Since, q.Until, q.Before, q.Limit = time.Time{}, time.Time{}, seqs[0], contextChanges
 	var all []int64
-	for e, err := range p.o.Past.rows(ctx, q) {
+	for e, err := range p.past.rows(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -172,7 +149,7 @@ func (p *Page) surround(ctx context.Context, f *filter, seqs []int64, high, last
 		return all, nil
 	}
 	q.Before, q.After, q.OldestFirst = 0, high, true
-	for e, err := range p.o.Past.rows(ctx, q) {
+	for e, err := range p.past.rows(ctx, q) {
 		if err != nil {
 			return nil, err
 		}
@@ -190,14 +167,14 @@ func (p *Page) each(ctx context.Context, seqs []int64, f func(e *journal.Entry, 
 			n++
 		}
 		q := journal.Query{After: seqs[0] - 1, Before: seqs[n-1] + 1, OldestFirst: true, Quiet: true, Snapshots: true}
-		for e, err := range p.o.Past.rows(ctx, q) {
+		for e, err := range p.past.rows(ctx, q) {
 			if err != nil {
 				return err
 			}
 			if _, wanted := slices.BinarySearch(seqs[:n], e.Seq); !wanted {
 				continue
 			}
-			c, err := p.o.Past.build(ctx, &e)
+			c, err := p.past.build(ctx, &e)
 			if errors.Is(err, journal.ErrNotFound) {
 				continue
 			}
@@ -240,7 +217,7 @@ func (p *Page) entry(f *filter, line render.Line) entry {
 	}
 	e.Around = around(line.At)
 	if e.Type != "" {
-		e.OnlyObject = f.with("/", "kind", e.Type, "name", e.Object, "namespace", line.Namespace)
+		e.OnlyObject = f.with("/", "type", e.Type, "name", e.Object, "namespace", line.Namespace)
 	}
 	if line.Namespace != "" {
 		e.OnlyNamespace = f.with("/", "namespace", line.Namespace)

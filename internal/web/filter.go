@@ -1,27 +1,32 @@
 package web
 
 import (
+	"context"
+	"errors"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
-// filter is what a URL selects.
+// filter is what a URL selects: the parameters of package selection, flat and lanes. It is for one goroutine.
 type filter struct {
 	values url.Values // as in the URL, without what is empty
-	query  journal.Query
-	flat   bool
+	*selection.Selection
+	flat bool
+	// unknown says which kind the journal does not have.
+	unknown string
 }
 
-// parameters are those that select changes, in the order of the form.
-var parameters = []string{"kind", "name", "namespace", "op", "manager", "since", "until", "flat"}
+// parameters are those of a filter, in the order of the form.
+var parameters = append(slices.Clone(selection.Parameters), "flat", "lanes", "at")
 
-// parseFilter reads the parameters of a URL.
-func parseFilter(in url.Values, now time.Time) (*filter, error) {
+// filter reads the parameters of a URL.
+func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
 	f := &filter{values: url.Values{}}
 	for _, name := range parameters {
 		for _, v := range in[name] {
@@ -30,47 +35,35 @@ func parseFilter(in url.Values, now time.Time) (*filter, error) {
 			}
 		}
 	}
-	f.query.Namespaces, f.query.Resources, f.query.Names = split(f.values["namespace"]), split(f.values["kind"]), split(f.values["name"])
-	f.query.Managers = split(f.values["manager"])
-	for _, op := range split(f.values["op"]) {
-		f.query.Ops = append(f.query.Ops, event.Op(op))
-		f.query.Snapshots = f.query.Snapshots || op == string(event.Snapshot)
+	o, err := selection.FromValues(f.values)
+	if err == nil {
+		f.Selection, err = o.Parse(p.o.Now().UTC())
 	}
-	f.flat = f.values.Has("flat") || len(f.query.Ops) > 0 || len(f.query.Managers) > 0
-	for _, t := range []struct {
-		name string
-		to   *time.Time
-	}{{"since", &f.query.Since}, {"until", &f.query.Until}} {
-		text := f.values.Get(t.name)
-		if text == "" {
-			continue
-		}
-		if d, err := time.ParseDuration(text); err == nil {
-			*t.to = now.Add(-d)
-			continue
-		}
-		at, err := time.Parse(time.RFC3339, text)
-		if err != nil {
-			return nil, mistake("%s: %q is not a time: say 1h, or 2026-11-24T10:42:00Z", t.name, text)
-		}
-		*t.to = at
+	if err == nil {
+		err = f.Resolve(ctx, p.past.builder)
 	}
-	if !f.query.Until.IsZero() && !f.query.Since.Before(f.query.Until) {
-		return nil, mistake("since is not before until")
+	var usage *capture.UsageError
+	if errors.As(err, &usage) {
+		return nil, &UserError{usage.Text}
 	}
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Types.Unknown) > 0 {
+		f.unknown = selection.Explain(ctx, p.past.builder, f.Types.Unknown[0]).Error()
+	}
+	f.Query.Quiet = f.Noise
+	f.flat = f.values.Has("flat") || f.Partial() || f.ReadsObjects()
 	return f, nil
 }
 
-// split splits values at commas.
-func split(values []string) (all []string) {
-	for _, v := range values {
-		for _, part := range strings.Split(v, ",") {
-			if part = strings.TrimSpace(part); part != "" && !slices.Contains(all, part) {
-				all = append(all, part)
-			}
-		}
+// query is the part that the journal applies. Nothing matches a kind that the journal does not have.
+func (f *filter) query() (q journal.Query) {
+	q = f.Query
+	if f.MatchesNothing() {
+		q.Resources = []string{"\x00"}
 	}
-	return all
+	return q
 }
 
 // with returns the URL of a path with the filter's parameters, of which pairs of names and values replace some. An empty
@@ -91,4 +84,26 @@ func (f *filter) with(path string, pairs ...string) string {
 		return path
 	}
 	return path + "?" + v.Encode()
+}
+
+// relative reports whether a time is one that moves, such as 1h.
+func relative(text string) bool {
+	_, err := time.ParseDuration(strings.ReplaceAll(text, "d", "h"))
+	return err == nil
+}
+
+// fixed returns the URL in which times of day and days are moments, which mean the same for every reader; empty if there
+// are none.
+func (f *filter) fixed(path string) string {
+	var pairs []string
+	for name, at := range map[string]time.Time{"since": f.Query.Since, "until": f.Query.Until} {
+		text := f.values.Get(name)
+		if _, err := time.Parse(time.RFC3339Nano, text); text != "" && err != nil && !relative(text) {
+			pairs = append(pairs, name, machine(at))
+		}
+	}
+	if len(pairs) == 0 {
+		return ""
+	}
+	return f.with(path, pairs...)
 }

@@ -104,7 +104,7 @@ func stepOf(d time.Duration) time.Duration {
 
 // counts serves the histogram alone.
 func (p *Page) counts(w http.ResponseWriter, r *http.Request) error {
-	f, _, err := p.request(r.URL.Query())
+	f, _, err := p.request(r.Context(), r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -134,9 +134,9 @@ func (p *Page) histogram(ctx context.Context, f *filter) (*histogram, error) {
 
 // scanCounts counts by reading changes, up to a bound.
 func (p *Page) scanCounts(ctx context.Context, f *filter, h *histogram, start time.Time, counts [][4]int) error {
-	q := f.query
+	q := f.query()
 	read := 0
-	for e, err := range p.o.Past.rows(ctx, q) {
+	for e, err := range p.past.rows(ctx, q) {
 		if err != nil {
 			return err
 		}

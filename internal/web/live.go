@@ -35,7 +35,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "too many pages are live: try again later", http.StatusServiceUnavailable)
 		return
 	}
-	f, _, err := p.request(r.URL.Query())
+	f, _, err := p.request(r.Context(), r.URL.Query())
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -77,7 +77,7 @@ func (s *stream) run(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for s.err == nil {
-		last, err := s.p.o.Past.last(ctx)
+		last, err := s.p.past.source.Last(ctx)
 		switch {
 		case err != nil:
 			return err
@@ -112,10 +112,10 @@ func (s *stream) begin(ctx context.Context) error {
 	_, s.err = fmt.Fprintf(s.w, "retry: 3000\nid: %d\n\n", s.after)
 	s.flush()
 	if !s.f.flat {
-		q := s.f.query
+		q := s.f.query()
 		q.Before, q.Limit = s.after+1, contextChanges
 		var first int64
-		for e, err := range s.p.o.Past.rows(ctx, q) {
+		for e, err := range s.p.past.rows(ctx, q) {
 			if err != nil {
 				return err
 			}
@@ -139,10 +139,10 @@ func (s *stream) read(ctx context.Context, last int64) error {
 
 // between plays the matching changes of an interval.
 func (s *stream) between(ctx context.Context, from, to int64) error {
-	q := s.f.query
+	q := s.f.query()
 	q.Since, q.Until, q.After, q.Before, q.OldestFirst = time.Time{}, time.Time{}, from, to+1, true
 	var seqs []int64
-	for e, err := range s.p.o.Past.rows(ctx, q) {
+	for e, err := range s.p.past.rows(ctx, q) {
 		if err != nil {
 			return err
 		}

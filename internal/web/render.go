@@ -39,7 +39,7 @@ type head struct {
 }
 
 func (p *Page) head(r *http.Request, title string) head {
-	return head{Title: title, Cluster: p.o.Past.cluster(), Self: r.URL.RequestURI(), Now: p.o.Now().UTC()}
+	return head{Title: title, Cluster: p.past.source.Cluster(), Self: r.URL.RequestURI(), Now: p.o.Now().UTC()}
 }
 
 // fragment reports whether htmx wants a part of a page.

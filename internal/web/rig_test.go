@@ -13,9 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -249,12 +247,8 @@ func newPage(t testing.TB, path string, now time.Time) *page {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = r.Close() })
-	rules, err := quiet.New()
-	if err != nil {
-		t.Fatal(err)
-	}
 	p := &page{t: t, now: now}
-	p.Page, err = New(Options{Past: NewPast(r, history.New(r, rules)), Now: func() time.Time { return p.now }})
+	p.Page, err = New(Options{Source: r, Now: func() time.Time { return p.now }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -23,7 +24,7 @@ type timelinePage struct {
 // timeline serves the start page.
 func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
-	f, before, err := p.request(in)
+	f, before, err := p.request(r.Context(), in)
 	if err != nil {
 		return err
 	}
@@ -41,15 +42,15 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	switch {
 	case before != 0:
 		page.Newer = f.with("/")
-	case f.query.Until.IsZero():
+	case f.Query.Until.IsZero():
 		page.Live = f.with("/live", "after", strconv.FormatInt(page.Last, 10))
 	}
 	return p.render(w, http.StatusOK, "timeline.html", page)
 }
 
 // request reads the parameters of the timeline.
-func (p *Page) request(in url.Values) (f *filter, before int64, err error) {
-	if f, err = parseFilter(in, p.o.Now()); err != nil {
+func (p *Page) request(ctx context.Context, in url.Values) (f *filter, before int64, err error) {
+	if f, err = p.filter(ctx, in); err != nil {
 		return nil, 0, err
 	}
 	if text := in.Get("before"); text != "" {
@@ -62,7 +63,7 @@ func (p *Page) request(in url.Values) (f *filter, before int64, err error) {
 
 // older serves the entries before a change, as a part of the timeline.
 func (p *Page) older(w http.ResponseWriter, r *http.Request) error {
-	f, before, err := p.request(r.URL.Query())
+	f, before, err := p.request(r.Context(), r.URL.Query())
 	if err != nil {
 		return err
 	}
@@ -87,7 +88,7 @@ const unfoldSize = 50
 // unfold serves the changes of an entry, each on a line; those of a single change are its diff.
 func (p *Page) unfold(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
-	f, _, err := p.request(in)
+	f, _, err := p.request(r.Context(), in)
 	if err != nil {
 		return err
 	}
@@ -129,7 +130,7 @@ func (p *Page) unfoldOne(w http.ResponseWriter, r *http.Request, seq int64) erro
 			return nil
 		}
 		d := p.detail(e, c, known)
-		if err := d.show("", p.o.Past.cluster(), false); err != nil {
+		if err := d.show("", p.past.source.Cluster(), false); err != nil {
 			return err
 		}
 		return p.render(w, http.StatusOK, "detail", d)

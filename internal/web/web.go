@@ -16,13 +16,15 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// Options configure the page. Only Past is required.
+// Options configure the page. Only Source is required.
 type Options struct {
-	// Past is the journal. The caller closes it after the last request.
-	Past *Past
+	// Source is the journal. The caller closes it after the last request. Where viewers may see only a part, it must be an
+	// access.Source.
+	Source history.Source
 	// Log receives failures; nil discards them.
 	Log *slog.Logger
 	// Now returns the time; nil is time.Now.
@@ -34,6 +36,7 @@ type Options struct {
 // Page is the handler of all pages.
 type Page struct {
 	o         Options
+	past      *past
 	templates *template.Template
 	streams   chan struct{} // has an element for each live stream
 	handler   http.Handler
@@ -55,6 +58,9 @@ func New(o Options) (*Page, error) {
 	}
 	p := &Page{o: o, streams: make(chan struct{}, maxStreams)}
 	var err error
+	if p.past, err = newPast(o.Source); err != nil {
+		return nil, err
+	}
 	if p.templates, err = parseTemplates(); err != nil {
 		return nil, err
 	}

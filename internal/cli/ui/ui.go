@@ -66,7 +66,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	defer j.Close()
 	page, err := web.New(web.Options{
-		Past: j.Web(), Log: slog.New(slog.NewTextHandler(o.IO.Err, nil)),
+		Source: j.Source(), Log: slog.New(slog.NewTextHandler(o.IO.Err, nil)),
 		Recording: func(ctx context.Context) bool { return control.Recording(ctx, j.Path()) },
 	})
 	if err != nil {
