@@ -47,6 +47,7 @@ type Config struct {
 	// sinks, changes are only recorded.
 	Sinks  []Sink `yaml:"sinks"`
 	Listen Listen `yaml:"listen"`
+	Web    Web    `yaml:"web"`
 	Log    Log    `yaml:"log"`
 
 	file   string

@@ -232,6 +232,11 @@ var rows = []row{
 		why:  "a platform's view is derived from the status alone: it reaches no journal and no cluster",
 	},
 	{
+		who:  "./internal/web/auth/...",
+		only: []string{"std", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/...", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes/scheme"},
+		why:  "what decides who sees what is small enough to be read completely, and knows nothing about pages or the journal",
+	},
+	{
 		who:  "./internal/history/...",
 		only: []string{"std", "./diff", "./event", "./internal/openapi", "./internal/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap"},
 		why:  "reading the journal needs no cluster",

@@ -80,7 +80,7 @@ func (o *Check) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
-	found := (&survey{client: client.RESTClient(), slots: make(chan struct{}, parallel)}).of(ctx, plan)
+	found := (&survey{web: setup.WebRights(s.Web), client: client.RESTClient(), slots: make(chan struct{}, parallel)}).of(ctx, plan)
 	if err := ctx.Err(); err != nil {
 		return cluster.Explain(fmt.Errorf("ask the server: %w", err))
 	}

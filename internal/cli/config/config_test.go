@@ -227,6 +227,10 @@ func TestCheckFails(t *testing.T) {
 		{"what the file alone says", "watch:\n- resources: {include: [nope], exclude: [x]}\n  namespaces: {include: [a]}\n", "--offline", nil, "",
 			"Watched: nope without x, namespace a\n", 0},
 		{"no bounds", "journal: {path: /j.db, retain: {age: 0s, size: 0}}\n", "--offline", nil, "", "Journal: /j.db, without bounds\n", 0},
+		{"an open web page", "web: {address: \"localhost:8081\"}\n", "--offline", nil, "", "Web page: localhost:8081, everyone on this machine sees everything\n", 0},
+		{"a web page that may not review", "web: {address: \"localhost:8081\", tokens: true}\n", "", []string{"create tokenreviews"}, "",
+			"warning: tokenreviews: may not create: the web page refuses viewers with bearer tokens\n", 1},
+		{"a web page without its certificate", "web: {address: \":8443\", tokens: true, tls: {cert: " + none + ", key: " + none + "}}\n", "--offline", nil, "protect the web page: read " + none, "Web page: :8443, viewers see what they may get\n", 0},
 		{"no sinks", "", "--offline", nil, "", "No sinks: changes are journaled only.\n", 0},
 	} {
 		t.Run(tc.why, func(t *testing.T) {

@@ -203,6 +203,7 @@ func (r *report) rest(journal string, kinds ...finding) {
 	if s.Listen.Address != "" {
 		r.line("Listening: %s", s.Listen.Address)
 	}
+	r.web()
 	r.sinks()
 }
 
