@@ -58,7 +58,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	}
 	defer out.Close()
 	w.WriteHeader(http.StatusOK)
-	s := &stream{p: p, f: f, out: out, after: after, sent: p.o.Now()}
+	s := &stream{p: p, f: f, out: out, after: after, start: after, sent: p.o.Now()}
 	s.player = newPlayer(f, s.line)
 	ctx := out.Context()
 	if err := s.run(ctx); err != nil && ctx.Err() == nil {
@@ -74,6 +74,7 @@ type stream struct {
 	player *player
 	after  int64 // everything up to here was read
 	warm   bool  // lines are sent
+	start  int64 // the page shows everything up to here
 	sent   time.Time
 	err    error
 }
@@ -179,6 +180,9 @@ func (s *stream) line(l render.Line) {
 		return
 	}
 	e := s.p.entry(s.f, l)
+	if e.Newest() <= s.start {
+		return
+	}
 	html, err := s.p.html("entry", &e)
 	if err == nil {
 		err = s.send("entry", html)
