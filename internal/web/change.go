@@ -269,7 +269,7 @@ func lineOf(l diff.Line) diffLine {
 // pairs puts the lines of a diff side by side.
 func pairs(lines []diffLine) (all []pair) {
 	for i := 0; i < len(lines); {
-		removed, added := i, i
+		removed, added := i, 0
 		for removed < len(lines) && lines[removed].Class == "remove" {
 			removed++
 		}
