@@ -21,7 +21,7 @@ import (
 
 // Builder builds changes from a journal's entries. It is safe for concurrent use.
 type Builder struct {
-	reader   *journal.Reader
+	source   Source
 	builder  change.Builder
 	versions versions
 
@@ -39,9 +39,12 @@ type known struct {
 }
 
 // New returns a Builder that applies the given quiet rules.
-func New(r *journal.Reader, rules *quiet.Set) *Builder {
-	return &Builder{reader: r, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]known{}, named: map[string]bool{}}
+func New(s Source, rules *quiet.Set) *Builder {
+	return &Builder{source: s, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]known{}, named: map[string]bool{}}
 }
+
+// Kinds returns the recorded kinds.
+func (t *Builder) Kinds(ctx context.Context) ([]journal.Kind, error) { return t.source.Kinds(ctx) }
 
 // Change reads the objects of an entry and returns the change. It fails like Entry.Contents, except that ErrPurged is not
 // an error: see Make.
@@ -130,7 +133,7 @@ func (t *Builder) schema(ctx context.Context, e *journal.Entry) diff.Schema {
 	if e.Seq <= k.upTo {
 		return k.schema
 	}
-	raw, upTo, err := t.reader.Schema(ctx, e.Kind)
+	raw, upTo, err := t.source.Schema(ctx, e.Kind)
 	if err != nil {
 		return k.schema
 	}

@@ -27,7 +27,7 @@ func (t *Builder) ShortNames(ctx context.Context, k journal.Kind) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.named[resource] {
-		if short, err := t.reader.ShortNames(ctx); err == nil { // without them, a line shows the singular
+		if short, err := t.source.ShortNames(ctx); err == nil { // without them, a line shows the singular
 			t.short, t.named[resource] = short, true
 		}
 	}

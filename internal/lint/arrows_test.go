@@ -237,6 +237,16 @@ var rows = []row{
 		why:  "reading the journal needs no cluster",
 	},
 	{
+		who:  "./internal/access",
+		only: []string{"std", "./event", "./internal/history", "./internal/journal"},
+		why:  "the code that decides what a viewer sees is small enough to be read completely, and asks others for rights",
+	},
+	{
+		who:  "./internal/selection",
+		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/cli/when", "./internal/journal", "./internal/managers", "./internal/spell", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
+		why:  "a URL and a command line select the same: it prints nothing, and reads changes that others pass to it",
+	},
+	{
 		who:   "./internal/capture/...",
 		never: []string{"./internal/render/...", "./internal/cli/...", "./internal/config/...", "./internal/journal/...", "./internal/deliver/..."},
 		why:   "a change is the same however it is queried and shown",

@@ -145,7 +145,7 @@ func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*jou
 			found = append(found, s)
 		}
 	}
-	moment := at.Local().Format("2006-01-02 15:04:05")
+	moment := when.Moment(at)
 	switch {
 	case len(found) == 1:
 		return &found[0], nil
@@ -156,7 +156,7 @@ func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*jou
 		}
 		return nil, capture.Usage("%q names several objects: %s; say which with -n, or the type with its group", what, strings.Join(where, ", "))
 	case len(early) > 0:
-		return nil, fmt.Errorf("the journal does not reach back to %s for %s: it was first recorded at %s", moment, what, early[0].From.Local().Format("2006-01-02 15:04:05"))
+		return nil, fmt.Errorf("the journal does not reach back to %s for %s: it was first recorded at %s", moment, what, when.Moment(early[0].From))
 	}
 	return nil, fmt.Errorf("there was no %s at %s", what, moment)
 }

@@ -124,12 +124,12 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	if unknown.n > 0 {
 		o.note("%s first recorded after %s, at %s or later; the state before is not known",
-			terminal.Count(unknown.n, "object")+was(unknown.n), moment(q.Since), moment(unknown.first))
+			terminal.Count(unknown.n, "object")+was(unknown.n), when.Moment(q.Since), when.Moment(unknown.first))
 	}
 	if until, err := j.RecordedUntil(ctx); err != nil {
 		return err
 	} else if until.Before(q.Until) && o.Now().Sub(until) > time.Minute {
-		o.note("nothing was recorded after %s", moment(until))
+		o.note("nothing was recorded after %s", when.Moment(until))
 	}
 	if len(all) == 0 {
 		return nil
@@ -193,9 +193,6 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 func (o *Options) note(format string, args ...any) {
 	fmt.Fprintln(o.IO.Err, terminal.Line(fmt.Sprintf(format, args...)))
 }
-
-// moment is a time as a person reads it.
-func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 func (o *Options) print(all []change.Change, cluster string) error {
 	if o.Output != text {

@@ -121,7 +121,7 @@ func size(n int64) string {
 }
 
 // at formats a time in the local zone.
-func at(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+func at(t time.Time) string { return when.Moment(t) }
 
 // file returns the journal's path, or an error if it does not exist.
 func file(ctx context.Context, f *past.Flags) (string, error) {

@@ -134,5 +134,5 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	return (&lister{o: o, journal: j, selection: s, out: out}).run(ctx)
+	return (&lister{o: o, journal: j, selected: s, out: out}).run(ctx)
 }
