@@ -14,6 +14,8 @@ import (
 
 // Change is one change of one object, a gap or an absence.
 type Change struct {
+	// Seq is the change's number in the journal; 0 if it was not read from one.
+	Seq      int64
 	Op       event.Op
 	Resource Resource
 	// Namespace and Name are empty for a gap.

@@ -61,7 +61,7 @@ func (t *Builder) Change(ctx context.Context, e *journal.Entry) (change.Change, 
 // outline returns a change without objects and differences.
 func (t *Builder) outline(ctx context.Context, e *journal.Entry) change.Change {
 	return change.Change{
-		Op: e.Op, Resource: t.resource(ctx, e.Kind),
+		Seq: e.Seq, Op: e.Op, Resource: t.resource(ctx, e.Kind),
 		Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion, Owner: e.Owner,
 		At: e.At, Since: e.Since, Net: e.Net, Time: e.Time, Gap: e.Gap, Absence: e.Absence, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch, Form: e.Form,
 	}

@@ -31,6 +31,12 @@ func (t *Text) event(c change.Change) {
 		return
 	}
 	t.counts.Shown++
+	if t.o.Each != nil {
+		r := eventRow(t.row(c, signUpdated), c)
+		r.at, r.until = lastSeen(c), time.Time{}
+		t.begin(r)
+		return
+	}
 	kind, object, message := text(c.After, "type"), about(c.After), messageOf(c.After)
 	at := t.clock(lastSeen(c))
 	if t.o.Namespaces {

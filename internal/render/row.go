@@ -52,6 +52,7 @@ type row struct {
 	hint      string // the flag that shows them, or why they are folded
 	note      string // in parentheses: more, such as when the change was seen
 	severity  event.Severity
+	changes   numbers // of the changes that the line covers
 }
 
 // cell is a piece of a line that starts at a column or later.

@@ -1,0 +1,83 @@
+package render
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// Line is a line as data, for output that is not a terminal. Its texts are harmless for a terminal: control characters and
+// marks that reorder text are written as in a Go string.
+type Line struct {
+	// At is when it happened; Until is set if only an interval is known, which began At.
+	At, Until time.Time
+	// Sign is + - ~ > < · = or !, as in the package comment. A notice or a gap (!) has only a Name, its text.
+	Sign string
+	// Namespace is empty for a cluster-scoped object. Name is type/name, as in deploy/web.
+	Namespace, Name string
+	// Owned says that the object has a controller.
+	Owned bool
+	// Info says what happened, Manager who wrote it, Count how many changes the line covers, and Note what else is known,
+	// such as when the change was seen. Each may be empty.
+	Info, Manager, Count, Note string
+	Severity                   event.Severity
+	// Changes are the numbers (change.Change.Seq) of the covered changes, in ascending order: the newest 500 at most.
+	// Changes without a number are not listed.
+	Changes []int64
+}
+
+// numbers are those of the changes that a line covers.
+type numbers []int64
+
+// maxNumbers bounds the numbers of a line.
+const maxNumbers = 500
+
+// add adds the number of a change, which is 0 if it has none.
+func (n *numbers) add(seqs ...int64) {
+	for _, seq := range seqs {
+		if seq != 0 {
+			*n = append(*n, seq)
+		}
+	}
+	if len(*n) > 2*maxNumbers {
+		*n = n.newest()
+	}
+}
+
+// newest returns the newest numbers, in order.
+func (n numbers) newest() numbers {
+	slices.Sort(n)
+	return slices.Clone(n[max(len(n)-maxNumbers, 0):])
+}
+
+// emit passes a row to Options.Each.
+func (t *Text) emit(r row) {
+	if t.muted {
+		return
+	}
+	line := Line{
+		At: r.at, Until: r.until, Sign: r.sign, Namespace: escape(r.namespace), Name: escape(r.name), Owned: r.owned,
+		Info: escape(r.info), Manager: escape(r.manager), Count: bare(r.count), Note: bare(r.note), Severity: r.severity,
+	}
+	if len(r.changes) > 0 {
+		line.Changes = r.changes.newest()
+	}
+	t.o.Each(line)
+}
+
+// bare returns a note without its parentheses.
+func bare(note string) string {
+	if n := len(note); n > 1 && note[0] == '(' && note[n-1] == ')' {
+		note = note[1 : n-1]
+	}
+	return escape(note)
+}
+
+// pendingNumbers returns the numbers of the changes without a line.
+func (f *fold) pendingNumbers() numbers {
+	var all numbers
+	all.add(f.changes...)
+	all.add(f.members.changes...)
+	return all
+}
