@@ -1,8 +1,11 @@
 package render
 
 import (
+	"bytes"
 	"slices"
+	"strconv"
 	"time"
+	"unicode/utf8"
 
 	"github.com/tattler-dev/tattler/event"
 )
@@ -81,3 +84,25 @@ func (f *fold) pendingNumbers() numbers {
 	all.add(f.members.changes...)
 	return all
 }
+
+// EscapeHTML writes the characters of an HTML document that control or reorder text as in a Go string. Line breaks and
+// tabs stay.
+func EscapeHTML(doc []byte) []byte {
+	if !hasControls(doc) && bytes.IndexFunc(doc, isASCIIControl) < 0 {
+		return doc
+	}
+	out := make([]byte, 0, len(doc)+64)
+	for len(doc) > 0 {
+		r, n := utf8.DecodeRune(doc)
+		if isControl(r, n) || isASCIIControl(r) {
+			q := strconv.QuoteRune(r)
+			out = append(out, q[1:len(q)-1]...)
+		} else {
+			out = append(out, doc[:n]...)
+		}
+		doc = doc[n:]
+	}
+	return out
+}
+
+func isASCIIControl(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }
