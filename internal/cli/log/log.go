@@ -35,6 +35,16 @@ type Options struct {
 	Output            string
 	Humans            bool
 	Flat, Full, Noise bool
+
+	// Related selects the named objects and everything related to them; Tree also prints them as a tree.
+	Related, Tree bool
+	// Stat counts changes instead of printing them.
+	Stat bool
+	// HTML is the file of a page with the lines; - is standard output.
+	HTML string
+	// Command is the command line, for the page.
+	Command string
+
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
 	// Recording reports whether a daemon writes a journal; nil is control.Recording.
@@ -83,8 +93,15 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 		Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Types = args
+			o.Command = command(cmd, args)
 			if (o.Since != "" || o.Until != "") && !cmd.Flags().Changed("limit") {
 				o.Limit = 0 // the time range is the limit
+			}
+			if o.Stat && !cmd.Flags().Changed("limit") {
+				o.Limit = statRows
+				if o.Output == render.JSON {
+					o.Limit = 0
+				}
 			}
 			return Run(cmd.Context(), o)
 		},
@@ -106,6 +123,11 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Flat, "flat", false, "show each change of a rollout")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
+	f.BoolVar(&o.Related, "related", false, "also show what is related to the named objects, and how")
+	f.BoolVar(&o.Tree, "tree", false, "like --related, below the object that each belongs to")
+	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit rows each")
+	f.StringVar(&o.HTML, "html", "", "write one self-contained page to this `file`, or to stdout (-)")
+	complete.Files(cmd, "html")
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
 	o.Past.Add(cmd)
@@ -130,6 +152,9 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer j.Close()
+	if o.Stat {
+		return (&counter{lister: &lister{o: o, journal: j, selected: s}}).run(ctx)
+	}
 	out, err := o.printer(s, j.Cluster())
 	if err != nil {
 		return err
