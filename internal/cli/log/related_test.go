@@ -31,8 +31,38 @@ var (
 	certificate = journal.Kind{Group: "cert-manager.io", Version: "v1", Resource: "certificates", Kind: "Certificate", Namespaced: true}
 )
 
-// by sets the manager of a change.
-func by(manager string) func(*journal.Row) { return func(r *journal.Row) { r.Manager = manager } }
+// writtenBy adds a managedFields entry for all of an object's fields.
+func writtenBy(manager string, o obj) obj {
+	fields := obj{}
+	for key, v := range o {
+		if key != "metadata" {
+			fields["f:"+key] = fieldsOf(v)
+		}
+	}
+	meta, _ := o["metadata"].(obj)
+	meta = copyOf(meta)
+	meta["managedFields"] = []any{obj{"manager": manager, "operation": "Update", "fieldsV1": fields}}
+	o = copyOf(o)
+	o["metadata"] = meta
+	return o
+}
+
+func copyOf(o obj) obj {
+	out := obj{}
+	for k, v := range o {
+		out[k] = v
+	}
+	return out
+}
+
+func fieldsOf(v any) obj {
+	out := obj{}
+	m, _ := v.(obj)
+	for k, v := range m {
+		out["f:"+k] = fieldsOf(v)
+	}
+	return out
+}
 
 // app is an object of an application: a pod or a workload that names a ConfigMap, a Secret and a PriorityClass.
 func app(name, image, node string, owners ...any) obj {
@@ -56,7 +86,11 @@ func ownerRef(apiVersion, kind, name string) obj {
 // application writes a journal of two Deployments, web and api, that share a ConfigMap, a PriorityClass and a node.
 func application(t *testing.T) string {
 	b := newBook(t, start)
+	manager := "helm"
 	step := func(k journal.Kind, op event.Op, ns, name string, before, after obj, edits ...func(*journal.Row)) {
+		if after != nil {
+			after = writtenBy(manager, after)
+		}
 		b.at = b.at.Add(20 * time.Second)
 		b.add(k, op, ns, name, before, after, edits...)
 	}
@@ -66,33 +100,38 @@ func application(t *testing.T) string {
 	step(maps, event.Snapshot, "shop", "kube-root-ca.crt", nil, obj{"data": obj{"ca": "1"}})
 	step(accounts, event.Snapshot, "shop", "default", nil, obj{})
 	for _, name := range []string{"web", "api"} {
-		step(deployments, event.Created, "shop", name, nil, app(name, name+":1", ""), by("kubectl-create"))
-		step(replicaSets, event.Created, "shop", name+"-1", nil, app(name, name+":1", "", ownerRef("apps/v1", "Deployment", name)), ownedBy("Deployment", name), by("kube-controller-manager"))
-		step(pods, event.Created, "shop", name+"-1-a", nil, app(name, name+":1", "n1", ownerRef("apps/v1", "ReplicaSet", name+"-1")), ownedBy("ReplicaSet", name+"-1"), by("kube-controller-manager"))
-		step(services, event.Created, "shop", name, nil, obj{"spec": obj{"selector": obj{"app": name}}}, by("kubectl-create"))
+		step(deployments, event.Created, "shop", name, nil, app(name, name+":1", ""))
+		step(replicaSets, event.Created, "shop", name+"-1", nil, app(name, name+":1", "", ownerRef("apps/v1", "Deployment", name)), ownedBy("Deployment", name))
+		step(pods, event.Created, "shop", name+"-1-a", nil, app(name, name+":1", "n1", ownerRef("apps/v1", "ReplicaSet", name+"-1")), ownedBy("ReplicaSet", name+"-1"))
+		step(services, event.Created, "shop", name, nil, obj{"spec": obj{"selector": obj{"app": name}}})
 		scaler := func(most int64) obj {
 			return obj{"spec": obj{"maxReplicas": most, "scaleTargetRef": obj{"apiVersion": "apps/v1", "kind": "Deployment", "name": name}}}
 		}
-		step(scalers, event.Created, "shop", name, nil, scaler(3), by("kubectl-autoscale"))
-		step(scalers, event.Updated, "shop", name, scaler(3), scaler(9), by("kubectl-edit"))
+		step(scalers, event.Created, "shop", name, nil, scaler(3))
+		manager = "kubectl-edit"
+		step(scalers, event.Updated, "shop", name, scaler(3), scaler(9))
+		manager = "helm"
 	}
-	step(secrets, event.Created, "shop", "web-tls", nil, obj{"metadata": obj{"ownerReferences": []any{ownerRef("cert-manager.io/v1", "Certificate", "web")}}, "type": "tls"}, by("cert-manager"))
-	step(certificate, event.Created, "shop", "web", nil, obj{"spec": obj{"secretName": "web-tls"}}, by("helm"))
-	step(budgets, event.Created, "shop", "web", nil, obj{"spec": obj{"minAvailable": int64(1), "selector": obj{"matchLabels": obj{"app": "web"}}}}, by("kubectl-create"))
-	step(policies, event.Created, "shop", "only-web", nil, obj{"spec": obj{"podSelector": obj{"matchExpressions": []any{obj{"key": "app", "operator": "In", "values": []any{"web"}}}}}}, by("kubectl-create"))
-	step(ingresses, event.Created, "shop", "front", nil, obj{"spec": obj{"rules": []any{obj{"http": obj{"paths": []any{obj{"backend": obj{"service": obj{"name": "web"}}}}}}}}}, by("helm"))
+	step(secrets, event.Created, "shop", "web-tls", nil, obj{"metadata": obj{"ownerReferences": []any{ownerRef("cert-manager.io/v1", "Certificate", "web")}}, "type": "tls"})
+	step(certificate, event.Created, "shop", "web", nil, obj{"spec": obj{"secretName": "web-tls"}})
+	step(budgets, event.Created, "shop", "web", nil, obj{"spec": obj{"minAvailable": int64(1), "selector": obj{"matchLabels": obj{"app": "web"}}}})
+	step(policies, event.Created, "shop", "only-web", nil, obj{"spec": obj{"podSelector": obj{"matchExpressions": []any{obj{"key": "app", "operator": "In", "values": []any{"web"}}}}}})
+	step(ingresses, event.Created, "shop", "front", nil, obj{"spec": obj{"rules": []any{obj{"http": obj{"paths": []any{obj{"backend": obj{"service": obj{"name": "web"}}}}}}}}})
 	step(coreEvents, event.Created, "shop", "web.1", nil, obj{
 		"involvedObject": obj{"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler", "name": "web", "namespace": "shop"},
 		"type":           "Warning", "reason": "FailedGetScale", "message": "no metrics",
 	})
-	step(maps, event.Updated, "shop", "settings", obj{"data": obj{"color": "red"}}, obj{"data": obj{"color": "blue"}}, by("kubectl-edit"))
-	step(nodes, event.Updated, "", "n1", obj{"spec": obj{}}, obj{"spec": obj{"unschedulable": true}}, by("kubectl-cordon"))
+	manager = "kubectl-edit"
+	step(maps, event.Updated, "shop", "settings", obj{"data": obj{"color": "red"}}, obj{"data": obj{"color": "blue"}})
+	step(nodes, event.Updated, "", "n1", obj{"spec": obj{}}, obj{"spec": obj{"unschedulable": true}})
 	step(services, event.Deleted, "shop", "web", obj{"spec": obj{"selector": obj{"app": "web"}}}, nil)
 	step(maps, event.Updated, "pay", "settings", obj{"data": obj{"color": "red"}}, obj{"data": obj{"color": "blue"}})
 	return b.close()
 }
 
-func console(width int) *terminal.IO { return &terminal.IO{OutTTY: true, Width: func() int { return width }} }
+func console(width int) *terminal.IO {
+	return &terminal.IO{OutTTY: true, Width: func() int { return width }}
+}
 
 // golden compares an output with a file in testdata.
 func golden(t *testing.T, name, got string) {
@@ -123,7 +162,7 @@ func TestRelatedText(t *testing.T) {
 		"tree.txt":        {Tree: true, Types: []string{"deploy/web"}},
 		"tree-pod.txt":    {Tree: true, Types: []string{"pod/web-1-a"}},
 		"tree-secret.txt": {Tree: true, Types: []string{"secret/web-tls"}, Flat: true},
-		"stat.txt":        {Stat: true},
+		"stat.txt":        {Stat: true, Limit: 10},
 		"stat-web.txt":    {Stat: true, Related: true, Types: []string{"deploy/web"}, Limit: 5},
 	} {
 		o.Output, o.IO = text, console(80)
@@ -147,12 +186,12 @@ func TestRelated(t *testing.T) {
 		why, object, want string
 		o                 Options
 	}{
-		{"a ConfigMap: what names it, not what else those name", "cm/settings", "created web, created web-1, created web-1-a, created api, created api-1, created api-1-a, updated settings", Options{}},
+		{"a ConfigMap: what names it, not what else those name", "cm/settings", "created web, created web-1, created web-1-a, created api, created api-1, created api-1-a, updated settings, updated settings", Options{}},
 		{"in its namespace", "cm/settings", "updated settings", Options{Scope: scope.Flags{Namespaces: []string{"pay"}}}},
 		{"a node brings in no pods", "node/n1", "updated n1", Options{}},
 		{"a Service: its pods and their owners, and what leads to it", "svc/web", "created web, created web-1, created web-1-a, created web, created front, deleted web", Options{}},
-		{"an HPA: its target and its Events", "hpa/web", "created web, created web, updated web, created web.1", Options{}},
-		{"the range counts for relations as well", "pod/web-1-a", "updated n1", Options{Since: "10:07:50", Until: "10:08:30"}},
+		{"an HPA: its target and its Events", "hpa/web", "created web, created web-1, created web, updated web, created web.1", Options{}},
+		{"the range counts for relations as well", "pod/web-1-a", "updated settings, updated n1", Options{Since: "10:07:50", Until: "10:08:30"}},
 		{"an account that all pods have", "sa/default", "", Options{}},
 	} {
 		tc.o.Related, tc.o.Types = true, []string{tc.object}

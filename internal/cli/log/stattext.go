@@ -22,11 +22,14 @@ func (t *counter) text() error {
 	if t.gaps+t.absences > 0 {
 		fmt.Fprintf(&b, "! changes may be missing: %s, %s\n", count(t.gaps, "gap"), count(t.absences, "absence"))
 	}
-	for _, s := range []struct {
-		title, more string
-		of          *table
-	}{{"OBJECT", "object", t.objects}, {"MANAGER", "manager", t.managers}, {"PATH", "path", t.paths}} {
-		t.table(&b, s.title, s.more, s.of)
+	tables := []*statTable{{title: "OBJECT", what: "object", of: t.objects}, {title: "MANAGER", what: "manager", of: t.managers}, {title: "PATH", what: "path", of: t.paths}}
+	widest := 0
+	for _, s := range tables {
+		t.fill(s)
+		widest = max(widest, s.widest)
+	}
+	for _, s := range tables {
+		t.table(&b, s, widest)
 	}
 	if _, err := t.o.IO.Out.Write([]byte(b.String())); err != nil {
 		return fmt.Errorf("write output: %w", err)
@@ -34,25 +37,34 @@ func (t *counter) text() error {
 	return nil
 }
 
-// table prints the rows with the most changes.
-func (t *counter) table(b *strings.Builder, title, what string, of *table) {
-	rows, cut := of.top(t.o.Limit)
-	if len(rows) == 0 {
+// statTable is a table and its rows with the most changes.
+type statTable struct {
+	title, what string
+	of          *table
+	rows        []*tally
+	names       []string
+	cut, widest int
+}
+
+func (t *counter) fill(s *statTable) {
+	s.rows, s.cut = s.of.top(t.o.Limit)
+	for _, r := range s.rows {
+		name := r.Name
+		if r.Namespace != "" && t.manyNamespaces() {
+			name = r.Namespace + " " + name
+		}
+		name = terminal.Line(name)
+		s.names = append(s.names, name)
+		s.widest = max(s.widest, utf8.RuneCountInString(name))
+	}
+}
+
+// table prints a table, with names of some columns.
+func (t *counter) table(b *strings.Builder, s *statTable, widest int) {
+	if len(s.rows) == 0 {
 		return
 	}
-	names, widest, most := make([]string, len(rows)), utf8.RuneCountInString(title), rows[0].Changes
-	layout := t.layout(rows)
-	for i, r := range rows {
-		names[i] = r.Name
-		if r.Namespace != "" && t.manyNamespaces() {
-			names[i] = r.Namespace + " " + names[i]
-		}
-		if r.Via != "" {
-			names[i] += " " + r.Via
-		}
-		names[i] = terminal.Line(names[i])
-		widest = max(widest, utf8.RuneCountInString(names[i]))
-	}
+	widest, layout := max(widest, 8), t.layout()
 	const counts = "%7s %5s %6s %5s"
 	if w := t.o.IO.Width(); w > 0 {
 		fixed := 1 + 7 + 1 + 5 + 1 + 6 + 1 + 5 + 2 + barWidth + 2*(2+len(layout))
@@ -62,15 +74,15 @@ func (t *counter) table(b *strings.Builder, title, what string, of *table) {
 		fmt.Fprintf(b, "%s %s  %-*s  %-*s  %s\n", padded(name, widest), fmt.Sprintf(counts, numbers...), barWidth, bar, len(layout), first, last)
 	}
 	b.WriteString("\n")
-	line(title, "", "FIRST", "LAST", "CHANGES", "+", "~", "-")
-	for i, r := range rows {
-		line(names[i], bar(r, most), t.at(r.First, layout), t.at(r.Last, layout), fmt.Sprint(r.Changes), number(r.Created), number(r.Updated), number(r.Deleted))
+	line(s.title, "", "FIRST", "LAST", "CHANGES", "+", "~", "-")
+	for i, r := range s.rows {
+		line(s.names[i], bar(r, s.rows[0].Changes), t.at(r.First, layout), t.at(r.Last, layout), fmt.Sprint(r.Changes), number(r.Created), number(r.Updated), number(r.Deleted))
 	}
-	if cut > 0 {
-		fmt.Fprintf(b, "… %d more (--limit 0 shows all)\n", cut)
+	if s.cut > 0 {
+		fmt.Fprintf(b, "… %d more (--limit 0 shows all)\n", s.cut)
 	}
-	if of.beyond > 0 {
-		fmt.Fprintf(b, "… %s with further %ss: only %d are counted; select fewer changes\n", count(of.beyond, "change"), what, of.max)
+	if of := s.of; of.beyond > 0 {
+		fmt.Fprintf(b, "… %s with further %ss: only %d are counted; select fewer changes\n", count(of.beyond, "change"), s.what, of.max)
 	}
 }
 
@@ -120,16 +132,14 @@ func (t *counter) manyNamespaces() bool {
 	return false
 }
 
-// layout is the form of the times of a table: without the date if all are of today, and as elsewhere in a pipe.
-func (t *counter) layout(rows []*tally) string {
+// layout is the form of times: without the date if all are of today, and as elsewhere in a pipe.
+func (t *counter) layout() string {
 	if !t.o.IO.OutTTY {
 		return time.RFC3339
 	}
 	now := t.o.Now()
-	for _, r := range rows {
-		if r.First.In(now.Location()).Format(time.DateOnly) != now.Format(time.DateOnly) {
-			return "01-02 15:04"
-		}
+	if t.total.First.In(now.Location()).Format(time.DateOnly) != now.Format(time.DateOnly) {
+		return "01-02 15:04"
 	}
 	return time.TimeOnly
 }
