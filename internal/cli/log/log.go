@@ -72,6 +72,20 @@ A change has the time that its object gives. If Tattler saw it much later,
 interval in which the change happened. The time of a summary is the end of its
 changes. A time range selects all changes that may have happened within it.
 
+--related adds what was related to the named objects at some time in the range:
+owners and what they own, the ConfigMaps, Secrets, claims and other objects that
+their pods name, the Services, NetworkPolicies and PodDisruptionBudgets that
+select them, autoscalers, routes to their Services, the nodes of their pods, and
+Events about any of these. A line says through which object it is related.
+--tree prints the same below the object that each belongs to. The search follows
+at most 10 relations, within the namespaces of the named objects, and none that
+lead through a node, a PriorityClass or what every namespace has; an object that
+others share does not bring them in. Events need tattler run --noise.
+
+--stat counts changes by object, manager and path; * stands for any element of
+a list. --html writes the lines as one page without scripts, to attach to an
+incident; a file of that name is replaced.
+
 With -o oneline, a line begins with the change's id, for tattler show.`
 
 const examples = `  tattler log                              the last 50 lines
@@ -81,6 +95,10 @@ const examples = `  tattler log                              the last 50 lines
   tattler log deploy/web --path 'spec.**.image'
                                            who changed the image, and when?
   tattler log --op deleted --since yesterday
+  tattler log deploy/web --related --since 1h
+                                           and all that belongs to it
+  tattler log --since 1d --stat            what changes most?
+  tattler log --since 1h --html incident.html
   tattler log -o json | jq .data           one CloudEvents event per line`
 
 // NewCommand returns the verb.
