@@ -23,21 +23,21 @@ func (r Ref) String() string { return strings.ToLower(r.Kind) + "/" + r.Name }
 type Relation string
 
 const (
-	// OwnedBy: the holder has an owner reference to the other object.
+	// OwnedBy means that the holder has an owner reference to the other object.
 	OwnedBy Relation = "owned by"
-	// Names: the holder mounts or names a ConfigMap, a Secret, a claim, a ServiceAccount, a PriorityClass or a Gateway.
+	// Names means that the holder mounts or names a ConfigMap, a Secret, a claim, a ServiceAccount, a PriorityClass or a Gateway.
 	Names Relation = "names"
-	// Binds: a claim is bound to a volume.
+	// Binds means that a claim is bound to a volume.
 	Binds Relation = "bound to"
-	// Selects: the selector of a Service, a NetworkPolicy or a PodDisruptionBudget matches labels of pods.
+	// Selects means that the selector of a Service, a NetworkPolicy or a PodDisruptionBudget matches labels of pods.
 	Selects Relation = "selects"
-	// Scales: an autoscaler has the other object as its target.
+	// Scales means that an autoscaler has the other object as its target.
 	Scales Relation = "scales"
-	// Routes: an Ingress or a route leads to a Service.
+	// Routes means that an Ingress or a route leads to a Service.
 	Routes Relation = "routes to"
-	// RunsOn: a pod was scheduled to a node.
+	// RunsOn means that a pod was scheduled to a node.
 	RunsOn Relation = "runs on"
-	// About: an Event is about the other object.
+	// About means that an Event is about the other object.
 	About Relation = "about"
 )
 

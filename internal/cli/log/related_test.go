@@ -1,6 +1,7 @@
 package log
 
 import (
+	"encoding/json"
 	"flag"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
@@ -149,8 +151,8 @@ func golden(t *testing.T, name, got string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(want), got); diff != "" {
-		t.Errorf("%s (-want +got):\n%s", name, diff)
+	if d := cmp.Diff(string(want), got); d != "" {
+		t.Errorf("%s (-want +got):\n%s", name, d)
 	}
 }
 
@@ -198,6 +200,64 @@ func TestRelated(t *testing.T) {
 		out, said, err := play(t, path, tc.o)
 		if got := summarizeEvents(t, out); got != tc.want || err != nil {
 			t.Errorf("%s:\ngot  %s\nwant %s\n%s %v", tc.why, got, tc.want, said, err)
+		}
+	}
+}
+
+// TestFlagsTogether: flags that exclude each other, and a selection without a name.
+func TestFlagsTogether(t *testing.T) {
+	path := recorded(t)
+	for want, o := range map[string]Options{
+		"need an object":           {Related: true, Output: text},
+		"name one: TYPE/NAME":      {Related: true, Output: text, Types: []string{"cm"}},
+		"--related and -f exclude": {Related: true, Follow: true, Types: []string{"cm/a"}},
+		"with -o json, use":        {Tree: true, Types: []string{"cm/a"}},
+		"leave out -f and -o":      {HTML: "-"},
+		"--html and --tree":        {HTML: "-", Tree: true, Output: text, Types: []string{"cm/a"}},
+		"--stat excludes -f":       {Stat: true, Follow: true},
+		"--stat prints text":       {Stat: true, Output: oneline},
+	} {
+		if _, _, err := play(t, path, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+}
+
+// TestStatJSON: the same numbers for programs, with quiet changes only if they are asked for.
+func TestStatJSON(t *testing.T) {
+	path := recorded(t)
+	for noise, want := range map[bool]int{false: 4, true: 5} {
+		out, _, err := play(t, path, Options{Stat: true, Noise: noise, Limit: 1})
+		var s stat
+		if err := json.Unmarshal([]byte(out), &s); err != nil {
+			t.Fatal(err)
+		}
+		if err != nil || s.Changes != want || s.Created != 2 || s.Deleted != 1 || len(s.Objects.Rows) != 1 || s.Objects.Rows[0].Name != "cm/a" || s.Objects.Cut != 1 || s.Objects.Distinct != 2 {
+			t.Errorf("noise %v: %v\n%s", noise, err, out)
+		}
+	}
+}
+
+// TestTallyBounds: keys beyond the bound are counted together, and paths with any list element are one.
+func TestTallyBounds(t *testing.T) {
+	of := newTable()
+	of.max = 1
+	for _, key := range []string{"a", "b", "a", "c"} {
+		of.add(key, event.Updated, start, func() tally { return tally{Name: key} })
+	}
+	if rows, cut := of.top(0); len(rows) != 1 || rows[0].Changes != 2 || cut != 0 || of.beyond != 2 {
+		t.Errorf("%d rows, %d cut, %d beyond", len(rows), cut, of.beyond)
+	}
+	for path, want := range map[string]string{
+		"spec.containers[name=app].ports[0].name": "spec.containers[*].ports[*].name", `data["a.b"]`: `data["a.b"]`, "spec.x": "spec.x",
+		`metadata.finalizers[1]`: "metadata.finalizers[*]",
+	} {
+		p, err := diff.ParsePath(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := general(p); got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
 		}
 	}
 }

@@ -38,11 +38,11 @@ func (t *counter) run(ctx context.Context) error {
 			return err
 		}
 	}
-	print := t.text
+	write := t.text
 	if t.o.Output == render.JSON {
-		print = t.json
+		write = t.json
 	}
-	if err := print(); err != nil {
+	if err := write(); err != nil {
 		return err
 	}
 	notes, err := t.notes(ctx)
@@ -64,8 +64,8 @@ func (t *counter) count(ctx context.Context, e *journal.Entry) error {
 	case err != nil && (ctx.Err() != nil || errors.Is(err, journal.ErrClosed) || errors.As(err, &disk)):
 		return err
 	case err != nil:
-		t.damaged++
-		return nil
+		t.damaged++ // the end reports it
+		return nil //nolint:nilerr // the others are counted
 	case !t.Matches(t.journal.Cluster(), &c):
 		return nil
 	}
