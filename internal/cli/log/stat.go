@@ -65,7 +65,7 @@ func (t *counter) count(ctx context.Context, e *journal.Entry) error {
 		return err
 	case err != nil:
 		t.damaged++ // the end reports it
-		return nil //nolint:nilerr // the others are counted
+		return nil  //nolint:nilerr // the others are counted
 	case !t.Matches(t.journal.Cluster(), &c):
 		return nil
 	}
