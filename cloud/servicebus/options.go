@@ -20,7 +20,7 @@ type Options struct {
 	// CLI's (the one in ConnectionString).
 	Namespace string `yaml:"namespace"`
 	// ConnectionString is the connection string of a shared access policy with the right to send, as the portal
-	// shows it; a credential. It replaces Namespace.
+	// shows it; a credential. It replaces namespace.
 	ConnectionString string `yaml:"connectionString"`
 	// Entity is the name of the queue or topic (EntityPath in ConnectionString).
 	Entity string `yaml:"entity"`

@@ -16,7 +16,7 @@ type Scope struct {
 	Types, Except  []string
 	Namespaces     Namespaces
 	Labels, Fields string
-	// Noise includes hidden kinds that a glob selects. Kinds selected by name are always watched.
+	// Noise includes noisy kinds that a glob selects. Kinds selected by name are always watched.
 	Noise bool
 
 	targets []target // the names in Types

@@ -30,7 +30,7 @@ type Options struct {
 	Namespaces Namespaces
 	// Labels and Fields are selectors in the server's syntax.
 	Labels, Fields string
-	// Noise includes hidden kinds (events, leases, …) even if they are not named.
+	// Noise includes noisy kinds (events, leases, …) even if they are not named.
 	Noise bool
 	// Scopes, if any, replace the fields above. The first scope that selects a kind applies to all its objects.
 	Scopes []Scope

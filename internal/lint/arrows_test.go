@@ -248,8 +248,13 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/selection",
-		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/cli/when", "./internal/journal", "./internal/managers", "./internal/spell", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
+		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/cli/when", "./internal/journal", "./internal/jsonmap", "./internal/managers", "./internal/relations", "./internal/spell", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
 		why:  "a URL and a command line select the same: it prints nothing, and reads changes that others pass to it",
+	},
+	{
+		who:  "./internal/relations",
+		only: []string{"std", "k8s.io/apimachinery/pkg/labels", "k8s.io/apimachinery/pkg/apis/meta/v1"},
+		why:  "relations follow from the objects alone, wherever they come from",
 	},
 	{
 		who:   "./internal/capture/...",

@@ -2,12 +2,15 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // Line is a line as data, for output that is not a terminal. Its texts are harmless for a terminal: control characters and
@@ -24,11 +27,18 @@ type Line struct {
 	// Info says what happened, Manager who wrote it, Count how many changes the line covers, and Note what else is known,
 	// such as when the change was seen. Each may be empty.
 	Info, Manager, Count, Note string
-	Severity                   event.Severity
+	// Remark is what Options.Remark says about the object.
+	Remark   string
+	Severity event.Severity
 	// Changes are the numbers (change.Change.Seq) of the covered changes, in ascending order: the newest 500 at most.
 	// Changes without a number are not listed.
 	Changes []int64
+	// Object is what the line is about, not escaped; zero for a notice or a gap.
+	Object Object
 }
+
+// Object names an object.
+type Object struct{ Group, Kind, Namespace, Name string }
 
 // numbers are those of the changes that a line covers.
 type numbers []int64
@@ -56,17 +66,51 @@ func (n numbers) newest() numbers {
 
 // emit passes a row to Options.Each.
 func (t *Text) emit(r row) {
-	if t.muted {
+	if !t.muted {
+		t.o.Each(lineOf(r))
+	}
+}
+
+// announce passes a row to Options.Head.
+func (t *Text) announce(r row) {
+	if t.o.Head == nil || t.muted {
 		return
 	}
+	_ = t.write() // the error is kept
+	t.o.Head(lineOf(r))
+}
+
+// remark adds the remark about a row's object, and leaves out its name if the caller prints it.
+func (t *Text) remark(r *row) {
+	if t.o.Nameless && r.object.Name != "" && strings.HasSuffix(r.name, "/"+r.object.Name) {
+		r.name, r.info = cmp.Or(r.info, signWords[r.sign]), ""
+	}
+	if t.o.Remark == nil || r.object == (Object{}) {
+		return
+	}
+	r.remark = t.o.Remark(r.object)
+}
+
+// signWords describe lines without a name and a description.
+var signWords = map[string]string{signCreated: "created", signDeleted: "deleted", signUpdated: "changed", signSnapshot: "existed"}
+
+func objectOf(c change.Change) Object {
+	return Object{c.Resource.Group, c.Resource.Kind, c.Namespace, c.Name}
+}
+
+func (o *object) identity() Object {
+	return Object{o.resource.Group, o.resource.Kind, o.namespace, o.name}
+}
+
+func lineOf(r row) Line {
 	line := Line{
 		At: r.at, Until: r.until, Sign: r.sign, Namespace: escape(r.namespace), Name: escape(r.name), Owned: r.owned,
-		Info: escape(r.info), Manager: escape(r.manager), Count: bare(r.count), Note: bare(r.note), Severity: r.severity,
+		Info: escape(r.info), Manager: escape(r.manager), Count: bare(r.count), Note: bare(r.note), Remark: escape(r.remark), Severity: r.severity, Object: r.object,
 	}
 	if len(r.changes) > 0 {
 		line.Changes = r.changes.newest()
 	}
-	t.o.Each(line)
+	return line
 }
 
 // bare returns a note without its parentheses.

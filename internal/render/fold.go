@@ -336,7 +336,7 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	info, severity := t.reported(o, text, f.severity(o.resource))
 	r := t.counted(row{
 		at: t.happened(now, o), sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity, last: f.changed(),
+		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity, last: f.changed(), object: o.identity(),
 	}, f)
 	t.begin(t.withLateSpan(r, f.lateSpan))
 	lastState := gistOf(o)

@@ -124,7 +124,7 @@ func (t *Text) hotLine(now time.Time, o *object) {
 	t.begin(t.withLateSpan(row{
 		at: at, sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.resource) + "/" + o.name, info: info,
-		manager: strings.Join(h.managers, ", "), severity: h.severity, changes: h.changes,
+		manager: strings.Join(h.managers, ", "), severity: h.severity, changes: h.changes, object: o.identity(),
 		hint: fmt.Sprintf("folded: more than %d a minute", hotLines),
 	}, h.lateSpan))
 	t.details(net[:min(len(net), hotDetails)])

@@ -31,9 +31,9 @@ func (t *Text) event(c change.Change) {
 		return
 	}
 	t.counts.Shown++
+	r := eventRow(t.row(c, signUpdated), c)
+	r.at, r.until = lastSeen(c), time.Time{}
 	if t.o.Each != nil {
-		r := eventRow(t.row(c, signUpdated), c)
-		r.at, r.until = lastSeen(c), time.Time{}
 		t.begin(r)
 		return
 	}
@@ -56,6 +56,7 @@ func (t *Text) event(c change.Change) {
 		said = cut(line(parts), w) // rather than the message
 	}
 	t.muted = !t.wanted(c.Severity())
+	t.announce(r)
 	t.line(t.style(severityStyles[c.Severity()], said))
 }
 

@@ -48,6 +48,12 @@ type Options struct {
 	// Each, if set, receives each line as data, and nothing is written to Out. Details below lines are left out: an update
 	// names its first field instead.
 	Each func(Line)
+	// Head, if set, receives each line as data before it is written. Each Write to Out is then one line with its details.
+	Head func(Line)
+	// Remark, if set, returns a remark for the lines about an object; empty for none.
+	Remark func(Object) string
+	// Nameless leaves out the names of objects, for a caller that prints them above their lines.
+	Nameless bool
 }
 
 // Text prints changes. It is not safe for concurrent use.
@@ -241,10 +247,12 @@ func (t *Text) Flush(now time.Time) error {
 // begin prints the line of a row. The following lines belong to it.
 func (t *Text) begin(r row) {
 	t.muted = !t.wanted(r.severity) || later(later(r.at, r.until), r.last).Before(t.o.From)
+	t.remark(&r)
 	if t.o.Each != nil {
 		t.emit(r)
 		return
 	}
+	t.announce(r)
 	t.line(t.head(r))
 }
 
@@ -272,7 +280,7 @@ func (t *Text) write() error {
 
 // row returns the row of a change, without a description.
 func (t *Text) row(c change.Change, sign string) row {
-	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Resource) + "/" + c.Name, note: t.seen(c), severity: c.Severity()}
+	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Resource) + "/" + c.Name, note: t.seen(c), severity: c.Severity(), object: objectOf(c)}
 	r.changes.add(c.Seq)
 	if r.at, r.until = c.Span(); r.at.Equal(r.until) {
 		r.until = time.Time{}

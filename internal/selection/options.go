@@ -112,7 +112,7 @@ func (o *Options) operations(s *Selection) error {
 	known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted, event.Absent}
 	for _, op := range o.Ops {
 		if !slices.Contains(known, event.Op(op)) {
-			return capture.Usage("%s: there is no operation %q: say created, updated, deleted, entered, left, gap, absent, snapshot or converted", o.name("op"), op)
+			return capture.Usage("%s: unknown operation %q: use created, updated, deleted, entered, left, gap, absent, snapshot or converted", o.name("op"), op)
 		}
 		s.Query.Ops = append(s.Query.Ops, event.Op(op))
 		s.Query.Snapshots = s.Query.Snapshots || op == string(event.Snapshot)

@@ -63,7 +63,7 @@ func TestValues(t *testing.T) {
 func TestErrors(t *testing.T) {
 	now := time.Date(2026, 3, 1, 10, 45, 0, 0, time.UTC)
 	for query, want := range map[string]string{
-		"op=exploded":                        `op: there is no operation "exploded"`,
+		"op=exploded":                        `op: unknown operation "exploded"`,
 		"since=noon":                         `since: "noon" is not a time`,
 		"since=10:30&until=10:20":            "since is not before until",
 		"path=..":                            "path: ",

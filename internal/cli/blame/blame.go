@@ -84,7 +84,7 @@ func Run(ctx context.Context, o *Options) error {
 		o.Now = time.Now
 	}
 	if o.Output != text && o.Output != render.JSON {
-		return capture.Usage("unknown output %q: say text or json", o.Output)
+		return capture.Usage("unknown output %q: use text or json", o.Output)
 	}
 	at, err := when.Parse(o.At, o.Now())
 	if err != nil {

@@ -158,7 +158,7 @@ KIND      WHERE                         OBJECTS
 pods      namespaces shop, pay          3
 secrets   namespaces shop, pay          ?
 nodes     the cluster, labels app=web   some
-Left out as noise (noise: true, or its name, takes a kind in): events
+Left out as noisy (to include a kind, name it or set noise: true): events
 No kind matches (yet): *.example.com
 Journal: /var/lib/j.db, for 30d, up to 1Gi
 Room: at least 8 KiB for the last states of 4 objects; what is left of 1Gi holds 3.6 million to 15 million changes, which is 30d of 1.4 to 5.9 a second
@@ -290,7 +290,7 @@ func TestInit(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if _, err := run(t, "init", file); err == nil || !strings.Contains(err.Error(), "is there already") {
+	if _, err := run(t, "init", file); err == nil || !strings.Contains(err.Error(), "exists and was left alone") {
 		t.Errorf("written over: %v", err)
 	}
 	if _, err := run(t, "init", filepath.Join(file, "x")); err == nil || !strings.Contains(err.Error(), "write configuration: ") {

@@ -46,7 +46,7 @@ var ErrDiffers = errors.New("there are differences")
 const long = `Show the net difference between two times, from the journal that tattler run
 writes. A change that was undone in between does not show. Each field has the
 manager that owns it at the later time. Objects that were created or deleted in
-between are named; --full shows them whole. The cluster is not asked.
+between are named; --full shows them whole. It does not contact the cluster.
 
 Times are ` + when.Forms + `.
 
@@ -90,7 +90,7 @@ func (o *Options) query() (q journal.Query, err error) {
 		o.Now = time.Now
 	}
 	if !slices.Contains([]string{text, render.JSON, render.YAML}, o.Output) {
-		return q, capture.Usage("unknown output %q: say text, json or yaml", o.Output)
+		return q, capture.Usage("unknown output %q: use text, json or yaml", o.Output)
 	}
 	if err := o.Scope.Validate(); err != nil {
 		return q, err

@@ -48,15 +48,15 @@ const (
 )
 
 const long = `Show objects as they were at a time, from the journal that tattler run writes.
-The cluster is not asked.
+It does not contact the cluster.
 
 Times are ` + when.Forms + `.
-Where only the interval is known in which a change happened, the object is shown
-as it was before, and a line on stderr says so.
+If only the interval of a change is known, the object is shown as it was before
+that change, and a line on stderr says so.
 
 --clean leaves out what the API server and its controllers set, so that kubectl
-apply takes the object. It refuses objects with hidden values, because a hash is
-no password; --keep-hidden writes them nevertheless.`
+apply accepts the object. It refuses objects with hidden values, because a hash
+cannot replace a password; --keep-hidden writes them nevertheless.`
 
 const examples = `  tattler get deploy/web -n shop --at 10:00 -o yaml
   tattler get pods -n shop --at 'yesterday 10:42'
@@ -108,7 +108,7 @@ func Run(ctx context.Context, o *Options) error {
 	case err != nil:
 		return capture.Usage("--at: %v", err)
 	case !slices.Contains([]string{table, name, render.JSON, render.YAML}, o.Output):
-		return capture.Usage("unknown output %q: say table, yaml, json or name", o.Output)
+		return capture.Usage("unknown output %q: use table, yaml, json or name", o.Output)
 	case o.KeepHidden && !o.Clean:
 		return capture.Usage("--keep-hidden needs --clean")
 	case o.Clean && o.Output != render.YAML && o.Output != render.JSON:

@@ -35,6 +35,16 @@ type Options struct {
 	Output            string
 	Humans            bool
 	Flat, Full, Noise bool
+
+	// Related selects the named objects and everything related to them; Tree also prints them as a tree.
+	Related, Tree bool
+	// Stat counts changes instead of printing them.
+	Stat bool
+	// HTML is the file of a page with the lines; - is standard output.
+	HTML string
+	// Command is the command line, for the page.
+	Command string
+
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
 	// Recording reports whether a daemon writes a journal; nil is control.Recording.
@@ -57,10 +67,10 @@ in watch; --flat shows each. --severity failure shows only lines about failures.
 --humans leaves out what controllers do.
 
 Times are ` + when.Forms + `.
-A change has the time that its object gives; if it was seen much later, "seen"
-and that time follow. If the object gives no time, the interval is shown. A
-summary has the time at which its changes were over. A time range selects
-changes that may have happened within it.
+A change has the time that its object gives. If Tattler saw it much later,
+"seen" and that time follow. If the object gives no time, the line shows the
+interval in which the change happened. The time of a summary is the end of its
+changes. A time range selects all changes that may have happened within it.
 
 With -o oneline, a line begins with the change's id, for tattler show.`
 
@@ -83,8 +93,15 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 		Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Types = args
+			o.Command = command(cmd, args)
 			if (o.Since != "" || o.Until != "") && !cmd.Flags().Changed("limit") {
 				o.Limit = 0 // the time range is the limit
+			}
+			if o.Stat && !cmd.Flags().Changed("limit") {
+				o.Limit = statRows
+				if o.Output == render.JSON {
+					o.Limit = 0
+				}
 			}
 			return Run(cmd.Context(), o)
 		},
@@ -94,7 +111,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	o.Scope.AddPast(f)
 	f.StringVar(&o.Since, "since", "", "from this `time` on")
 	f.StringVar(&o.Until, "until", "", "before this `time`, which may be later than now")
-	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, snapshot, converted (with --noise)")
+	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, absent, snapshot, converted (with --noise)")
 	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote; globs such as kubectl*")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
@@ -106,6 +123,11 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Flat, "flat", false, "show each change of a rollout")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
+	f.BoolVar(&o.Related, "related", false, "also show what is related to the named objects, and how")
+	f.BoolVar(&o.Tree, "tree", false, "like --related, below the object that each belongs to")
+	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit rows each")
+	f.StringVar(&o.HTML, "html", "", "write one self-contained page to this `file`, or to stdout (-)")
+	complete.Files(cmd, "html")
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
 	o.Past.Add(cmd)
@@ -130,6 +152,9 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer j.Close()
+	if o.Stat {
+		return (&counter{lister: &lister{o: o, journal: j, selected: s}}).run(ctx)
+	}
 	out, err := o.printer(s, j.Cluster())
 	if err != nil {
 		return err

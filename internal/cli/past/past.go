@@ -50,9 +50,9 @@ func (f *Flags) Add(cmd *cobra.Command) {
 func (f *Flags) AddOffline(cmd *cobra.Command) { f.add(cmd, ", or the journal of the current context") }
 
 func (f *Flags) add(cmd *cobra.Command, otherwise string) {
-	cmd.Flags().StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+kube.JournalVariable+otherwise)
+	cmd.Flags().StringVar(&f.Path, "journal", "", "journal `file`; default: $"+kube.JournalVariable+otherwise)
 	complete.Files(cmd, "journal")
-	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "use the journal of this configuration `file` of tattler run")
+	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "use the journal of this tattler run configuration `file`")
 	complete.Files(cmd, "config")
 	f.Kube.Add(cmd)
 	f.stderr = cmd.ErrOrStderr
@@ -123,7 +123,7 @@ func (f *Flags) Default() (string, error) {
 	}
 	cluster, err := f.Kube.Load()
 	if err != nil {
-		return "", fmt.Errorf("find the journal: %w; --journal names one", err)
+		return "", fmt.Errorf("find the journal: %w; or name the journal with --journal FILE", err)
 	}
 	return cluster.Journal()
 }
@@ -162,9 +162,9 @@ func OpenReader(ctx context.Context, path string) (*journal.Reader, error) {
 func Exists(path string) error {
 	switch file, err := os.Stat(path); {
 	case err == nil && !file.Mode().IsRegular(): // opening it would create files beside a folder or a device
-		return fmt.Errorf("%s is not a regular file: --journal names one", path)
+		return fmt.Errorf("%s is not a regular file: --journal takes the file of a journal", path)
 	case errors.Is(err, fs.ErrNotExist), err == nil && file.Size() == 0:
-		return fmt.Errorf("there is no journal at %s: tattler run writes one; --journal names another", path)
+		return fmt.Errorf("there is no journal at %s: start tattler run, or name another file with --journal", path)
 	}
 	return nil
 }

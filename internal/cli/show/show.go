@@ -32,7 +32,7 @@ type Options struct {
 const long = `Show one complete change, with quiet fields and long values. A created or
 deleted object is shown completely.
 
-CHANGE is the id of an event, or its beginning: tattler log -o oneline prints
+CHANGE is the id of a change or a prefix of it: tattler log -o oneline prints
 ids.`
 
 // NewCommand returns the verb.

@@ -58,7 +58,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 // Run prints the state.
 func Run(ctx context.Context, o *Options) error {
 	if o.Output != "text" && o.Output != "json" {
-		return capture.Usage("unknown output %q: say text or json", o.Output)
+		return capture.Usage("unknown output %q: use text or json", o.Output)
 	}
 	path, err := o.Past.File(ctx)
 	if err != nil {

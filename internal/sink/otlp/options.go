@@ -20,7 +20,7 @@ type Options struct {
 	// or 4318 for the protocol http, whose default path is /v1/logs. A user and a password in it are sent as the
 	// header authorization.
 	Endpoint string `yaml:"endpoint"`
-	// Protocol is grpc, or http for protobuf over HTTP (grpc).
+	// Protocol is the transport: grpc, or http for protobuf over HTTP (grpc).
 	Protocol Protocol `yaml:"protocol"`
 	// Body is the content of a record's body: event for the CloudEvents JSON as a map, or object for the form of the
 	// Collector's k8sobjects receiver while it watches: type and object. To have the objects of updates, the sink
@@ -38,7 +38,7 @@ type Options struct {
 	// Timeout bounds one request, including connecting and its answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows credentials to be sent without TLS to another machine (false): a password in the endpoint, and
-	// and headers such as authorization.
+	// headers such as authorization.
 	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`
 }

@@ -16,7 +16,7 @@ type Options struct {
 	// URL is the server's address: amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS. The default port is
 	// 5672, or 5671 with TLS; the default vhost is /.
 	URL string `yaml:"url"`
-	// Exchange is the exchange to publish to; it must exist. Empty means the default exchange, which needs Queue.
+	// Exchange is the exchange to publish to; it must exist. Empty means the default exchange, which needs queue.
 	Exchange string `yaml:"exchange"`
 	// RoutingKey is a text/template over the event that makes the routing key, with the field names of package
 	// event, such as changes.{{.Data.Resource.Namespace}}.{{.Data.Op}} (the empty key). In its output, dots, stars,

@@ -20,13 +20,13 @@ type Options struct {
 	URL string `yaml:"url"`
 	// Headers are added to each request. They may replace Content-Type and User-Agent.
 	Headers map[string]string `yaml:"headers"`
-	// Secret, if set, signs each request as https://www.standardwebhooks.com specifies: the header webhook-signature
+	// Secret signs each request, as https://www.standardwebhooks.com specifies: the header webhook-signature
 	// is "v1," and the base64 of the HMAC-SHA256 of ID.TIMESTAMP.BODY; the headers webhook-id and webhook-timestamp
 	// (Unix seconds) carry the first two. After the prefix whsec_ the secret is base64; without it, the secret is
 	// the key itself.
 	Secret string `yaml:"secret"`
-	// Template, if set, makes the body: a text/template over the event, with the field names of package event and
-	// the function json. The Content-Type is then application/json unless Headers sets another; a body that is
+	// Template makes the body: a text/template over the event, with the field names of package event and
+	// the function json. The Content-Type is then application/json unless headers sets another; a body that is
 	// declared as JSON must be JSON.
 	Template string `yaml:"template"`
 	// Timeout bounds one request, its answer included (10 seconds).
