@@ -70,6 +70,7 @@ func New(o Options) (*Page, error) {
 	mux.HandleFunc("GET /histogram", p.answer(p.counts))
 	mux.HandleFunc("GET /unfold", p.answer(p.unfold))
 	mux.HandleFunc("GET /live", p.live)
+	mux.HandleFunc("GET /object", p.answer(p.object))
 	mux.HandleFunc("GET /changes/{id}", p.answer(p.change))
 	mux.HandleFunc("GET /changes/{id}/event.json", p.answer(p.event))
 	mux.HandleFunc("GET /static/", static)
@@ -121,6 +122,8 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 			code, text = http.StatusBadRequest, user.Text
 		case errors.As(err, &several):
 			code, text = http.StatusBadRequest, several.Error()
+		case errors.Is(err, errNoObject):
+			code, text = http.StatusNotFound, "The journal has no version of this object. Check its type, namespace and name."
 		case errors.Is(err, errNoPage):
 			code, text = http.StatusNotFound, "There is no such page."
 		case errors.Is(err, journal.ErrNotFound):
