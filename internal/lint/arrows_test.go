@@ -257,6 +257,14 @@ var rows = []row{
 		why:  "relations follow from the objects alone, wherever they come from",
 	},
 	{
+		who: "./internal/web",
+		only: []string{
+			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/history", "./internal/journal",
+			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/web/auth",
+		},
+		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster",
+	},
+	{
 		who:   "./internal/capture/...",
 		never: []string{"./internal/render/...", "./internal/cli/...", "./internal/config/...", "./internal/journal/...", "./internal/deliver/..."},
 		why:   "a change is the same however it is queried and shown",

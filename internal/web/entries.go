@@ -28,7 +28,7 @@ type entry struct {
 	Day string
 	// Unfold, Around, OnlyObject, OnlyNamespace and OnlyManager are URLs.
 	Unfold, Around, OnlyObject, OnlyNamespace, OnlyManager string
-	// At is a moment to mark: the reader asked what changed around it.
+	// Marked says that the reader asked what changed around it.
 	Marked bool
 }
 
@@ -216,6 +216,9 @@ func (p *Page) entry(f *filter, line render.Line) entry {
 		e.Unfold = f.with("/unfold", "changes", encodeNumbers(line.Changes))
 	}
 	e.Around = around(line.At)
+	if at, err := time.Parse(time.RFC3339Nano, f.values.Get("at")); err == nil {
+		e.Marked = at.Sub(line.At).Abs() < time.Second
+	}
 	if e.Type != "" {
 		e.OnlyObject = f.with("/", "type", e.Type, "name", e.Object, "namespace", line.Namespace)
 	}

@@ -92,8 +92,8 @@ func relative(text string) bool {
 	return err == nil
 }
 
-// fixed returns the URL in which times of day and days are moments, which mean the same for every reader; empty if there
-// are none.
+// fixed returns the URL in which times of day and days are moments, which mean the same for every reader;
+// empty if all times are such moments.
 func (f *filter) fixed(path string) string {
 	var pairs []string
 	for name, at := range map[string]time.Time{"since": f.Query.Since, "until": f.Query.Until} {

@@ -50,9 +50,18 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
-	s := &stream{p: p, f: f, out: http.NewResponseController(w), w: w, after: after, sent: p.o.Now()}
+	out, err := newSender(w, r)
+	if err != nil {
+		p.o.Log.Error("cannot begin a live page", "err", err)
+		http.Error(w, "the page cannot be live", http.StatusInternalServerError)
+		return
+	}
+	defer out.Close()
+	w.WriteHeader(http.StatusOK)
+	s := &stream{p: p, f: f, out: out, after: after, start: after, sent: p.o.Now()}
 	s.player = newPlayer(f, s.line)
-	if err := s.run(r.Context()); err != nil && r.Context().Err() == nil {
+	ctx := out.Context()
+	if err := s.run(ctx); err != nil && ctx.Err() == nil {
 		p.o.Log.Warn("a live page ended", "err", err)
 	}
 }
@@ -61,11 +70,11 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 type stream struct {
 	p      *Page
 	f      *filter
-	w      http.ResponseWriter
-	out    *http.ResponseController
+	out    sender
 	player *player
 	after  int64 // everything up to here was read
 	warm   bool  // lines are sent
+	start  int64 // the page shows everything up to here
 	sent   time.Time
 	err    error
 }
@@ -94,8 +103,7 @@ func (s *stream) run(ctx context.Context) error {
 		}
 		if now.Sub(s.sent) >= pingEvery {
 			s.sent = now
-			_, s.err = fmt.Fprint(s.w, ": ping\n\n")
-			s.flush()
+			_, s.err = s.out.Write([]byte(": ping\n\n"))
 		}
 		select {
 		case <-ctx.Done():
@@ -108,9 +116,9 @@ func (s *stream) run(ctx context.Context) error {
 
 // begin plays the changes before the first new one, so that a rollout that has begun is one entry.
 func (s *stream) begin(ctx context.Context) error {
-	s.w.WriteHeader(http.StatusOK)
-	_, s.err = fmt.Fprintf(s.w, "retry: 3000\nid: %d\n\n", s.after)
-	s.flush()
+	if _, s.err = fmt.Fprintf(s.out, "retry: 3000\nid: %d\n\n", s.after); s.err != nil {
+		return s.err
+	}
 	if !s.f.flat {
 		q := s.f.query()
 		q.Before, q.Limit = s.after+1, contextChanges
@@ -172,6 +180,9 @@ func (s *stream) line(l render.Line) {
 		return
 	}
 	e := s.p.entry(s.f, l)
+	if e.Newest() <= s.start {
+		return
+	}
 	html, err := s.p.html("entry", &e)
 	if err == nil {
 		err = s.send("entry", html)
@@ -192,16 +203,7 @@ func (s *stream) send(name string, data []byte) error {
 		b.WriteString("data: \n")
 	}
 	b.WriteByte('\n')
-	_, err := s.w.Write(b.Bytes())
+	_, err := s.out.Write(b.Bytes())
 	s.sent = s.p.o.Now()
-	s.flush()
 	return err
-}
-
-// flush sends what was written, within a time: a browser that does not read ends the stream.
-func (s *stream) flush() {
-	_ = s.out.SetWriteDeadline(time.Now().Add(10 * time.Second)) // not every writer has one
-	if err := s.out.Flush(); err != nil && s.err == nil {
-		s.err = err
-	}
 }

@@ -15,6 +15,9 @@ type timelinePage struct {
 	form
 	list
 	Histogram *histogram
+	Swim      swim
+	// Narrow says that a filter is in use.
+	Narrow bool
 	// Live is the URL of new entries; empty if the page does not show the newest ones.
 	Live string
 	// Newer is the URL of the newest entries, if this page does not show them.
@@ -28,8 +31,13 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	if url := f.fixed("/"); url != "" && before == 0 {
+		http.Redirect(w, r, url, http.StatusFound)
+		return nil
+	}
 	page := timelinePage{head: p.head(r, "Timeline")}
 	page.Section = "timeline"
+	page.Narrow = f.Narrowed() || !f.Query.Since.IsZero() || !f.Query.Until.IsZero()
 	if page.form, err = p.form(r.Context(), f); err != nil {
 		return err
 	}
@@ -39,6 +47,11 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	if page.Histogram, err = p.histogram(r.Context(), f); err != nil {
 		return err
 	}
+	page.Histogram.Form = page.form
+	if page.Swim, err = p.lanes(r.Context(), f, page.Histogram); err != nil {
+		return err
+	}
+	page.Share = f.with("/", "since", machine(page.Histogram.From), "until", machine(page.Histogram.To))
 	switch {
 	case before != 0:
 		page.Newer = f.with("/")

@@ -4,7 +4,7 @@
 // small script zooms, moves by keys, and shows new changes as they are recorded.
 //
 // Every text from the cluster is escaped for HTML, and characters that control or reorder text are shown as such. Handler
-// answers GET and HEAD only. It does not authenticate: the caller wraps it, or serves it on a loopback address (see Local).
+// answers GET and HEAD only. It does not authenticate: auth.Auth does, and serves it.
 package web
 
 import (
@@ -96,7 +96,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the page answers GET and HEAD only", http.StatusMethodNotAllowed)
 		return
 	}
-	p.handler.ServeHTTP(w, r)
+	p.handler.ServeHTTP(w, withRights(r))
 }
 
 // UserError is a mistake in a URL, with what to do about it.

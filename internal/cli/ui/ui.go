@@ -3,12 +3,9 @@ package ui
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,7 +13,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/ops"
 	"github.com/tattler-dev/tattler/internal/web"
+	"github.com/tattler-dev/tattler/internal/web/auth"
 )
 
 // Options are the verb's flags.
@@ -33,7 +32,7 @@ const long = `Show what changed in a browser: a timeline of the journal that tat
 writes, and each change with its diff. New changes appear as they are recorded.
 
 The page is for this machine only: it is served on a loopback address, without
-a password. tattler run serves it to others, with web.listen.`
+a password. tattler run serves it to others, with web.address.`
 
 const examples = `  tattler ui --open
   tattler ui --journal /var/lib/tattler/journal.db
@@ -65,20 +64,25 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer j.Close()
+	log := slog.New(slog.NewTextHandler(o.IO.Err, nil))
 	page, err := web.New(web.Options{
-		Source: j.Source(), Log: slog.New(slog.NewTextHandler(o.IO.Err, nil)),
+		Source: j.Source(), Log: log,
 		Recording: func(ctx context.Context) bool { return control.Recording(ctx, j.Path()) },
 	})
 	if err != nil {
 		return err
 	}
-	l, err := new(net.ListenConfig).Listen(ctx, "tcp", o.Listen)
+	l, err := ops.Listen(ctx, o.Listen, false)
 	if err != nil {
-		return fmt.Errorf("listen on %s: %w", o.Listen, err)
+		return err
 	}
+	defer l.Close()
 	if tcp, ok := l.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		_ = l.Close()
-		return capture.Usage("--listen %s: the page has no password here, so it is served on a loopback address only, such as 127.0.0.1:8090; tattler run serves it to others, with web.listen", o.Listen)
+		return capture.Usage("--listen %s: the page has no password here, so it is served on a loopback address only, such as 127.0.0.1:8090; tattler run serves it to others, with web.address", o.Listen)
+	}
+	protection, err := auth.New(auth.Options{Address: l.Addr().String(), Log: log})
+	if err != nil {
+		return err
 	}
 	url := "http://" + l.Addr().String() + "/"
 	fmt.Fprintf(o.IO.Out, "%s\n", url)
@@ -87,34 +91,5 @@ func Run(ctx context.Context, o *Options) error {
 			fmt.Fprintf(o.IO.Err, "cannot open a browser: %s\n", terminal.Line(err.Error()))
 		}
 	}
-	return serve(ctx, l, web.Local(page))
-}
-
-// grace is how long requests may take to end.
-const grace = 2 * time.Second
-
-// serve answers requests until ctx ends.
-func serve(ctx context.Context, l net.Listener, h http.Handler) error {
-	serving, cancel := context.WithCancel(ctx)
-	defer cancel()
-	srv := &http.Server{
-		Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 32 << 10,
-		BaseContext: func(net.Listener) context.Context { return serving }, // live streams end with it
-	}
-	failed := make(chan error, 1)
-	go func() { failed <- srv.Serve(l) }()
-	var err error
-	select {
-	case err = <-failed:
-	case <-ctx.Done():
-		parting, stop := context.WithTimeout(context.WithoutCancel(ctx), grace)
-		_ = srv.Shutdown(parting) // Close ends what it did not wait for
-		stop()
-		err = <-failed
-	}
-	_ = srv.Close()
-	if errors.Is(err, http.ErrServerClosed) {
-		return nil
-	}
-	return fmt.Errorf("serve %s: %w", l.Addr(), err)
+	return protection.Serve(ctx, l, page)
 }
