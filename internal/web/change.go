@@ -273,11 +273,13 @@ func lineOf(l diff.Line) diffLine {
 // pairs puts the lines of a diff side by side.
 func pairs(lines []diffLine) (all []pair) {
 	for i := 0; i < len(lines); {
-		removed, added := i, i
+		removed := i
 		for removed < len(lines) && lines[removed].Class == "remove" {
 			removed++
 		}
-		for added = removed; added < len(lines) && lines[added].Class == "add"; added++ {
+		added := removed
+		for added < len(lines) && lines[added].Class == "add" {
+			added++
 		}
 		if added == i {
 			all = append(all, pair{lines[i], lines[i]})

@@ -73,8 +73,9 @@ const (
 	contextChanges = 100
 	// maxRead is how many changes are looked at for a page; the reader can continue the search.
 	maxRead = 20_000
-	// maxSearch is how long it may take.
-	maxSearch = 2 * time.Second
+	// firstSearch is how long that may take for the first page, moreSearch for the next ones.
+	firstSearch = 120 * time.Millisecond
+	moreSearch  = time.Second
 )
 
 // list reads the page before a change; 0 is the newest.
@@ -82,10 +83,12 @@ func (p *Page) list(ctx context.Context, f *filter, before int64) (l list, err e
 	if l.Last, err = p.past.source.Last(ctx); err != nil {
 		return l, err
 	}
+	budget := moreSearch
 	if before == 0 {
+		budget = firstSearch
 		before = l.Last + 1
 	}
-	s, err := p.search(ctx, f, before, pageChanges)
+	s, err := p.search(ctx, f, before, pageChanges, budget)
 	if err != nil {
 		return l, err
 	}

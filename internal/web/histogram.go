@@ -104,7 +104,7 @@ func stepOf(d time.Duration) time.Duration {
 		}
 	}
 	last := steps[len(steps)-1]
-	return d/maxBars/last*last + last
+	return (d/(maxBars*last) + 1) * last //nolint:durationcheck // a number of steps
 }
 
 // counts serves the histogram alone.
@@ -181,7 +181,7 @@ const (
 	// maxScan is how many changes are read for a histogram or for lanes, where the journal's counts do not suffice.
 	maxScan = 20_000
 	// maxScanTime is how long that may take.
-	maxScanTime = 200 * time.Millisecond
+	maxScanTime = 120 * time.Millisecond
 )
 
 // scanned calls each with the newest matching changes of the shown time, as many as can be read quickly, and returns how

@@ -23,11 +23,11 @@ type found struct {
 }
 
 // search finds the newest matching changes before one.
-func (p *Page) search(ctx context.Context, f *filter, before int64, limit int) (s found, err error) {
+func (p *Page) search(ctx context.Context, f *filter, before int64, limit int, budget time.Duration) (s found, err error) {
 	q := f.query()
 	q.Before = before
 	failed := f.Failed
-	deadline := time.Now().Add(maxSearch)
+	deadline := time.Now().Add(budget)
 	for e, err := range p.past.rows(access.WithPause(ctx, deadline), q) {
 		var paused *access.Paused
 		if errors.As(err, &paused) {
@@ -72,7 +72,7 @@ func (p *Page) matches(ctx context.Context, f *filter, e *journal.Entry) (bool, 
 	case errors.Is(err, journal.ErrNotFound): // removed meanwhile
 		return false, nil
 	case err != nil:
-		return true, nil
+		return true, nil //nolint:nilerr // it is shown as unreadable
 	}
 	return f.Matches(p.past.source.Cluster(), &c), nil
 }
