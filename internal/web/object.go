@@ -145,9 +145,9 @@ func (p *Page) shown(ctx context.Context, o *object) (e journal.Entry, err error
 		return e, p.one(ctx, o, "version", o.version, &e)
 	}
 	for _, quiet := range []bool{o.quiet, true} { // retention may have left only quiet versions
-		any := *o
-		any.quiet = quiet
-		all, err := p.versions(ctx, any, journal.Query{Limit: 1})
+		asked := *o
+		asked.quiet = quiet
+		all, err := p.versions(ctx, asked, journal.Query{Limit: 1})
 		if err != nil {
 			return e, err
 		}
