@@ -103,7 +103,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the page answers GET and HEAD only", http.StatusMethodNotAllowed)
 		return
 	}
-	p.handler.ServeHTTP(w, withRights(r))
+	p.handler.ServeHTTP(w, r)
 }
 
 // UserError is a mistake in a URL, with what to do about it.

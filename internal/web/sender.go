@@ -4,31 +4,8 @@ import (
 	"context"
 	"net/http"
 
-	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/web/auth"
 )
-
-// rights are those of a viewer, for an access.Source.
-type rights struct{ v *auth.Viewer }
-
-// May implements access.Access.
-func (r rights) May(ctx context.Context, targets []access.Target) ([]bool, error) {
-	all := make([]auth.Target, len(targets))
-	for i, t := range targets {
-		all[i] = auth.Target(t)
-	}
-	return r.v.May(ctx, all)
-}
-
-// withRights returns a request in whose context an access.Source shows what the viewer may see. Without a viewer it shows
-// nothing.
-func withRights(r *http.Request) *http.Request {
-	v := auth.From(r.Context())
-	if v == nil {
-		return r
-	}
-	return r.WithContext(access.With(r.Context(), rights{v}))
-}
 
 // sender sends server-sent events.
 type sender interface {
