@@ -124,6 +124,11 @@ func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64
 	if err != nil && !w.send(ctx, Message{Problem: err}) {
 		return false
 	}
+	if op == event.Snapshot && w.o.Seen != nil {
+		if obj, err := object(d.New); err == nil { // a failure is reported below, or with the next change
+			w.o.Seen(k.resource(), obj, k.named(d.Key.Name))
+		}
+	}
 	if op == event.Snapshot && !w.o.Initial && w.owners == nil {
 		return true
 	}

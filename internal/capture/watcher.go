@@ -36,6 +36,9 @@ type Options struct {
 	Scopes []Scope
 	// Initial also reports the objects that exist at the start, as snapshots.
 	Initial bool
+	// Seen, if set, is called with each object that exists at the start, before Ready is sent. Several goroutines call it,
+	// and it delays their streams. Run ignores it if Kept is set.
+	Seen Seen
 	// Only and Ignore narrow the fields of updates.
 	Only, Ignore []diff.Pattern
 

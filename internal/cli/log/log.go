@@ -48,7 +48,7 @@ const (
 )
 
 const long = `Show what changed, from the journal that tattler run writes, the newest last.
-It does not contact the cluster.
+With a journal, it does not contact the cluster.
 
 TYPE is a plural, singular, kind or short name, as in watch; without it, every
 kind is shown. A named workload includes the objects that it owned: deploy/web
@@ -61,6 +61,10 @@ A change has the time that its object gives; if it was seen much later, "seen"
 and that time follow. If the object gives no time, the interval is shown. A
 summary has the time at which its changes were over. A time range selects
 changes that may have happened within it.
+
+Without any journal, it lists the selected kinds and shows what the cluster
+itself still records of the last hour, or since --since. These lines are
+reconstructed, and have the sign ≈.
 
 With -o oneline, a line begins with the change's id, for tattler show.`
 
@@ -124,6 +128,9 @@ func Run(ctx context.Context, o *Options) error {
 	s, err := o.selection()
 	if err != nil {
 		return err
+	}
+	if path, missing := o.Past.Missing(ctx); missing {
+		return o.reconstruct(ctx, s, path)
 	}
 	j, err := o.Past.Open(ctx)
 	if err != nil {

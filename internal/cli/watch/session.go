@@ -25,7 +25,8 @@ type session struct {
 	status     *terminal.Status
 	start      time.Time
 	ready      bool
-	changes    int // listed ones, for --limit
+	changes    int      // listed ones, for --limit
+	history    *history // nil without --since
 }
 
 // watcher is the part of capture.Watcher that a session uses.
@@ -66,6 +67,9 @@ func (s *session) run(ctx context.Context) error {
 
 	err := s.loop(ctx, end)
 	cancel()
+	if err == nil {
+		err = s.release()
+	}
 	s.status.Clear()
 	if errors.Is(err, errLimit) {
 		err = nil
@@ -112,11 +116,14 @@ func (s *session) loop(ctx context.Context, end *ended) error {
 				return s.over(ctx, end)
 			}
 			s.printer.SetWidth(s.o.IO.Width())
-			err = s.message(m)
+			err = s.message(ctx, m)
 		case now := <-due.C:
 			s.printer.SetWidth(s.o.IO.Width())
 			err = s.printer.Tick(now)
 		case <-slow:
+			if _, live, _ := s.watcher.Progress(); !s.ready && live > 0 {
+				err = s.showHistory(ctx)
+			}
 			s.reportSlow()
 		case <-progress.C:
 			if s.ready {
@@ -153,13 +160,16 @@ func (s *session) timeUp() error {
 	return nil
 }
 
-func (s *session) message(m capture.Message) error {
+func (s *session) message(ctx context.Context, m capture.Message) error {
 	now := time.Now()
 	switch {
 	case m.Change != nil:
+		if held, err := s.hold(ctx, m.Change); held {
+			return err
+		}
 		return s.change(now, *m.Change)
 	case m.Ready != nil:
-		return s.becomeReady(m.Ready)
+		return s.becomeReady(ctx, m.Ready)
 	case m.Away != nil:
 		return s.away(now, m.Away)
 	case m.Problem != nil:
