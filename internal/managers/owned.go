@@ -20,7 +20,7 @@ func (es Entries) Owned(i, limit int) (fields []diff.Change, more int) {
 	if i < 0 || i >= len(trees) {
 		return nil, 0
 	}
-	w := walk{limit: limit}
+	w := walk{limit: limit, split: es.split}
 	w.visit(trees[i], nil, es.object, nil)
 	return w.fields, w.more
 }
@@ -28,6 +28,7 @@ func (es Entries) Owned(i, limit int) (fields []diff.Change, more int) {
 // walk collects the owned fields of one tree.
 type walk struct {
 	limit, more int
+	split       func(diff.Path) bool
 	fields      []diff.Change
 }
 
@@ -37,7 +38,9 @@ func (w *walk) visit(t *tree, at diff.Path, value any, keys map[string]any) {
 		return
 	}
 	if t.leaf {
-		w.add(at, value)
+		if !filled(value) || !w.split(at) {
+			w.add(at, value)
+		}
 		return
 	}
 	m, _ := value.(map[string]any)
@@ -55,6 +58,32 @@ func (w *walk) visit(t *tree, at diff.Path, value any, keys map[string]any) {
 			w.visit(e.tree, append(slices.Clip(at), e.step(i)), list[i], e.keys)
 		}
 	}
+}
+
+// filled reports whether a value has parts.
+func filled(value any) bool {
+	switch v := value.(type) {
+	case map[string]any:
+		return len(v) > 0
+	case []any:
+		return len(v) > 0
+	}
+	return false
+}
+
+// split reports whether any entry owns parts of a value: then an entry that owns the value as such only wrote it when it was
+// empty. Otherwise the value is atomic.
+func (es Entries) split(p diff.Path) bool {
+	at := place{value: es.object}
+	for i, t := range es.trees() {
+		if t != nil {
+			at.owned = append(at.owned, owned{i, t})
+		}
+	}
+	for _, e := range p {
+		at = at.step(e)
+	}
+	return !at.inherited && slices.ContainsFunc(at.owned, func(o owned) bool { return !o.leaf })
 }
 
 func (w *walk) add(at diff.Path, value any) {

@@ -29,6 +29,8 @@ type Entry struct {
 	Fields []diff.Change
 	// Data holds the rest; its Owns and Changes are empty until Event.
 	Data event.Reconstruction
+	// AtCreation is set for a write in the second of the creation of its object.
+	AtCreation bool
 	// Quiet is set if a manager owns only quiet fields.
 	Quiet bool
 }

@@ -16,6 +16,12 @@ import (
 // Source: k8s.io/apimachinery/pkg/util/managedfields/internal.
 const ancient = "ancient-changes"
 
+// beforeApply is the entry of what existed before the first server-side apply. Its time is that of the apply: it proves no
+// write.
+//
+// Source: as above.
+const beforeApply = "before-first-apply"
+
 // Of returns what one object records about the time from since on, in no particular order. The object is decoded as by
 // jsonmap.DecodeObject, redacted, and not modified. With rules, an entry about quiet fields alone is marked as Quiet.
 // Rollouts need other objects: see Revisions.
@@ -75,18 +81,11 @@ func (v *view) writes() {
 	entries := managers.Parse(v.obj)
 	list := entries.List()
 	created := moment(v.obj, "metadata", "creationTimestamp")
-	creator := soleWriter(list)
-	made := Entry{Data: event.Reconstruction{Fact: event.FactCreated, Manager: managers.Unknown, Evidence: "metadata.creationTimestamp"}}
-	if creator >= 0 && timeOf(list[creator]).Equal(created) {
-		made.Data.Manager, made.Data.Operation = nameOf(list[creator]), list[creator].Operation
-		made.Data.Evidence += ", and the only managedFields entry, of the same second"
-	} else {
-		creator = -1
-	}
-	v.add(created, made)
+	creator := v.creator(list)
+	v.add(created, v.creation(event.Reconstruction{Fact: event.FactCreated}))
 	for i, m := range list {
 		written := timeOf(m)
-		if i == creator || written.IsZero() || written.Before(v.since) {
+		if i == creator || m.Manager == beforeApply || written.IsZero() || written.Before(v.since) {
 			continue
 		}
 		e := Entry{Data: event.Reconstruction{
@@ -97,13 +96,26 @@ func (v *view) writes() {
 		e.Fields, more = entries.Owned(i, maxFields)
 		e.Data.More = int64(more)
 		boundValues(e.Fields)
+		e.AtCreation = written.Equal(created)
 		e.Quiet = v.quiet(&e)
 		v.add(written, e)
 	}
 }
 
-// soleWriter returns the index of the only entry that is not about the status; -1 if there are others or none.
-func soleWriter(list []event.Manager) int {
+// creation completes the entry of a creation.
+func (v *view) creation(d event.Reconstruction) Entry {
+	d.Manager, d.Evidence = managers.Unknown, "metadata.creationTimestamp"
+	list := managers.Parse(v.obj).List()
+	if i := v.creator(list); i >= 0 {
+		d.Manager, d.Operation = nameOf(list[i]), list[i].Operation
+		d.Evidence += ", and the only managedFields entry, of the same second"
+	}
+	return Entry{Data: d}
+}
+
+// creator returns the index of the creator's entry, if nothing else can have been written since then: it is the only entry
+// that is not about the status, and as old as the object. Otherwise it returns -1.
+func (v *view) creator(list []event.Manager) int {
 	sole := -1
 	for i, m := range list {
 		if m.Subresource == "status" {
@@ -114,11 +126,14 @@ func soleWriter(list []event.Manager) int {
 		}
 		sole = i
 	}
+	if sole >= 0 && !timeOf(list[sole]).Equal(moment(v.obj, "metadata", "creationTimestamp")) {
+		return -1
+	}
 	return sole
 }
 
 func nameOf(m event.Manager) string {
-	if m.Manager == "" || m.Manager == ancient {
+	if m.Manager == "" || m.Manager == ancient || m.Manager == beforeApply {
 		return managers.Unknown
 	}
 	return m.Manager
@@ -250,11 +265,11 @@ func (v *view) release() bool {
 	}
 	base := event.Reconstruction{Fact: event.FactRelease, Release: name, Revision: revision, Manager: managers.Unknown}
 	created, written := moment(v.obj, "metadata", "creationTimestamp"), unix(str(labels, "modifiedAt"))
-	base.Evidence = "metadata.creationTimestamp"
+	first := base
 	if written.IsZero() { // the status was set at the creation
-		base.Status = status
+		first.Status = status
 	}
-	v.add(created, Entry{Data: base})
+	v.add(created, v.creation(first))
 	base.Evidence, base.Status = "metadata.labels.modifiedAt, metadata.labels.status", status
 	if status == "failed" {
 		base.Severity = event.Failure

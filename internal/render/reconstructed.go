@@ -38,8 +38,8 @@ func (t *Text) Reconstructed(e reconstruct.Entry) error {
 		r.name, r.manager = d.About, d.Manager
 	}
 	t.dimmed(func() string { return t.head(r) })
-	if d.Fact == event.FactWritten && d.Subresource == "status" && !t.o.Full {
-		return t.write() // its fields are the whole status
+	if d.Fact == event.FactWritten && (d.Subresource == "status" || e.AtCreation) && !t.o.Full {
+		return t.write() // its fields are the whole status, or the new object
 	}
 	t.reconstructedFields(&e)
 	return t.write()
@@ -62,6 +62,9 @@ func factText(e *reconstruct.Entry) string {
 	case event.FactCreated:
 		return "created"
 	case event.FactWritten:
+		if e.AtCreation && d.Subresource != "status" {
+			return "last write, in the second of the creation"
+		}
 		if d.Subresource == "status" {
 			return "wrote the status"
 		}
@@ -144,7 +147,7 @@ func eventCount(e *reconstruct.Entry) string {
 
 // reconstructedFields prints the differences of templates, or what a manager owns.
 func (t *Text) reconstructedFields(e *reconstruct.Entry) {
-	fields, more := e.Fields, e.Data.More
+	fields, more := specFirst(e.Fields), e.Data.More
 	if len(fields) > fieldsShown && !t.o.Full {
 		more += int64(len(fields) - fieldsShown)
 		fields = fields[:fieldsShown]
@@ -167,20 +170,36 @@ func (t *Text) reconstructedFields(e *reconstruct.Entry) {
 	}
 }
 
+// specFirst returns the fields without those of the metadata, and then these.
+func specFirst(fields []diff.Change) []diff.Change {
+	var spec, meta []diff.Change
+	for _, f := range fields {
+		if field(f.Path, 0) == "metadata" {
+			meta = append(meta, f)
+		} else {
+			spec = append(spec, f)
+		}
+	}
+	return append(spec, meta...)
+}
+
 // ownedText is a field and its present value, on one line.
 func ownedText(f diff.Change) string {
 	switch v := f.To.(type) {
-	case map[string]any, []any:
-		n := 0
-		if m, ok := v.(map[string]any); ok {
-			n = len(m)
-		} else {
-			n = len(v.([]any))
-		}
-		return fmt.Sprintf("%s: (%s)", f.Path, plural(n, "value"))
+	case map[string]any:
+		return fmt.Sprintf("%s: {%s}", f.Path, ellipsis(len(v)))
+	case []any:
+		return fmt.Sprintf("%s: [%s]", f.Path, ellipsis(len(v)))
 	default:
 		return f.Path.String() + ": " + diff.Scalar(v)
 	}
+}
+
+func ellipsis(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return "…"
 }
 
 // Heading prints a line of the program between reconstructed and other lines.

@@ -131,6 +131,6 @@ func (o *Options) recentRendering(s *selection) render.Options {
 	single := len(s.namespaces.Include) == 1 && !scope.IsGlob(s.namespaces.Include[0])
 	return render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY,
+		Namespaces: !single, Full: o.Full,
 	}
 }
