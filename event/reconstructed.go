@@ -15,10 +15,10 @@ const reconstructedPrefix = "reconstructed-"
 // Fact is what a reconstructed event states.
 type Fact string
 
-// The facts. FactCreated: the object was created. FactWritten: a manager wrote to it for the last time. FactRollout: a
-// workload got another template. FactRelease: a Helm release got a revision or a status. FactCondition: conditions got
-// their present status. FactEvent: Kubernetes reported an Event. FactTerminated: a container ended. FactRestarted: it
-// started again. FactFinished: a Job completed. FactDeleting: the deletion of the object was requested.
+// The facts. created: the object was created. written: the last write by which a manager set a value. rollout: a workload got
+// another template. release: a Helm release got a revision or a status. condition: conditions got their present status.
+// event: Kubernetes reported an Event. terminated: a container ended. restarted: it started again. finished: a Job
+// completed. deleting: the deletion of the object was requested.
 const (
 	FactCreated    Fact = "created"
 	FactWritten    Fact = "written"
@@ -69,14 +69,16 @@ type Reconstruction struct {
 	Evidence string `json:"evidence"`
 	// After is the beginning of the interval in which it happened; absent if the time is known.
 	After *time.Time `json:"after,omitempty"`
-	// Manager is the field manager that wrote; "?" or absent if that is not known. For an Event, it is the component that
-	// reported it.
+	// Manager is the field manager that wrote; "?" or absent if that is not known. With the fact
+	// created, it is the only manager of which anything is left, and it wrote in the second of the creation. For an Event,
+	// it is the component that reported it.
 	Manager string `json:"manager,omitempty"`
 	// Operation is Apply or Update.
 	Operation string `json:"operation,omitempty"`
 	// Subresource is the subresource written through, such as status or scale.
 	Subresource string `json:"subresource,omitempty"`
-	// Owns are the fields that the manager owns, with their present values. Its last write set at least one of them.
+	// Owns are the fields that the manager owns, with their present values. Its last write set some of
+	// them, or fields that other managers have set since.
 	Owns []OwnedField `json:"owns,omitempty"`
 	// Changes are the differences between the templates of two revisions. Hidden values are not compared.
 	Changes []Change `json:"changes,omitempty"`

@@ -63,7 +63,7 @@ func NewCollector(o Options) *Collector {
 // Add adds what a selected object records. named says that the user asked for the object, other than through its owner.
 // The object is not modified, nor kept.
 func (c *Collector) Add(r change.Resource, obj map[string]any, named bool) {
-	entries := slices.DeleteFunc(Of(r, obj, c.o.Since, c.o.Rules), func(e Entry) bool { return !c.selects(&e) })
+	entries := c.selected(Of(r, obj, c.o.Since, c.o.Rules))
 	resource := resourceOf(r, obj)
 	owner := ""
 	switch {
@@ -148,8 +148,7 @@ func (c *Collector) Take() (entries []Entry, dropped int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for uid, w := range c.workloads {
-		rollouts := slices.DeleteFunc(c.revisions.Rollouts(w.Kind, w.Data.Resource), func(e Entry) bool { return !c.selects(&e) })
-		c.entries = append(c.entries, rollouts...)
+		c.entries = append(c.entries, c.selected(c.revisions.Rollouts(w.Kind, w.Data.Resource))...)
 		delete(c.revisions.owners, uid)
 	}
 	if c.o.Follow {
@@ -173,6 +172,16 @@ func (c *Collector) belongs(uid string) bool {
 		}
 	}
 	return false
+}
+
+// selected returns the wanted entries, with the wanted fields.
+func (c *Collector) selected(entries []Entry) (wanted []Entry) {
+	for _, e := range entries {
+		if c.selects(&e) {
+			wanted = append(wanted, e)
+		}
+	}
+	return wanted
 }
 
 // selects applies the conditions about a single entry, and narrows its fields.

@@ -229,7 +229,8 @@ func worse(a, b event.Severity) event.Severity {
 func (v *view) withoutStatus() []Entry {
 	said := map[time.Time]bool{}
 	for _, e := range v.out {
-		if e.Data.Fact != event.FactWritten {
+		switch e.Data.Fact {
+		case event.FactCondition, event.FactTerminated, event.FactRestarted, event.FactFinished:
 			said[e.Time] = true
 		}
 	}

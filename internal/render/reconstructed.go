@@ -63,7 +63,7 @@ func factText(e *reconstruct.Entry) string {
 		return "created"
 	case event.FactWritten:
 		if e.AtCreation && d.Subresource != "status" {
-			return "last write, in the second of the creation"
+			return "last write, in the same second"
 		}
 		if d.Subresource == "status" {
 			return "wrote the status"
@@ -91,7 +91,7 @@ func factText(e *reconstruct.Entry) string {
 	case event.FactRestarted:
 		return fmt.Sprintf("%s started again (restart %d)", d.Container, d.Restarts)
 	case event.FactFinished:
-		return joined("finished", " ", since(d.Began, e))
+		return joined("finished", " ", lasted(d.Began, e))
 	case event.FactEvent:
 		text := joined(joined(d.Reason, ": ", d.Message), " ", eventCount(e))
 		if d.Status != "" && d.Status != "Normal" {
@@ -123,11 +123,11 @@ func terminatedText(e *reconstruct.Entry) string {
 	if d.Reason != "" && d.Reason != "Error" && d.Reason != "Completed" {
 		text += " (" + d.Reason + ")"
 	}
-	return joined(text, " ", since(d.Began, e))
+	return joined(text, " ", lasted(d.Began, e))
 }
 
-// since returns the duration up to an entry, which has two known ends.
-func since(began *time.Time, e *reconstruct.Entry) string {
+// lasted returns the duration up to an entry, which has two known ends.
+func lasted(began *time.Time, e *reconstruct.Entry) string {
 	if began == nil || began.After(e.Time) || !e.Since.IsZero() {
 		return ""
 	}

@@ -69,6 +69,7 @@ type rig struct {
 	session          *session
 	interrupt        context.CancelFunc
 	end              chan error
+	collect          capture.Seen // the watcher's first lists, with Options.Since
 }
 
 // buffer may be read while it is written to.
@@ -132,6 +133,14 @@ func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
 		r.session = &session{
 			o: &o, cluster: cluster, namespaces: o.within("shop"),
 			watcher: r, printer: p, status: st, start: time.Now(),
+		}
+		if o.Since != "" {
+			since, serr := o.sinceTime(time.Now())
+			h, _, herr := o.history(since, cluster, o.within("shop"), st, nil, nil, nil)
+			if serr != nil || herr != nil {
+				t.Fatal(serr, herr)
+			}
+			r.session.history, h.source, r.collect = h, noSource{}, h.collector.Add
 		}
 		var ctx context.Context
 		ctx, r.interrupt = context.WithCancel(t.Context())
