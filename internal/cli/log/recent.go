@@ -13,7 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/recent"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/quiet"
+	quietrules "github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
 	"github.com/tattler-dev/tattler/internal/render"
 )
@@ -34,7 +34,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selection, path string) er
 	if err != nil {
 		return err
 	}
-	rules, err := quiet.New()
+	rules, err := quietrules.New()
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (o *Options) needsJournal(path string) error {
 }
 
 // lister returns what lists the selected objects.
-func (o *Options) lister(cluster *kube.Cluster, s *selection, rules *quiet.Set) (*capture.Watcher, error) {
+func (o *Options) lister(cluster *kube.Cluster, s *selection, rules *quietrules.Set) (*capture.Watcher, error) {
 	redactor, err := redact.New(redact.NewRandomKey(), nil)
 	if err != nil {
 		return nil, err
