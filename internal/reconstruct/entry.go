@@ -24,7 +24,7 @@ type Entry struct {
 	Time, Since time.Time
 	// Kind is the kind of Data.Resource.
 	Kind change.Resource
-	// Fields are the fields that a manager owns (event.FactWritten), or the differences of two templates
+	// Fields are the fields that a manager owns (event.FactWritten, event.FactCreated), or the differences of two templates
 	// (event.FactRollout). They may not be modified.
 	Fields []diff.Change
 	// Data holds the rest; its Owns and Changes are empty until Event.

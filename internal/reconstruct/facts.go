@@ -98,7 +98,7 @@ func aboutUID(obj map[string]any) string {
 	return str(obj, "regarding", "uid")
 }
 
-// unix reads a time in seconds since 1970; the zero time if it is none.
+// unix reads a time in seconds since 1970; the zero time for any other text.
 func unix(text string) time.Time {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n <= 0 {

@@ -92,25 +92,36 @@ func (v *view) writes() {
 			Fact: event.FactWritten, Manager: nameOf(m), Operation: m.Operation, Subresource: m.Subresource,
 			Evidence: fmt.Sprintf("metadata.managedFields[%d].time", i),
 		}}
-		var more int
-		e.Fields, more = entries.Owned(i, maxFields)
-		e.Data.More = int64(more)
-		boundValues(e.Fields)
+		e.owns(entries, i)
 		e.AtCreation = written.Equal(created)
 		e.Quiet = v.quiet(&e)
 		v.add(written, e)
 	}
 }
 
+// owns adds what an entry of managedFields owns.
+func (e *Entry) owns(entries managers.Entries, i int) {
+	fields, more := entries.Owned(i, maxFields)
+	boundValues(fields)
+	e.Fields, e.Data.More = fields, int64(more)
+}
+
 // creation completes the entry of a creation.
 func (v *view) creation(d event.Reconstruction) Entry {
 	d.Manager, d.Evidence = managers.Unknown, "metadata.creationTimestamp"
-	list := managers.Parse(v.obj).List()
-	if i := v.creator(list); i >= 0 {
-		d.Manager, d.Operation = nameOf(list[i]), list[i].Operation
-		d.Evidence += ", and the only managedFields entry, of the same second"
+	entries := managers.Parse(v.obj)
+	list := entries.List()
+	i := v.creator(list)
+	if i < 0 {
+		return Entry{Data: d}
 	}
-	return Entry{Data: d}
+	d.Manager, d.Operation = nameOf(list[i]), list[i].Operation
+	d.Evidence += ", and the only managedFields entry, of the same second"
+	e := Entry{Data: d}
+	if d.Fact == event.FactCreated {
+		e.owns(entries, i)
+	}
+	return e
 }
 
 // creator returns the index of the creator's entry, if nothing else can have been written since then: it is the only entry

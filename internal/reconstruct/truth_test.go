@@ -211,7 +211,10 @@ func (w *world) judge(e Entry) error {
 		if e.Data.Manager == managers.Unknown {
 			return nil
 		}
-		return w.judgeCreator(e)
+		if err := w.judgeCreator(e); err != nil {
+			return err
+		}
+		return w.judgeFields(e)
 	case event.FactWritten:
 		if last == nil {
 			return fmt.Errorf("%s never wrote", e.Data.Manager)

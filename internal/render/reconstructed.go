@@ -41,6 +41,9 @@ func (t *Text) Reconstructed(e reconstruct.Entry) error {
 	if d.Fact == event.FactWritten && (d.Subresource == "status" || e.AtCreation) && !t.o.Full {
 		return t.write() // its fields are the whole status, or the new object
 	}
+	if d.Fact == event.FactCreated && !t.o.Full && len(t.o.Only) == 0 {
+		return t.write()
+	}
 	t.reconstructedFields(&e)
 	return t.write()
 }

@@ -32,7 +32,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selection, path string) er
 	}
 	cluster, err := o.Past.Kube.Load()
 	if err != nil {
-		return err
+		return fmt.Errorf("find the cluster: %w", err)
 	}
 	rules, err := quietrules.New()
 	if err != nil {
@@ -55,7 +55,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selection, path string) er
 		if ctx.Err() != nil {
 			return nil
 		}
-		return cluster.ExplainStart(err)
+		return fmt.Errorf("there is no journal at %s, and the cluster cannot be read: %w", path, cluster.ExplainStart(err))
 	}
 	if err := listed(l, cluster); err != nil {
 		return err
@@ -131,6 +131,6 @@ func (o *Options) recentRendering(s *selection) render.Options {
 	single := len(s.namespaces.Include) == 1 && !scope.IsGlob(s.namespaces.Include[0])
 	return render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: !single, Full: o.Full,
+		Namespaces: !single, Full: o.Full, Only: s.paths,
 	}
 }

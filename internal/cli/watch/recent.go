@@ -50,7 +50,7 @@ func (o *Options) history(since time.Time, cluster *kube.Cluster, n capture.Name
 		return nil, nil, nil
 	}
 	ro := o.rendering(status.Before(o.IO.Out), n)
-	ro.Today, ro.Full = time.Now, o.Full
+	ro.Today, ro.Full, ro.Only = time.Now, o.Full, only
 	out, err := recent.NewPrinter(ro, o.Output, cluster.Name, status.Line)
 	if err != nil {
 		return nil, nil, err
