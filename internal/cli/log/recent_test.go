@@ -100,7 +100,7 @@ func TestWithoutJournal(t *testing.T) {
 		{"a kind: its revisions are read, but not shown themselves", Options{Types: []string{"deploy"}}, []string{"──", "deploy/web", "app:1 → app:2", "── 1"}},
 		{"a named object, with its own", Options{Types: []string{"deploy/web"}}, []string{"──", "replicaset/web-2", "deploy/web", "app:1 → app:2", "── 2"}},
 		{"a manager", Options{Managers: []string{"kubectl*"}}, []string{"──", "created                   kubectl-create", "── 1"}},
-		{"the newest", Options{Limit: 1, Types: []string{"cm"}}, []string{"──", "cm/other", "── 1 reconstructed, 1 older left out."}},
+		{"the newest", Options{Limit: 1, Types: []string{"cm"}}, []string{"──", "cm/other", "── 1 older left out", "── 1 reconstructed."}},
 		{"nothing", Options{Since: "1m"}, []string{"──", "── 0 reconstructed."}},
 	} {
 		out, stderr, err := showRecent(t.Context(), tc.o)

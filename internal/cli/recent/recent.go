@@ -1,4 +1,4 @@
-// Package recent shows the recent writes that a cluster itself still records, for the verbs that have no journal.
+// Package recent shows the recent writes that a cluster itself still records, for verbs without a journal.
 package recent
 
 import (
@@ -14,7 +14,7 @@ import (
 )
 
 // Unseen says what no reconstruction can show.
-const Unseen = "Not visible: deletions, values before a write, removed fields, and a manager's earlier writes."
+const Unseen = "Not visible: deletions, earlier values and writes."
 
 // completeTime bounds the lists of further kinds.
 const completeTime = 15 * time.Second
@@ -90,7 +90,7 @@ func NewPrinter(o render.Options, format, cluster string, note func(string, ...a
 // Show prints what a collector has, between two headings.
 func Show(p Printer, c *reconstruct.Collector, since time.Time, loc *time.Location) error {
 	entries, dropped := c.Take()
-	if err := p.Heading(fmt.Sprintf("reconstructed, since %s (nobody watched; ≈ marks what the cluster records)", since.In(loc).Format(time.DateTime))); err != nil {
+	if err := p.Heading(fmt.Sprintf("reconstructed, since %s: nobody watched (sign ≈)", since.In(loc).Format(time.DateTime))); err != nil {
 		return err
 	}
 	for _, e := range entries {
@@ -98,11 +98,12 @@ func Show(p Printer, c *reconstruct.Collector, since time.Time, loc *time.Locati
 			return err
 		}
 	}
-	end := fmt.Sprintf("%d reconstructed", len(entries))
 	if dropped > 0 {
-		end += fmt.Sprintf(", %d older left out", dropped)
+		if err := p.Heading(fmt.Sprintf("%d older left out", dropped)); err != nil {
+			return err
+		}
 	}
-	return p.Heading(end + ". " + Unseen)
+	return p.Heading(fmt.Sprintf("%d reconstructed. %s", len(entries), Unseen))
 }
 
 // Refused describes the kinds that could not be read, in one line; empty if there are none.
