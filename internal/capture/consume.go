@@ -14,6 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // consume turns the batches of one source into changes until its feed or ctx ends.
@@ -125,8 +126,8 @@ func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64
 		return false
 	}
 	if op == event.Snapshot && w.o.Seen != nil {
-		if obj, err := object(d.New); err == nil { // a failure is reported below, or with the next change
-			w.o.Seen(k.resource(), obj, k.named(d.Key.Name))
+		if err := w.seen(k, &d); err != nil {
+			return w.send(ctx, Message{Problem: err})
 		}
 	}
 	if op == event.Snapshot && !w.o.Initial && w.owners == nil {
@@ -144,6 +145,20 @@ func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64
 		return !shown || w.send(ctx, Message{Change: &v.Change})
 	}
 	return w.admit(ctx, k, v.Change, shown)
+}
+
+// seen passes an object that existed at the start to Options.Seen.
+func (w *Watcher) seen(k *kind, d *feed.Delta) error {
+	raw, err := d.New.JSON()
+	if err != nil {
+		return fmt.Errorf("decode %s/%s: %w", k.GroupResource(), d.Key.Name, err)
+	}
+	obj, _, err := jsonmap.DecodeObject(raw)
+	if err != nil {
+		return fmt.Errorf("decode %s/%s: %w", k.GroupResource(), d.Key.Name, err)
+	}
+	w.o.Seen(k.resource(), obj, k.named(d.Key.Name))
+	return nil
 }
 
 // admit sends the changes that belong to the named objects. It holds ownerSem meanwhile, so that the changes an

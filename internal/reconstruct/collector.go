@@ -44,6 +44,7 @@ type Collector struct {
 	mu        sync.Mutex
 	entries   []Entry
 	dropped   int
+	fresh     bool // a workload was added since the last Take
 	revisions *Revisions
 	workloads map[string]Entry  // by UID: the objects that may have rollouts
 	owner     map[string]string // UID to the controller's UID; only with Follow
@@ -78,6 +79,7 @@ func (c *Collector) Add(r change.Resource, obj map[string]any, named bool) {
 	switch kindOf(r) {
 	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps":
 		c.workloads[resource.UID] = Entry{Kind: r, Data: event.Reconstruction{Resource: resource}}
+		c.fresh = true
 	}
 	if c.o.Follow {
 		if named {
@@ -156,7 +158,7 @@ func (c *Collector) Take() (entries []Entry, dropped int) {
 	}
 	c.trim()
 	entries, dropped = c.entries, c.dropped
-	c.entries, c.dropped = nil, 0
+	c.entries, c.dropped, c.fresh = nil, 0, false
 	return entries, dropped
 }
 
@@ -237,9 +239,9 @@ func automatic(e *Entry) bool {
 	return true
 }
 
-// Empty reports whether no entry was collected since the last Take. Rollouts do not count.
+// Empty reports whether nothing that may have entries was added since the last Take.
 func (c *Collector) Empty() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return len(c.entries) == 0
+	return len(c.entries) == 0 && !c.fresh
 }

@@ -51,11 +51,11 @@ func (o *Options) reconstruct(ctx context.Context, s *selection, path string) er
 	}
 	note("no journal at %s: showing what the cluster itself still records; `tattler run` records everything", path)
 	l, err := w.List(ctx, c.Add)
-	if err != nil {
-		if ctx.Err() != nil {
-			return nil
-		}
+	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("there is no journal at %s, and the cluster cannot be read: %w", path, cluster.ExplainStart(err))
+	}
+	if l == nil {
+		return nil // Ctrl-C
 	}
 	if err := listed(l, cluster); err != nil {
 		return err
@@ -79,7 +79,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selection, path string) er
 
 // needsJournal refuses what cannot be reconstructed.
 func (o *Options) needsJournal(path string) error {
-	flag, instead := "", ""
+	var flag, instead string
 	switch {
 	case o.Follow:
 		flag, instead = "-f", "tattler watch --since shows live changes"
