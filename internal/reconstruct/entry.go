@@ -38,8 +38,9 @@ type Entry struct {
 const (
 	// maxFields bounds the fields of an entry.
 	maxFields = 50
-	// maxValue is the size in bytes above which the value of an owned field is left out.
-	maxValue = 1 << 10
+	// maxValue is the size in bytes above which the value of an owned field is left out, and maxValues that of all values of
+	// an entry.
+	maxValue, maxValues = 1 << 10, 8 << 10
 )
 
 // Event returns the entry's public form.
@@ -59,14 +60,19 @@ func (e *Entry) Event(cluster string) event.Reconstructed {
 	return event.NewReconstructed(cluster, e.Time.UTC(), d)
 }
 
-// boundValues drops the long values of owned fields, so that an entry stays small.
+// boundValues drops long values of owned fields, so that an entry stays small.
 func boundValues(fields []diff.Change) {
+	total := 0
 	for i := range fields {
-		if s, ok := fields[i].To.(string); ok && len(s) <= maxValue {
-			continue
+		size := 0
+		if s, ok := fields[i].To.(string); ok {
+			size = len(s)
+		} else if text, err := json.Marshal(fields[i].To); err == nil {
+			size = len(text)
 		}
-		if text, err := json.Marshal(fields[i].To); err != nil || len(text) > maxValue {
+		if total += size; size > maxValue || total > maxValues {
 			fields[i].To = nil
+			total -= size
 		}
 	}
 }

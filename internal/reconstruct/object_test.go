@@ -153,3 +153,26 @@ func TestEventIdentity(t *testing.T) {
 		t.Error("two clusters share an id")
 	}
 }
+
+// TestBound: however large an object's fields are, an entry is small.
+func TestBound(t *testing.T) {
+	obj := decode(t, `{"metadata":{"name":"a","uid":"a","creationTimestamp":"2026-03-01T09:00:00Z"},"data":{}}`)
+	owned, data := map[string]any{}, map[string]any{}
+	for n := range 200 {
+		name := fmt.Sprintf("k%03d", n)
+		owned["f:"+name], data[name] = map[string]any{}, strings.Repeat("x", 100+n*10)
+	}
+	obj["data"] = data
+	change.Metadata(obj)["managedFields"] = []any{map[string]any{"manager": "m", "time": "2026-03-01T10:01:00Z", "fieldsV1": map[string]any{"f:data": owned}}}
+	e := Of(things, obj, ten, nil)[0]
+	size, left := 0, 0
+	for _, f := range e.Fields {
+		s, ok := f.To.(string)
+		if size += len(s); !ok {
+			left++
+		}
+	}
+	if len(e.Fields) != maxFields || e.Data.More != 150 || size > maxValues || size < maxValues/2 || left == 0 {
+		t.Errorf("%d fields, %d more, %d bytes of values, %d without a value", len(e.Fields), e.Data.More, size, left)
+	}
+}

@@ -51,6 +51,9 @@ func (o *Options) reconstruct(ctx context.Context, s *selection, path string) er
 	}
 	note("no journal at %s: showing what the cluster itself still records; `tattler run` records everything", path)
 	l, err := w.List(ctx, c.Add)
+	if isUsage(err) {
+		return err
+	}
 	if err != nil && ctx.Err() == nil {
 		return fmt.Errorf("there is no journal at %s, and the cluster cannot be read: %w", path, cluster.ExplainStart(err))
 	}
@@ -75,6 +78,16 @@ func (o *Options) reconstruct(ctx context.Context, s *selection, path string) er
 		return err
 	}
 	return recent.Show(out, c, since, o.Now().Location())
+}
+
+// isUsage reports whether an error is about the arguments, not about the cluster.
+func isUsage(err error) bool {
+	var (
+		usage     *capture.UsageError
+		unknown   *capture.UnknownTypeError
+		ambiguous *capture.AmbiguousTypeError
+	)
+	return errors.As(err, &usage) || errors.As(err, &unknown) || errors.As(err, &ambiguous)
 }
 
 // needsJournal refuses what cannot be reconstructed.

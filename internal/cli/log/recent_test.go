@@ -148,7 +148,7 @@ func TestWithoutJournalOrCluster(t *testing.T) {
 		{"an unknown kind", Options{Types: []string{"deplyments"}}, "deplyments"},
 	} {
 		out, _, err := showRecent(t.Context(), tc.o)
-		if err == nil || !strings.Contains(err.Error(), tc.want) || out != "" {
+		if err == nil || !strings.Contains(err.Error(), tc.want) || out != "" || tc.why == "an unknown kind" && strings.Contains(err.Error(), "journal") {
 			t.Errorf("%s: %v\n%s", tc.why, err, out)
 		}
 	}
@@ -162,6 +162,11 @@ func TestWithoutJournalOrCluster(t *testing.T) {
 		t.Errorf("only forbidden kinds: %v", err)
 	}
 	end()
+
+	s.Misbehave(informertest.Fault{On: informertest.Discovery, Code: http.StatusInternalServerError})
+	if _, _, err = showRecent(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "there is no journal at ") || !strings.Contains(err.Error(), "and the cluster cannot be read: ") {
+		t.Errorf("no server: %v", err)
+	}
 
 	t.Setenv("TATTLER_JOURNAL", filepath.Join(dir, "named.db"))
 	if _, _, err = showRecent(t.Context(), Options{}); err == nil || !strings.Contains(err.Error(), "there is no journal at") {
