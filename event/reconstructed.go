@@ -70,7 +70,7 @@ type Reconstruction struct {
 	// After is the beginning of the interval in which it happened; absent if the time is known.
 	After *time.Time `json:"after,omitempty"`
 	// Manager is the field manager that wrote; "?" or absent if that is not known. With the fact
-	// created, it is the only manager of which anything is left, and it wrote in the second of the creation. For an Event,
+	// created, it is the only manager of which anything is left, and it has not written later. For an Event,
 	// it is the component that reported it.
 	Manager string `json:"manager,omitempty"`
 	// Operation is Apply or Update.

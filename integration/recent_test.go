@@ -44,6 +44,7 @@ func TestRecent(t *testing.T) {
 	}
 	steps := map[string]step{}
 	steps["apply"] = timed(func() { s.apply("Deployment", "web", "well", node, 1, "") })
+	s.apply("StatefulSet", "queue", "well", node, 1, "")
 	s.kubectl("rollout", "status", "deployment/web")
 	steps["crash"] = timed(func() {
 		s.apply("StatefulSet", "db", "crash", node, 1, "")
@@ -63,8 +64,10 @@ func TestRecent(t *testing.T) {
 		s.kubectl("rollout", "status", "deployment/web")
 	})
 	steps["template"] = timed(func() {
-		s.kubectl("set", "env", "statefulset/db", "DB_PASSWORD=canary-4711")
-		s.until("revision", func() bool { return strings.Count(s.kubectl("get", "controllerrevisions", "-o", "name"), "db-") == 2 })
+		s.kubectl("set", "env", "statefulset/queue", "DB_PASSWORD=canary-4711")
+		s.until("revision", func() bool {
+			return strings.Count(s.kubectl("get", "controllerrevisions", "-o", "name"), "queue-") == 2
+		})
 	})
 
 	out := recentEvents(t, s.ns)
@@ -85,10 +88,10 @@ func TestRecent(t *testing.T) {
 		{"the rollback", "undo", "rollout", "Deployment", "web", func(d event.Reconstruction) bool {
 			return d.Revision == "3" && d.Previous == "2" && image(d) == "shop/app:2 → shop/app:1"
 		}},
-		{"a new template of a StatefulSet", "template", "rollout", "StatefulSet", "db", func(d event.Reconstruction) bool {
+		{"a new template of a StatefulSet", "template", "rollout", "StatefulSet", "queue", func(d event.Reconstruction) bool {
 			return d.Revision == "2" && d.Previous == "1" && len(d.Changes) == 1 && strings.Contains(d.Changes[0].Path, "env")
 		}},
-		{"its manager", "template", "written", "StatefulSet", "db", func(d event.Reconstruction) bool { return d.Manager == "kubectl-set" && len(d.Owns) > 0 }},
+		{"its manager", "template", "written", "StatefulSet", "queue", func(d event.Reconstruction) bool { return d.Manager == "kubectl-set" && len(d.Owns) > 0 }},
 		{"a new pod becomes ready", "undo", "condition", "Pod", "web-", func(d event.Reconstruction) bool { return len(d.Conditions) > 0 }},
 	} {
 		found := false

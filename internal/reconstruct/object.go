@@ -93,7 +93,7 @@ func (v *view) writes() {
 			Evidence: fmt.Sprintf("metadata.managedFields[%d].time", i),
 		}}
 		e.owns(entries, i)
-		e.AtCreation = written.Equal(created)
+		e.AtCreation = !written.After(created)
 		e.Quiet = v.quiet(&e)
 		v.add(written, e)
 	}
@@ -116,7 +116,7 @@ func (v *view) creation(d event.Reconstruction) Entry {
 		return Entry{Data: d}
 	}
 	d.Manager, d.Operation = nameOf(list[i]), list[i].Operation
-	d.Evidence += ", and the only managedFields entry, of the same second"
+	d.Evidence += ", and the only managedFields entry, which is not newer"
 	e := Entry{Data: d}
 	if d.Fact == event.FactCreated {
 		e.owns(entries, i)
@@ -125,7 +125,8 @@ func (v *view) creation(d event.Reconstruction) Entry {
 }
 
 // creator returns the index of the creator's entry, if nothing else can have been written since then: it is the only entry
-// that is not about the status, and as old as the object. Otherwise it returns -1.
+// that is not about the status, and as old as the object. (The server may take its time just before that of the object, in
+// the second before.) Otherwise it returns -1.
 func (v *view) creator(list []event.Manager) int {
 	sole := -1
 	for i, m := range list {
@@ -137,7 +138,7 @@ func (v *view) creator(list []event.Manager) int {
 		}
 		sole = i
 	}
-	if sole >= 0 && !timeOf(list[sole]).Equal(moment(v.obj, "metadata", "creationTimestamp")) {
+	if sole >= 0 && (timeOf(list[sole]).IsZero() || timeOf(list[sole]).After(moment(v.obj, "metadata", "creationTimestamp"))) {
 		return -1
 	}
 	return sole

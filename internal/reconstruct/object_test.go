@@ -87,6 +87,7 @@ func TestOf(t *testing.T) {
 			"10:01:00 created kubectl-run"},
 		{"the only writer wrote later: who created is not known", things, `{"metadata":{"creationTimestamp":` + at1 + `,"managedFields":[{"manager":"m","operation":"Update","time":` + at2 + `,"fieldsV1":{"f:spec":{"f:a":{}}}}]},"spec":{"a":1}}`,
 			"10:01:00 created ?\n10:02:00 written m spec.a=1"},
+		{"the server took the time of the entry a moment earlier, in another second", things, `{"metadata":{"creationTimestamp":` + at2 + `,"managedFields":[{"manager":"m","operation":"Update","time":` + at1 + `}]}}`, "10:02:00 created m"},
 		{"two writers: who created is not known", things, `{"metadata":{"creationTimestamp":` + at1 + `,"managedFields":[{"manager":"m","time":` + at1 + `},{"manager":"n","time":` + at2 + `}]}}`,
 			"10:01:00 created ?\n10:01:00 written m\n10:02:00 written n"},
 		{"a write through a subresource has no time", things, `{"metadata":{"creationTimestamp":` + before + `,"managedFields":[{"manager":"kubectl","subresource":"scale","fieldsV1":{"f:spec":{"f:replicas":{}}}}]},"spec":{"replicas":3}}`, ""},
