@@ -5,6 +5,7 @@
 //	go run -C bench ./cmd/bench -run typed -rounds 3    some of it
 //	go run -C bench ./cmd/bench -quick                  everything, small, to check that it works
 //	go run -C bench ./cmd/bench -list                   the names of the scenarios
+//	go run -C bench ./cmd/corpus                        records the objects again that the data vary
 //
 // The first run fills a control plane with 20,000 pods and as many custom resources, which takes
 // some five minutes on two cores. It is kept in the user's cache folder (tattler/bench, some 0.9 GB)
@@ -12,7 +13,7 @@
 // -run can leave that out. Nothing else should run meanwhile: a spread of ±10% means that the
 // measurement was disturbed.
 //
-//	gen      the data: pods of 200 applications, custom resources of 50 owners
+//	gen      the data: pods of 200 applications, custom resources of 50 owners, varied from recorded objects
 //	fill     a real API server with such data
 //	synth    an API server that generates them on request, for a million pods and a million events
 //	harness  processes, deadlines, time, CPU, memory

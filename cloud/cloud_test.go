@@ -75,7 +75,7 @@ func TestElsewhere(t *testing.T) {
 			}
 		}
 		file := "apiVersion: tattler.dev/v1alpha1\nkind: Config\nsinks:\n- {name: x, " + k.Name + ": {}}\n"
-		if _, err := plain.Parse("f", []byte(file)); err == nil || !strings.Contains(err.Error(), "f:4:13: sinks[0]."+k.Name+": this program has no such sink; tattler-cloud has") {
+		if _, err := plain.Parse("f", []byte(file)); err == nil || !strings.Contains(err.Error(), "f:4:13: sinks[0]."+k.Name+": only tattler-cloud has this sink") {
 			t.Errorf("%s: %v", k.Name, err)
 		}
 		said, err := config.Explain("sinks." + k.Name)

@@ -46,8 +46,8 @@ const (
 // Differs reports whether the operation has differences between two forms of one object: an update or a conversion.
 func (o Op) Differs() bool { return o == Updated || o == Converted }
 
-// Event is a CloudEvents 1.0 envelope around Data; New fills it. The attributes are those of the
-// CloudEvents specification, version 1.0.2, and its partitioning extension.
+// Event is a CloudEvents 1.0 envelope around Data. The attributes are those of the
+// CloudEvents specification, version 1.0.2, and its partitioning extension. New makes one.
 type Event struct {
 	// SpecVersion is the version of CloudEvents.
 	SpecVersion string `json:"specversion" enum:"1.0"`
@@ -79,20 +79,21 @@ type Data struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Patch is the same difference as an RFC 6902 JSON Patch of the object before, if requested.
 	Patch []Operation `json:"patch,omitempty"`
-	// Managers are the field managers that own something after the write; empty for deletions.
+	// Managers are the field managers that own any field after the write; empty for deletions.
 	Managers []Manager `json:"managers,omitempty"`
-	// Before is the last known object that was deleted or left; for an update, if requested.
+	// Before is the object before the change: always for one that was deleted or left, for an update if requested.
 	Before map[string]any `json:"before,omitempty"`
-	// After is the object of a snapshot, or that was created or entered; for an update, if requested.
+	// After is the object after the change: always for a snapshot and for one that was created or entered, for an update
+	// if requested.
 	After map[string]any `json:"after,omitempty"`
-	// Severity is failure, warning, recovery or change. It judges what is new in the change, by the object before and after
-	// it.
+	// Severity is failure, warning, recovery or change. It rates what is new in the change, by comparing the object
+	// before and after.
 	Severity Severity `json:"severity"`
 	// Observed is when Tattler saw it.
 	Observed Observed `json:"observed"`
-	// Gap describes what was missed where Op is Gap.
+	// Gap describes what was missed, in an event with the operation gap.
 	Gap *GapInfo `json:"gap,omitempty"`
-	// Absence describes an absence where Op is Absent; it lasted from observed.after to observed.at.
+	// Absence describes an absence, in an event with the operation absent. It lasted from observed.after to observed.at.
 	Absence *Absence `json:"absence,omitempty"`
 	// Epoch numbers the server's histories: it grows when one was replaced, for example by a restored backup, after which
 	// the same versions come again. Absent in the first.
@@ -110,8 +111,8 @@ type Data struct {
 	FilterError string `json:"filterError,omitempty"`
 }
 
-// Resource names the object that changed. For a gap, name and namespace may be empty. For an absence it is
-// AbsenceResource.
+// Resource names the object that changed. For a gap, name and namespace may be empty. For an absence it is the fixed
+// resource absences.tattler.dev, which no API server serves.
 type Resource struct {
 	// Group is the API group; empty for the core group.
 	Group string `json:"group"`
@@ -146,7 +147,7 @@ type Owner struct {
 // Change is one changed field. In JSON a replace always has both from and to, even if one is null; an add has no from, a remove
 // no to.
 type Change struct {
-	// Path is in the grammar of docs/paths.md; empty for the object itself: see Whole.
+	// Path is in the grammar of docs/paths.md; empty if the change is of the object itself.
 	Path string `json:"path"`
 	// Op is add, remove or replace.
 	Op string `json:"op" enum:"add,remove,replace"`
@@ -160,7 +161,7 @@ type Change struct {
 	Subresource string `json:"subresource,omitempty"`
 	// Quiet is true for a field that a quiet rule matches.
 	Quiet bool `json:"quiet,omitempty"`
-	// Whole is true for a value with more, or deeper, changes inside than are listed: From and To hold all of them.
+	// Whole is true if the value has too many or too deep changes to list each: from and to are then the whole value.
 	Whole bool `json:"whole,omitempty"`
 }
 
@@ -190,8 +191,8 @@ type Manager struct {
 // Observed is the moment at which a change was seen, or the interval in which it happened if a list derived it or the server
 // sent it late, for example after a restart of Tattler or an outage.
 type Observed struct {
-	// After is the last moment at which the old state was known to be current; nil for a change that the server sent as it
-	// happened.
+	// After is the last moment at which the old state was known to be current; absent for a change that the server sent as
+	// it happened.
 	After *time.Time `json:"after,omitempty"`
 	// At is when Tattler saw it.
 	At time.Time `json:"at"`
@@ -215,7 +216,7 @@ type Absence struct {
 	// Reason is stopped (Tattler did not run), unwritten (it could not write its journal, for example on a full disk), or
 	// unreachable (the API server did not answer for 5 seconds or more, from the last sign of life to its return).
 	Reason string `json:"reason"`
-	// Changes counts the changes that Tattler has caught up with, which happened, or may have happened, in the absence.
+	// Changes counts the changes that happened, or may have happened, in the absence and that Tattler has recorded since.
 	Changes int64 `json:"changes"`
 	// Incomplete counts the collections, such as the pods of a namespace or of the cluster, that were not fully caught up
 	// with: a gap event says what is missing, or they could not be watched yet. With 0, nothing was lost.

@@ -281,7 +281,7 @@ func (r *rights) lacking(ctx context.Context, t *testing.T, tc rightsCase, kubec
 			if reported < 2 && len(rule.ResourceNames) == 0 && len(rule.Verbs) == 3 {
 				reported++
 				d := r.daemon(ctx, t, kubeconfig, config)
-				d.wait(t, d.err, "may not be watched and ")
+				d.wait(t, d.err, "not allowed to watch ")
 				if said := d.read(t, d.err); !regexp.MustCompile(`kinds="?(?:[^"]* )?` + kind).MatchString(said) {
 					t.Errorf("%s is not named in %s", kind, said)
 				}

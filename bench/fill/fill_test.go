@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,7 +75,7 @@ func normalized(t *testing.T, p *corev1.Pod) map[string]any {
 	p = p.DeepCopy()
 	p.UID, p.ResourceVersion, p.CreationTimestamp = "", "", metav1.Time{}
 	p.Finalizers = nil // the controller that would set them does not run
-	token := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return v.Projected != nil })
+	token := slices.IndexFunc(p.Spec.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, "kube-api-access-") })
 	if token >= 0 {
 		name := p.Spec.Volumes[token].Name
 		p.Spec.Volumes[token].Name = "token"

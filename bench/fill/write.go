@@ -169,12 +169,16 @@ func (w *writer) pod(ctx context.Context, i int) error {
 	if err := w.scheduler.CoreV1().Pods(pod.Namespace).Bind(ctx, binding, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("bind pod: %w", err)
 	}
-	patch, err := statusPatch(created.UID, final.Status)
+	return Report(ctx, w.kubelet, created, final.Status)
+}
+
+// Report writes the status of a bound pod as its kubelet does. client is the kubelet's.
+func Report(ctx context.Context, client kubernetes.Interface, pod *corev1.Pod, s corev1.PodStatus) error {
+	patch, err := statusPatch(pod.UID, s)
 	if err != nil {
 		return err
 	}
-	kubelet := w.kubelet.CoreV1().Pods(pod.Namespace)
-	if _, err := kubelet.Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+	if _, err := client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 		return fmt.Errorf("report pod's status: %w", err)
 	}
 	return nil

@@ -1,19 +1,23 @@
 package gen
 
 import (
+	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
 const (
 	// Namespaces is the number of namespaces.
 	Namespaces = 40
 	// Nodes is the number of nodes.
-	Nodes  = 500
+	Nodes = 500
+	// Owners is the number of teams with Widgets.
+	Owners = 50
 	region = "eu-west-1"
 )
 
@@ -21,9 +25,8 @@ func namespaceName(i int) string { return areas[i%len(areas)] }
 
 // Namespace returns the i-th namespace as a client creates it, i < Namespaces.
 func (g *Generator) Namespace(i int) *corev1.Namespace {
-	name := namespaceName(i)
-	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{
-		"team": teams[i%len(teams)], "pod-security.kubernetes.io/enforce": "privileged", "istio-injection": []string{"enabled", "disabled"}[i%2],
+	return &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespaceName(i), Labels: map[string]string{
+		"team": roles[i%len(roles)], "pod-security.kubernetes.io/enforce": "privileged", "istio-injection": []string{"enabled", "disabled"}[i%2],
 	}}}
 }
 
@@ -33,9 +36,9 @@ func (g *Generator) ServiceAccounts(namespace string) []string {
 	names := []string{"default"}
 	for _, a := range g.apps {
 		for _, p := range a.places {
-			if name := a.spec.ServiceAccountName; p.namespace == namespace && !seen[name] {
-				seen[name] = true
-				names = append(names, name)
+			if p.namespace == namespace && !seen[a.account] {
+				seen[a.account] = true
+				names = append(names, a.account)
 			}
 		}
 	}
@@ -51,45 +54,81 @@ func nodeZone(i int) string { return region + "abc"[i%3:i%3+1] }
 // Node returns the i-th node, i < Nodes, as its kubelet registers and reports it.
 func (g *Generator) Node(i int) *corev1.Node {
 	r := newRandom(g.seed, saltNode+uint64(i))
+	recorded := corpus().Node
+	n := &corev1.Node{}
+	text, err := json.Marshal(recorded.Object)
+	if err == nil {
+		text = []byte(strings.NewReplacer(recorded.GetName(), nodeName(i), "10.0.100.100", nodeIP(i), region+"a", nodeZone(i)).Replace(string(text)))
+		err = json.Unmarshal(text, n)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("gen: decode a node: %v", err))
+	}
+	n.TypeMeta = metav1.TypeMeta{}
+	n.ObjectMeta = metav1.ObjectMeta{Name: n.Name, Labels: n.Labels}
+	n.Labels[corev1.LabelInstanceTypeStable], n.Labels["node-pool"] = pick(r, "m6i.2xlarge", "m6i.4xlarge", "r6i.4xlarge"), pick(r, "general", "batch", "data")
+	m := mutator(r.Uint64())
+	n.Spec.Taints = nil
+	n.Spec.ProviderID = n.Spec.ProviderID[:len(n.Spec.ProviderID)-17] + r.hex(17)
+	info := &n.Status.NodeInfo
+	info.MachineID, info.SystemUUID, info.BootID = r.hex(32), r.uid(), r.uid()
 	at := metav1.NewTime(time.Unix(Epoch-int64(r.IntN(90*24*3600)), 0).UTC())
-	size := corev1.ResourceList{
-		corev1.ResourceCPU: resource.MustParse("16"), corev1.ResourceMemory: resource.MustParse(fmt.Sprintf("%dKi", 63_000_000+r.IntN(900_000))),
-		corev1.ResourcePods: resource.MustParse("110"), corev1.ResourceEphemeralStorage: resource.MustParse("104845292Ki"),
+	for c := range n.Status.Conditions {
+		n.Status.Conditions[c].LastHeartbeatTime, n.Status.Conditions[c].LastTransitionTime = at, at
 	}
-	n := &corev1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: nodeName(i), Labels: map[string]string{
-			"beta.kubernetes.io/arch": "amd64", "beta.kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64", "kubernetes.io/os": "linux",
-			"kubernetes.io/hostname": nodeName(i), "node.kubernetes.io/instance-type": pick(r, "m6i.2xlarge", "m6i.4xlarge", "r6i.4xlarge"),
-			"topology.kubernetes.io/region": region, "topology.kubernetes.io/zone": nodeZone(i), "node-pool": pick(r, "general", "batch", "data"),
-		}},
-		Spec: corev1.NodeSpec{ProviderID: fmt.Sprintf("aws:///%s/i-%s", nodeZone(i), r.hex(17))},
-		Status: corev1.NodeStatus{
-			Capacity: size, Allocatable: size,
-			Addresses: []corev1.NodeAddress{{Type: corev1.NodeInternalIP, Address: nodeIP(i)}, {Type: corev1.NodeHostName, Address: nodeName(i)}},
-			NodeInfo: corev1.NodeSystemInfo{
-				MachineID: r.hex(32), SystemUUID: r.uid(), BootID: r.uid(), KernelVersion: "6.12.40-63.114.amzn2023.x86_64", OSImage: "Amazon Linux 2023",
-				ContainerRuntimeVersion: "containerd://2.1.4", KubeletVersion: "v1.36.3", OperatingSystem: "linux", Architecture: "amd64",
-			},
-		},
+	var images []corev1.ContainerImage
+	for _, image := range n.Status.Images {
+		if r.chance(30) {
+			continue
+		}
+		for k, name := range image.Names {
+			image.Names[k] = m.vary(name)
+		}
+		image.SizeBytes = m.integer(image.SizeBytes)
+		images = append(images, image)
 	}
-	for _, c := range []struct {
-		kind            corev1.NodeConditionType
-		status          corev1.ConditionStatus
-		reason, message string
-	}{
-		{corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "kubelet has sufficient memory available"},
-		{corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "kubelet has no disk pressure"},
-		{corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "kubelet has sufficient PID available"},
-		{corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "kubelet is posting ready status"},
-	} {
-		n.Status.Conditions = append(n.Status.Conditions, corev1.NodeCondition{Type: c.kind, Status: c.status, Reason: c.reason, Message: c.message,
-			LastHeartbeatTime: at, LastTransitionTime: at})
-	}
-	for range r.between(15, 40) {
-		repo := pick(r, registries...) + "/" + pick(r, areas...) + "-" + pick(r, roles...)
-		n.Status.Images = append(n.Status.Images, corev1.ContainerImage{
-			Names: []string{repo + "@sha256:" + r.hex(64), repo + ":" + imageTag(r)}, SizeBytes: int64(r.IntN(900_000_000)),
-		})
-	}
+	n.Status.Images = images
 	return n
+}
+
+// Widget returns custom resource i as its owner applies it, with the status that its controller
+// writes. The API server adds the rest of the metadata.
+func (g *Generator) Widget(i int) *unstructured.Unstructured {
+	r := newRandom(g.seed, saltWidget+uint64(i))
+	n := r.IntN(Owners)
+	o := newRandom(g.seed, saltOwner+uint64(n)) // for the common parts of the owner's objects
+	base := pick(o, corpus().Widgets...)
+	of, own := mutator(o.Uint64()), mutator(r.Uint64())
+	owner := areas[n%len(areas)] + []string{"", "-next"}[n/len(areas)]
+	name := fmt.Sprintf("%s-%s-%s", owner, pick(o, roles...), suffix(i))
+	text, err := json.Marshal(base.Object)
+	w := object{}
+	if err == nil {
+		text = []byte(strings.NewReplacer(base.GetName(), name, `"`+base.GetLabels()["owner"]+`"`, `"`+owner+`"`,
+			base.GetLabels()["owner"]+".example.com", owner+".example.com").Replace(string(text)))
+		err = json.Unmarshal(text, &w)
+	}
+	if err != nil {
+		panic(fmt.Sprintf("gen: decode a widget: %v", err))
+	}
+	spec, status := w["spec"].(object), w["status"].(object)
+	// The objects of an owner lack the same parts. Numbers, hashes and times differ between them.
+	for key, v := range spec {
+		if key == "settings" || key == "stages" || key == "description" {
+			spec[key] = own.tree(of.tree(v, 15, key), 0, key)
+		}
+	}
+	status["digest"] = r.hex(40)
+	for _, key := range []string{"conditions", "results"} {
+		if v, ok := status[key]; ok {
+			status[key] = own.tree(v, 0, key)
+		}
+	}
+	labels := w["metadata"].(object)["labels"].(object)
+	labels["app.kubernetes.io/name"] = name[:len(name)-6]
+	return &unstructured.Unstructured{Object: object{
+		"apiVersion": Widgets.GroupVersion().String(), "kind": "Widget",
+		"metadata": object{"name": name, "namespace": namespaceName(o.IntN(Namespaces)), "labels": labels},
+		"spec":     spec, "status": status,
+	}}
 }

@@ -87,7 +87,7 @@ func (e *Encoder) Prepare() {
 	for i, a := range e.g.apps {
 		for place := range places {
 			for state := range numStates {
-				if state == succeeded && a.kind != "Job" {
+				if state == succeeded && a.owner.Kind != "Job" {
 					continue
 				}
 				e.template(&identity{app: i, place: place, state: state})
@@ -147,7 +147,7 @@ func (e *Encoder) template(id *identity) *template {
 func (e *Encoder) newTemplate(of *identity) *template {
 	id := sentinel
 	id.app, id.place, id.state = of.app, of.place, of.state
-	if e.g.apps[id.app].kind == "StatefulSet" {
+	if e.g.apps[id.app].owner.Kind == "StatefulSet" {
 		id.texts[textName] = "QAQAQAQ"
 	}
 	t := &template{bytes: Encode(e.format, e.g.complete(&id))}

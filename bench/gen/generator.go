@@ -5,7 +5,6 @@ import (
 	"math"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 const (
@@ -22,9 +21,6 @@ const (
 type Generator struct {
 	seed uint64
 	apps []*app
-
-	mu     sync.Mutex
-	fields map[fieldsKey]fields
 }
 
 // New returns the generator for a seed, with 200 applications.
@@ -32,7 +28,7 @@ func New(seed uint64) *Generator { return NewApps(seed, Apps) }
 
 // NewApps is New with another number of applications: the more applications, the less pods have in common.
 func NewApps(seed uint64, apps int) *Generator {
-	g := &Generator{seed: seed, apps: make([]*app, apps), fields: map[fieldsKey]fields{}}
+	g := &Generator{seed: seed, apps: make([]*app, apps)}
 	for i := range g.apps {
 		g.apps[i] = newApp(seed, i)
 	}
@@ -90,17 +86,17 @@ func (g *Generator) identify(i, step int) identity {
 	// A few applications have most of the pods.
 	id := identity{app: int(float64(len(g.apps)) * math.Pow(r.Float64(), 1.7)), place: r.IntN(places)}
 	a := g.apps[id.app]
-	id.state = drawState(r, a.kind).after(step)
+	id.state = drawState(r, a.owner.Kind).after(step)
 	t := &id.texts
 	t[textName] = suffix(i)
-	if a.kind == "StatefulSet" {
+	if a.owner.Kind == "StatefulSet" {
 		t[textName] = strconv.Itoa(MaxPods + i)
 	}
 	node := r.IntN(Nodes)
 	t[textUID], t[textToken], t[textIP] = r.uid(), r.string(letters, 5), r.ip()
 	t[textNode], t[textHostIP], t[textZone] = nodeName(node), nodeIP(node), nodeZone(node)
 	t[textVersion] = strconv.Itoa(FirstVersion + i)
-	for c := range len(a.spec.InitContainers) + len(a.spec.Containers) {
+	for c := range a.containers {
 		t[textContainer+text(c)] = r.hex(64)
 	}
 	t[textPrevious] = r.hex(64)

@@ -8,11 +8,45 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/utils/ptr"
 )
 
-// tokenPath is where the API server mounts a pod's service account.
-const tokenPath = "/var/run/secrets/kubernetes.io/serviceaccount"
+// tokenPrefix begins the name of the volume with the token of a pod's service account, which admission adds.
+const tokenPrefix = "kube-api-access-"
+
+// state is the condition of a pod, an index of Workload.Pods.
+type state int
+
+const (
+	running state = iota
+	restarted
+	unready
+	crashing
+	succeeded // a Job's pod
+	numStates
+)
+
+func drawState(r random, kind string) state {
+	switch n := r.IntN(100); {
+	case kind == "Job" && n < 70:
+		return succeeded
+	case n < 85:
+		return running
+	case n < 95:
+		return restarted
+	case n < 98:
+		return unready
+	default:
+		return crashing
+	}
+}
+
+// after is the state some updates later: a running pod becomes unready, crashes, recovers.
+func (s state) after(step int) state {
+	if s == succeeded {
+		return s
+	}
+	return state((int(s) + step) % int(succeeded))
+}
 
 // Pod returns pod i as a client reads it from the API server, without apiVersion and kind.
 func (g *Generator) Pod(i int) *corev1.Pod { return g.PodAfter(i, 0) }
@@ -27,157 +61,144 @@ func (g *Generator) PodAfter(i, step int) *corev1.Pod {
 // Creation returns pod i as its controller creates it, without the additions of the API server, the
 // scheduler and the kubelet, and without apiVersion and kind.
 func (g *Generator) Creation(i int) *corev1.Pod {
-	id := g.identify(i, 0)
-	return g.create(&id)
-}
-
-func (g *Generator) create(id *identity) *corev1.Pod {
-	a := g.apps[id.app]
-	p := a.places[id.place]
-	pod := &corev1.Pod{Spec: *a.spec.DeepCopy()}
-	pod.Namespace, pod.Name = p.namespace, g.name(id)
-	pod.Labels, pod.Annotations = map[string]string{}, map[string]string{}
-	for k, v := range a.labels {
-		pod.Labels[k] = v
+	p := g.Pod(i)
+	p.UID, p.ResourceVersion, p.Generation, p.CreationTimestamp, p.ManagedFields = "", "", 0, metav1.Time{}, nil
+	delete(p.Labels, corev1.LabelTopologyRegion)
+	delete(p.Labels, corev1.LabelTopologyZone)
+	p.Status = corev1.PodStatus{}
+	s := &p.Spec
+	s.NodeName, s.Priority, s.PreemptionPolicy = "", nil, nil
+	if s.ServiceAccountName == "default" {
+		s.ServiceAccountName, s.DeprecatedServiceAccount = "", ""
 	}
-	for k, v := range a.annotations {
-		pod.Annotations[k] = v
-	}
-	if len(pod.Annotations) == 0 {
-		pod.Annotations = nil
-	}
-	owner := metav1.OwnerReference{APIVersion: "apps/v1", Kind: a.kind, Name: p.owner, UID: p.ownerUID, Controller: ptr.To(true), BlockOwnerDeletion: ptr.To(true)}
-	pod.GenerateName = p.owner + "-"
-	switch a.kind {
-	case "ReplicaSet":
-		pod.Labels["pod-template-hash"] = p.hash
-	case "StatefulSet":
-		pod.GenerateName = ""
-		pod.Labels["controller-revision-hash"] = p.owner + "-" + p.hash
-		pod.Labels["statefulset.kubernetes.io/pod-name"] = pod.Name
-		pod.Labels["apps.kubernetes.io/pod-index"] = id.texts[textName]
-		pod.Spec.Hostname, pod.Spec.Subdomain = pod.Name, a.name
-	case "DaemonSet":
-		pod.Labels["controller-revision-hash"] = p.hash
-		pod.Labels["pod-template-generation"] = "7"
-		pod.Spec.Affinity = nodeAffinity(id.texts[textNode])
-	case "Job":
-		owner.APIVersion = "batch/v1"
-		for _, prefix := range []string{"", "batch.kubernetes.io/"} {
-			pod.Labels[prefix+"controller-uid"] = string(p.ownerUID)
-			pod.Labels[prefix+"job-name"] = p.owner
+	s.Tolerations = slices.DeleteFunc(s.Tolerations, func(t corev1.Toleration) bool { return t.TolerationSeconds != nil })
+	s.Volumes = slices.DeleteFunc(s.Volumes, func(v corev1.Volume) bool { return strings.HasPrefix(v.Name, tokenPrefix) })
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for i := range list {
+			list[i].VolumeMounts = slices.DeleteFunc(list[i].VolumeMounts, func(m corev1.VolumeMount) bool { return strings.HasPrefix(m.Name, tokenPrefix) })
 		}
-		pod.Finalizers = []string{"batch.kubernetes.io/job-tracking"}
 	}
-	pod.OwnerReferences = []metav1.OwnerReference{owner}
-	return pod
-}
-
-// nodeAffinity binds a pod of a DaemonSet to its node.
-func nodeAffinity(node string) *corev1.Affinity {
-	return &corev1.Affinity{NodeAffinity: &corev1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &corev1.NodeSelector{
-		NodeSelectorTerms: []corev1.NodeSelectorTerm{{MatchFields: []corev1.NodeSelectorRequirement{{
-			Key: "metadata.name", Operator: corev1.NodeSelectorOpIn, Values: []string{node},
-		}}}},
-	}}}
+	return p
 }
 
 // complete returns the pod as the API server stores it.
 func (g *Generator) complete(id *identity) *corev1.Pod {
-	pod := g.create(id)
-	admit(pod, id)
-	bind(pod, id)
-	pod.Status = g.status(id, pod)
-	f := g.fieldsOf(id)
-	pod.ManagedFields = []metav1.ManagedFieldsEntry{
-		entry("kube-controller-manager", "", f.created, id, timeCreated),
-		entry("kubelet", "status", f.reported, id, timeReported),
+	a := g.apps[id.app]
+	pod := a.pod(id.state, id.place)
+	id.name(pod, g.name(id))
+	id.spec(&pod.Spec)
+	for i := range pod.ManagedFields {
+		e, at := &pod.ManagedFields[i], id.time(timeCreated)
+		if e.Subresource == "status" {
+			replaceFields(e, pod.Status.PodIP, id.texts[textIP])
+			at = id.time(timeReported)
+		}
+		e.Time = &at
 	}
-	if pod.Finalizers != nil && id.state == succeeded { // the controller counted it
-		pod.Finalizers = nil
-	}
+	id.status(&pod.Status)
 	return pod
 }
 
-// admit adds the API server's additions to a new pod.
-func admit(pod *corev1.Pod, id *identity) {
-	pod.UID = types.UID(id.texts[textUID])
-	pod.ResourceVersion = id.texts[textVersion]
-	pod.Generation = 1
+// name gives the pod its metadata, and its name wherever it occurs.
+func (id *identity) name(pod *corev1.Pod, name string) {
+	for i := range pod.Spec.Volumes {
+		if c := pod.Spec.Volumes[i].PersistentVolumeClaim; c != nil {
+			c.ClaimName = strings.ReplaceAll(c.ClaimName, pod.Name, name)
+		}
+	}
+	for i := range pod.Status.ContainerStatuses {
+		if w := pod.Status.ContainerStatuses[i].State.Waiting; w != nil {
+			w.Message, _, _ = strings.Cut(w.Message, " pod=")
+			w.Message += " pod=" + name + "_" + pod.Namespace + "(" + id.texts[textUID] + ")"
+		}
+	}
+	pod.Name, pod.UID, pod.ResourceVersion = name, types.UID(id.texts[textUID]), id.texts[textVersion]
 	pod.CreationTimestamp = id.time(timeCreated)
-	s := &pod.Spec
-	s.Priority, s.PreemptionPolicy = ptr.To(int32(0)), ptr.To(corev1.PreemptLowerPriority)
-	for _, key := range []string{"node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"} {
-		if !slices.ContainsFunc(s.Tolerations, func(t corev1.Toleration) bool { return t.Key == key }) {
-			s.Tolerations = append(s.Tolerations, corev1.Toleration{Key: key, Operator: corev1.TolerationOpExists,
-				Effect: corev1.TaintEffectNoExecute, TolerationSeconds: ptr.To(int64(300))})
+	for key, value := range map[string]string{
+		"statefulset.kubernetes.io/pod-name": name, "apps.kubernetes.io/pod-index": id.texts[textName],
+		corev1.LabelTopologyZone: id.texts[textZone],
+	} {
+		if _, ok := pod.Labels[key]; ok {
+			pod.Labels[key] = value
 		}
 	}
-	if s.AutomountServiceAccountToken == nil {
-		mountToken(s, id)
-	}
-	pod.Status = corev1.PodStatus{Phase: corev1.PodPending, QOSClass: qosClass(pod)}
-}
-
-// mountToken gives the containers the pod's service account.
-func mountToken(s *corev1.PodSpec, id *identity) {
-	token := "kube-api-access-" + id.texts[textToken]
-	s.Volumes = append(s.Volumes, corev1.Volume{Name: token, VolumeSource: corev1.VolumeSource{Projected: tokenVolume()}})
-	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
-		for i := range list {
-			list[i].VolumeMounts = append(list[i].VolumeMounts, corev1.VolumeMount{Name: token, ReadOnly: true, MountPath: tokenPath})
-		}
+	if pod.Spec.Hostname != "" {
+		pod.Spec.Hostname = name
 	}
 }
 
-func tokenVolume() *corev1.ProjectedVolumeSource {
-	return &corev1.ProjectedVolumeSource{DefaultMode: ptr.To(int32(420)), Sources: []corev1.VolumeProjection{
-		{ServiceAccountToken: &corev1.ServiceAccountTokenProjection{ExpirationSeconds: ptr.To(int64(3607)), Path: "token"}},
-		{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "kube-root-ca.crt"},
-			Items: []corev1.KeyToPath{{Key: "ca.crt", Path: "ca.crt"}}}},
-		{DownwardAPI: &corev1.DownwardAPIProjection{Items: []corev1.DownwardAPIVolumeFile{{Path: "namespace",
-			FieldRef: &corev1.ObjectFieldSelector{APIVersion: "v1", FieldPath: "metadata.namespace"}}}}},
-	}}
-}
-
-// qosClass is Guaranteed if the requests of every container equal its limits, BestEffort without
-// requests and limits, and Burstable otherwise.
-func qosClass(pod *corev1.Pod) corev1.PodQOSClass {
-	asks, bounded := false, true
-	for _, list := range [][]corev1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for _, c := range list {
-			for _, name := range []corev1.ResourceName{corev1.ResourceCPU, corev1.ResourceMemory} {
-				req, lim := c.Resources.Requests[name], c.Resources.Limits[name]
-				asks = asks || !req.IsZero() || !lim.IsZero()
-				bounded = bounded && !lim.IsZero() && req.Cmp(lim) == 0
+// spec gives the pod its node and its token.
+func (id *identity) spec(s *corev1.PodSpec) {
+	s.NodeName = id.texts[textNode]
+	if a := s.Affinity; a != nil && a.NodeAffinity != nil && a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution != nil {
+		for _, t := range a.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms {
+			for _, f := range t.MatchFields { // binds a pod of a DaemonSet to its node
+				f.Values[0] = id.texts[textNode]
 			}
 		}
 	}
-	switch {
-	case !asks:
-		return corev1.PodQOSBestEffort
-	case bounded:
-		return corev1.PodQOSGuaranteed
+	token := tokenPrefix + id.texts[textToken]
+	for i := range s.Volumes {
+		if strings.HasPrefix(s.Volumes[i].Name, tokenPrefix) {
+			s.Volumes[i].Name = token
+		}
 	}
-	return corev1.PodQOSBurstable
+	for _, list := range [][]corev1.Container{s.InitContainers, s.Containers} {
+		for _, c := range list {
+			rename := func(name *string) {
+				if strings.HasPrefix(*name, tokenPrefix) {
+					*name = token
+				}
+			}
+			for i := range c.VolumeMounts {
+				rename(&c.VolumeMounts[i].Name)
+			}
+		}
+	}
 }
 
-// bind adds the effect of the scheduler's binding.
-func bind(pod *corev1.Pod, id *identity) {
-	pod.Spec.NodeName = id.texts[textNode]
-	pod.Labels["topology.kubernetes.io/region"] = region
-	pod.Labels["topology.kubernetes.io/zone"] = id.texts[textZone]
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodScheduled, Status: corev1.ConditionTrue, LastTransitionTime: id.time(timeScheduled)}}
+// status gives the pod its addresses, container ids and times.
+func (id *identity) status(s *corev1.PodStatus) {
+	s.HostIP, s.PodIP = id.texts[textHostIP], id.texts[textIP]
+	s.HostIPs, s.PodIPs = []corev1.HostIP{{IP: s.HostIP}}, []corev1.PodIP{{IP: s.PodIP}}
+	*s.StartTime = id.time(timeScheduled)
+	for i := range s.Conditions {
+		c := &s.Conditions[i]
+		c.LastTransitionTime = id.time(transitions[c.Type])
+	}
+	for i := range s.InitContainerStatuses {
+		id.container(&s.InitContainerStatuses[i], i, timeInitStarted, timeInitDone)
+	}
+	for i := range s.ContainerStatuses {
+		id.container(&s.ContainerStatuses[i], len(s.InitContainerStatuses)+i, timeStarted, timeReady)
+	}
+}
+
+var transitions = map[corev1.PodConditionType]moment{
+	corev1.PodReadyToStartContainers: timeInitStarted, corev1.PodInitialized: timeInitDone, corev1.PodReady: timeReady,
+	corev1.ContainersReady: timeReady, corev1.PodScheduled: timeScheduled,
+}
+
+// container gives the n-th container of the pod its ids and times.
+func (id *identity) container(s *corev1.ContainerStatus, n int, from, to moment) {
+	const runtime = "containerd://"
+	s.ContainerID = runtime + id.texts[textContainer+text(n)]
+	for i := range s.VolumeMounts {
+		if strings.HasPrefix(s.VolumeMounts[i].Name, tokenPrefix) {
+			s.VolumeMounts[i].Name = tokenPrefix + id.texts[textToken]
+		}
+	}
+	if r := s.State.Running; r != nil {
+		r.StartedAt = id.time(from)
+	}
+	if t := s.State.Terminated; t != nil {
+		t.ContainerID, t.StartedAt, t.FinishedAt = s.ContainerID, id.time(from), id.time(to)
+	}
+	if t := s.LastTerminationState.Terminated; t != nil {
+		t.ContainerID, t.StartedAt, t.FinishedAt = runtime+id.texts[textPrevious], id.time(timePreviousStarted), id.time(timePreviousEnded)
+	}
 }
 
 func (id *identity) time(m moment) metav1.Time {
 	return metav1.NewTime(time.Unix(id.times[m], 0).UTC())
-}
-
-// repository is the name of an image without its tag.
-func repository(image string) string {
-	if i := strings.LastIndexByte(image, ':'); i > strings.LastIndexByte(image, '/') {
-		return image[:i]
-	}
-	return image
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/tattler-dev/tattler/bench/gen"
 	"github.com/tattler-dev/tattler/event"
+	internalchange "github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 )
 
@@ -139,6 +140,9 @@ func (s *store) state() (cursor int64, refused error) {
 // fleet is the number of objects that change in turn.
 const fleet = 500
 
+// changed is all that a pump without a filter reads of a change.
+var changed = internalchange.Change{Meta: internalchange.Meta{Op: event.Updated}}
+
 // changes generates updates of deployments from a number on, each about 1,000 bytes as an event. Different numbers
 // have different ids, so that a receiver that drops repeats keeps them.
 func changes(from, count int) []deliver.Item {
@@ -168,5 +172,5 @@ func change(n int) deliver.Item {
 		Managers: []event.Manager{{Manager: "helm", Operation: "Update"}},
 		Observed: event.Observed{At: at},
 	})
-	return deliver.Item{Event: &e}
+	return deliver.Item{Change: &changed, Event: func() *event.Event { return &e }}
 }

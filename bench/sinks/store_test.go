@@ -12,17 +12,17 @@ func TestChanges(t *testing.T) {
 	seen := map[string]bool{}
 	for _, from := range []int{0, 1_000_000, 2_000_000} {
 		for _, item := range changes(from, 2*fleet) {
-			body, err := item.Event.MarshalJSON()
+			body, err := item.Event().MarshalJSON()
 			if err != nil {
 				t.Fatal(err)
 			}
 			if len(body) < 950 || len(body) > 1250 {
 				t.Fatalf("a change has %d bytes: %s", len(body), body)
 			}
-			if seen[item.Event.ID] {
-				t.Fatalf("the id of version %s is not unique", item.Event.Data.Resource.ResourceVersion)
+			if seen[item.Event().ID] {
+				t.Fatalf("the id of version %s is not unique", item.Event().Data.Resource.ResourceVersion)
 			}
-			seen[item.Event.ID] = true
+			seen[item.Event().ID] = true
 		}
 	}
 }

@@ -8,9 +8,10 @@ import (
 	"net/url"
 	"os"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // Options are the options of a Pub/Sub sink.
@@ -81,23 +82,12 @@ func FromURL(address string) (*Options, error) {
 		return nil, errors.New("want gcppubsub://projects/PROJECT/topics/TOPIC")
 	}
 	o := &Options{Topic: u.Host + u.Path}
-	for key, values := range u.Query() {
-		switch value := values[0]; {
-		case len(values) != 1:
-			return nil, fmt.Errorf("%q is in the query twice", key)
-		case key == "credentialsFile":
-			o.CredentialsFile = value
-		case key == "emulator":
-			o.Emulator = value
-		case key == "endpoint":
-			o.Endpoint = value
-		case key == "unordered":
-			if o.Unordered, err = strconv.ParseBool(value); err != nil {
-				return nil, errors.New("unordered must be true or false")
-			}
-		default:
-			return nil, fmt.Errorf("%q in the query: known are credentialsFile, emulator, endpoint and unordered", key)
-		}
+	err = sink.Query{
+		"credentialsFile": sink.Text(&o.CredentialsFile), "emulator": sink.Text(&o.Emulator), "endpoint": sink.Text(&o.Endpoint),
+		"unordered": sink.Bool(&o.Unordered),
+	}.Decode(u.RawQuery, "")
+	if err != nil {
+		return nil, err
 	}
 	return o, nil
 }

@@ -61,8 +61,8 @@ func TestFromURL(t *testing.T) {
 		{"gcppubsub:changes", nil, "want gcppubsub://"},
 		{"gcppubsub://user:hush@projects/test/topics/changes", nil, "want gcppubsub://"},
 		{"gcppubsub://projects/test/topics/changes?unordered=perhaps", nil, "unordered must be true or false"},
-		{"gcppubsub://projects/test/topics/changes?endpoint=a:1&endpoint=b:1", nil, "twice"},
-		{"gcppubsub://projects/test/topics/changes?key=hush", nil, "credentialsFile, emulator, endpoint and unordered"},
+		{"gcppubsub://projects/test/topics/changes?endpoint=a:1&endpoint=b:1", &Options{Topic: topic, Endpoint: "b:1"}, ""},
+		{"gcppubsub://projects/test/topics/changes?key=hush", nil, "credentialsFile, emulator, endpoint, unordered"},
 	} {
 		got, err := FromURL(tc.address)
 		yamltest.Check(t, tc.address, err, tc.err)

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"sync"
 
 	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
@@ -43,10 +42,7 @@ const (
 type Sink struct {
 	agent string
 	o     Options
-
-	mu     sync.Mutex // Close may run concurrently with Send
-	client *pubsub.TopicAdminClient
-	closed bool
+	conn  sink.Lazy[*pubsub.TopicAdminClient]
 }
 
 // New returns a sink. It looks up credentials and connects with the first Send. The agent is the User-Agent, such as
@@ -55,51 +51,31 @@ func New(agent string, o Options) (*Sink, error) {
 	if err := o.Validate(); err != nil {
 		return nil, fmt.Errorf("pubsub sink: %w", err)
 	}
-	return &Sink{agent: agent, o: o.withDefaults()}, nil
+	s := &Sink{agent: agent, o: o.withDefaults()}
+	s.conn = sink.Lazy[*pubsub.TopicAdminClient]{
+		Open: s.open, Free: func(_ context.Context, c *pubsub.TopicAdminClient) error { return c.Close() },
+	}
+	return s, nil
 }
 
 func (s *Sink) String() string { return "pubsub " + s.o.Topic }
 
 // Close closes the connection.
-func (s *Sink) Close(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	return s.drop()
-}
+func (s *Sink) Close(ctx context.Context) error { return s.conn.Close(ctx) }
 
-// drop closes the connection; the next Send opens another.
-func (s *Sink) drop() error {
-	c := s.client
-	s.client = nil
-	if c == nil {
-		return nil
-	}
-	return c.Close()
-}
-
-// connect returns the client, which connects when it is used.
-func (s *Sink) connect(ctx context.Context) (*pubsub.TopicAdminClient, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, fmt.Errorf("%s: the sink is closed", s.what())
-	}
-	if s.client != nil {
-		return s.client, nil
-	}
+// open returns a client, which connects when it is used.
+func (s *Sink) open(ctx context.Context) (*pubsub.TopicAdminClient, error) {
 	options, err := s.options()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.what(), err)
+		return nil, err
 	}
 	// The client outlives this call.
 	c, err := pubsub.NewTopicAdminClient(context.WithoutCancel(ctx), options...)
 	if err != nil {
-		return nil, fmt.Errorf("%s: find credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud auth application-default login, "+
-			"or the machine's account): %w", s.what(), err)
+		return nil, fmt.Errorf("find credentials (GOOGLE_APPLICATION_CREDENTIALS, gcloud auth application-default login, "+
+			"or the machine's account): %w", err)
 	}
 	c.CallOptions.Publish = nil // the pump retries
-	s.client = c
 	return c, nil
 }
 
@@ -130,9 +106,9 @@ func (s *Sink) options() ([]option.ClientOption, error) {
 
 // Send publishes messages. Those of one object are published one request after the other.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
-	client, err := s.connect(ctx)
+	client, err := s.conn.Get(ctx)
 	if err != nil {
-		return 0, err
+		return 0, fmt.Errorf("%s: %w", s.what(), err)
 	}
 	put := func(ctx context.Context, ms []sink.Message) (int, error) { return s.put(ctx, client, ms) }
 	if s.o.Unordered {
@@ -142,9 +118,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	}
 	var r *refusal
 	if errors.As(err, &r) && (r.code == codes.DeadlineExceeded || r.code == codes.Unavailable) {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		_ = s.drop() // do not reuse a connection that hangs
+		s.conn.Reset(client) // do not reuse a connection that hangs
 	}
 	return acked, err
 }

@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	pubsub "cloud.google.com/go/pubsub/v2/apiv1"
 	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc/codes"
@@ -131,9 +133,11 @@ func TestSizesFake(t *testing.T) {
 // TestTimeoutFake checks that a request to a server that does not answer ends, and that its connection is not reused.
 func TestTimeoutFake(t *testing.T) {
 	s, f := serve(t, Options{Timeout: 50 * time.Millisecond})
+	free, freed := s.conn.Free, false
+	s.conn.Free = func(ctx context.Context, c *pubsub.TopicAdminClient) error { freed = true; return free(ctx, c) }
 	f.Behave(sinktest.Hangs, "")
 	n, err := s.Send(t.Context(), sinktest.Messages(0, 1))
-	if n != 0 || yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "DeadlineExceeded") || s.client != nil {
+	if n != 0 || yamltest.Kind(err) != "passing" || !strings.Contains(err.Error(), "DeadlineExceeded") || !freed {
 		t.Errorf("%d, %v", n, err)
 	}
 	f.Behave(sinktest.Works, "")

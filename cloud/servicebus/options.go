@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/url"
 	"regexp"
-	"strconv"
 	"strings"
 	"time"
 
@@ -20,7 +19,7 @@ type Options struct {
 	// CLI's (the one in ConnectionString).
 	Namespace string `yaml:"namespace"`
 	// ConnectionString is the connection string of a shared access policy with the right to send, as the portal
-	// shows it; a credential. It replaces Namespace.
+	// shows it; a credential. It replaces namespace.
 	ConnectionString string `yaml:"connectionString"`
 	// Entity is the name of the queue or topic (EntityPath in ConnectionString).
 	Entity string `yaml:"entity"`
@@ -128,13 +127,8 @@ func FromURL(address string) (*Options, error) {
 		return nil, errors.New("want azureservicebus://NAMESPACE.servicebus.windows.net/QUEUE")
 	}
 	o := &Options{Entity: strings.Trim(u.Path, "/")}
-	for key, values := range u.Query() {
-		if key != "sessions" || len(values) != 1 {
-			return nil, errors.New("the query may contain only sessions, once")
-		}
-		if o.Sessions, err = strconv.ParseBool(values[0]); err != nil {
-			return nil, errors.New("sessions must be true or false")
-		}
+	if err := (sink.Query{"sessions": sink.Bool(&o.Sessions)}).Decode(u.RawQuery, ""); err != nil {
+		return nil, err
 	}
 	key, ok := u.User.Password()
 	switch {

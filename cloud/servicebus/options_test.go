@@ -74,7 +74,7 @@ func TestFromURL(t *testing.T) {
 		{"azureservicebus://hush@" + host + "/changes", nil, "a policy's name and key"},
 		{"azureservicebus:changes", nil, "want azureservicebus://"},
 		{"azureservicebus://" + host + "/changes?sessions=perhaps", nil, "sessions must be true or false"},
-		{"azureservicebus://" + host + "/changes?key=hush", nil, "may contain only sessions"},
+		{"azureservicebus://" + host + "/changes?key=hush", nil, "known are sessions"},
 	} {
 		got, err := FromURL(tc.address)
 		yamltest.Check(t, tc.address, err, tc.err)

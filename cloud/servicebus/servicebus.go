@@ -12,7 +12,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -35,10 +34,13 @@ type Sink struct {
 	mask    *sink.Mask
 	options azservicebus.ClientOptions
 
-	mu     sync.Mutex // Close may run concurrently with Send
+	conn sink.Lazy[*senderLink]
+}
+
+// senderLink is a client with its sender.
+type senderLink struct {
 	client *azservicebus.Client
-	sender *azservicebus.Sender
-	closed bool
+	*azservicebus.Sender
 }
 
 // New returns a sink. It reads the TLS files; it looks up credentials and connects with the first Send. The agent is
@@ -60,49 +62,30 @@ func New(agent string, o Options) (*Sink, error) {
 			return nil, fmt.Errorf("servicebus sink: tls: %w", err)
 		}
 	}
+	s.conn = sink.Lazy[*senderLink]{Open: s.open, Free: func(ctx context.Context, l *senderLink) error {
+		if ctx.Err() != nil { // Close must still end the goroutines
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+			defer cancel()
+		}
+		return l.client.Close(ctx)
+	}}
 	return s, nil
 }
 
 func (s *Sink) String() string { return "servicebus " + s.place }
 
 // Close closes the connection.
-func (s *Sink) Close(ctx context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	return s.drop(ctx)
-}
+func (s *Sink) Close(ctx context.Context) error { return s.mask.Error(s.conn.Close(ctx)) }
 
-// drop closes the connection; the next Send opens another.
-func (s *Sink) drop(ctx context.Context) error {
-	c := s.client
-	s.client, s.sender = nil, nil
-	if c == nil {
-		return nil
-	}
-	return s.mask.Error(c.Close(ctx))
-}
-
-// connect returns the sender, which connects when it is used.
-func (s *Sink) connect() (*azservicebus.Sender, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, fmt.Errorf("%s: the sink is closed", s.what())
-	}
-	if s.sender != nil {
-		return s.sender, nil
-	}
+// open returns a sender, which connects when it is used.
+func (s *Sink) open(context.Context) (*senderLink, error) {
 	c, err := s.newClient()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.what(), s.mask.Error(err))
+		return nil, err
 	}
 	sender, err := c.NewSender(s.o.entity(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", s.what(), s.mask.Error(err))
-	}
-	s.client, s.sender = c, sender
-	return sender, nil
+	return &senderLink{c, sender}, err
 }
 
 func (s *Sink) newClient() (*azservicebus.Client, error) {
@@ -131,31 +114,27 @@ func (h timedCredential) GetToken(ctx context.Context, o policy.TokenRequestOpti
 // Send sends messages in batches. With sessions, it sends the batches of several objects concurrently, and those of
 // one object one after the other.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
-	sender, err := s.connect()
+	l, err := s.conn.Get(ctx)
 	if err != nil {
-		return 0, err
+		return 0, s.mask.Wrap(s.what(), err)
 	}
-	put := func(ctx context.Context, ms []sink.Message) (int, error) { return s.put(ctx, sender, ms) }
+	put := func(ctx context.Context, ms []sink.Message) (int, error) { return s.put(ctx, l.Sender, ms) }
 	if s.o.Sessions {
-		if err = s.link(ctx, sender); err == nil {
+		if err = s.attach(ctx, l.Sender); err == nil {
 			acked, err = sink.SendByKey(ctx, ms, s.o.Parallel, put)
 		}
 	} else {
 		acked, err = put(ctx, ms)
 	}
 	if err != nil && !sink.BlamesMessage(err) { // the state of the connection is unknown: open a new one
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-		defer cancel()
-		_ = s.drop(ctx) // err is the error to report
+		s.conn.Reset(l)
 	}
 	return acked, err
 }
 
-// link opens the sender's link before several goroutines use it. The SDK (v1.11.0, AMQPLinksImpl.Get) may open a link
+// attach opens the sender's AMQP link before several goroutines use it. The SDK (v1.11.0, AMQPLinksImpl.Get) may open a link
 // for each goroutine that finds none; it then leaks all but the last one, together with their token renewal.
-func (s *Sink) link(ctx context.Context, sender *azservicebus.Sender) error {
+func (s *Sink) attach(ctx context.Context, sender *azservicebus.Sender) error {
 	timed, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	_, err := sender.NewMessageBatch(timed, nil) // asks the link for its limit

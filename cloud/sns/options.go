@@ -3,7 +3,6 @@ package sns
 import (
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 	"time"
 
@@ -57,11 +56,7 @@ func FromURL(address string) (*Options, error) {
 	_, rest, _ := strings.Cut(address, ":")
 	arn, query, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "?")
 	o := &Options{Topic: arn}
-	keys, err := url.ParseQuery(query)
-	if err != nil {
-		return nil, errors.New("invalid query: want KEY=VALUE&…")
-	}
-	if err := o.AWS.FromQuery(keys); err != nil {
+	if err := o.AWS.FromQuery(query); err != nil {
 		return nil, err
 	}
 	return o, nil

@@ -60,8 +60,8 @@ func TestFromURL(t *testing.T) {
 			"sns:" + topic + ".fifo?endpoint=http://localhost:4566&region=eu-west-1&profile=p&roleARN=arn:aws:iam::1:role/r",
 			&Options{Topic: topic + ".fifo", AWS: amazon.Access{Endpoint: "http://localhost:4566", Region: "eu-west-1", Profile: "p", RoleARN: "arn:aws:iam::1:role/r"}}, "",
 		},
-		{"sns:" + topic + "?secret=hush", nil, "endpoint, profile, region and roleARN"},
-		{"sns:" + topic + "?region=a&region=b", nil, "each at most once"},
+		{"sns:" + topic + "?secret=hush", nil, "endpoint, profile, region, roleARN"},
+		{"sns:" + topic + "?region=a&region=b", &Options{Topic: topic, AWS: amazon.Access{Region: "b"}}, ""},
 		{"sns:" + topic + "?%zz", nil, "invalid query"},
 	} {
 		got, err := FromURL(tc.address)

@@ -20,12 +20,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sns/types"
 
 	"github.com/tattler-dev/tattler/cloud/internal/amazon"
-	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Sink publishes to a topic.
+// Sink publishes to a topic: the bus sends, and calls put.
 type Sink struct {
-	bus    *amazon.Bus
+	*amazon.Bus
 	client *sns.Client
 }
 
@@ -50,29 +49,16 @@ func New(agent string, o Options) (*Sink, error) {
 			so.BaseEndpoint = &o.AWS.Endpoint
 		}
 	})
-	s.bus = &amazon.Bus{
-		Client: c, Place: o.Topic, Right: "sns:Publish", FIFO: strings.HasSuffix(o.Topic, ".fifo"),
+	s.Bus = &amazon.Bus{
+		Kind: "sns", Client: c, Place: o.Topic, Right: "sns:Publish", FIFO: strings.HasSuffix(o.Topic, ".fifo"),
 		Limit: int(o.Limit), Timeout: o.Timeout, Put: s.put,
 	}
 	return s, nil
 }
 
-func (s *Sink) String() string { return "sns " + s.bus.Place }
-
-// Send sends messages, up to ten per request, one request after the other.
-func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
-	return s.bus.Send(ctx, ms)
-}
-
-// Close closes idle connections. After Send there are no others.
-func (s *Sink) Close(context.Context) error {
-	s.bus.Close()
-	return nil
-}
-
 // put sends one request.
 func (s *Sink) put(ctx context.Context, entries []amazon.Entry) (taken []string, failed []amazon.Failed, err error) {
-	in := &sns.PublishBatchInput{TopicArn: &s.bus.Place}
+	in := &sns.PublishBatchInput{TopicArn: &s.Place}
 	for i := range entries {
 		in.PublishBatchRequestEntries = append(in.PublishBatchRequestEntries, request(&entries[i]))
 	}

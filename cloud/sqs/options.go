@@ -89,7 +89,7 @@ func FromURL(address string) (*Options, error) {
 		return nil, errors.New("want sqs://sqs.REGION.amazonaws.com/ACCOUNT/QUEUE")
 	}
 	o := &Options{}
-	if err := o.AWS.FromQuery(u.Query()); err != nil {
+	if err := o.AWS.FromQuery(u.RawQuery); err != nil {
 		return nil, err
 	}
 	u.Scheme, u.RawQuery = "https", ""

@@ -66,8 +66,8 @@ func TestFromURL(t *testing.T) {
 			&Options{Queue: "https://localhost:4566/0/q", AWS: amazon.Access{Endpoint: "http://localhost:4566", Region: "eu-west-1", Profile: "p", RoleARN: "arn:aws:iam::1:role/r"}}, "",
 		},
 		{"sqs:changes", nil, "want sqs://"},
-		{"sqs://h/1/q?secret=hush", nil, "endpoint, profile, region and roleARN"},
-		{"sqs://h/1/q?region=a&region=b", nil, "each at most once"},
+		{"sqs://h/1/q?secret=hush", nil, "endpoint, profile, region, roleARN"},
+		{"sqs://h/1/q?region=a&region=b", &Options{Queue: "https://h/1/q", AWS: amazon.Access{Region: "b"}}, ""},
 	} {
 		got, err := FromURL(tc.address)
 		yamltest.Check(t, tc.address, err, tc.err)

@@ -20,12 +20,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/tattler-dev/tattler/cloud/internal/amazon"
-	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Sink sends to a queue.
+// Sink sends to a queue: the bus sends, and calls put.
 type Sink struct {
-	bus    *amazon.Bus
+	*amazon.Bus
 	queue  string
 	client *sqs.Client
 }
@@ -55,24 +54,11 @@ func New(agent string, o Options) (*Sink, error) {
 			so.BaseEndpoint = &endpoint
 		}
 	})
-	s.bus = &amazon.Bus{
-		Client: c, Place: u.Host + u.Path, Right: "sqs:SendMessage", FIFO: strings.HasSuffix(u.Path, ".fifo"),
+	s.Bus = &amazon.Bus{
+		Kind: "sqs", Client: c, Place: u.Host + u.Path, Right: "sqs:SendMessage", FIFO: strings.HasSuffix(u.Path, ".fifo"),
 		Limit: int(o.Limit), Timeout: o.Timeout, Put: s.put,
 	}
 	return s, nil
-}
-
-func (s *Sink) String() string { return "sqs " + s.bus.Place }
-
-// Send sends messages, up to ten per request, one request after the other.
-func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
-	return s.bus.Send(ctx, ms)
-}
-
-// Close closes idle connections. After Send there are no others.
-func (s *Sink) Close(context.Context) error {
-	s.bus.Close()
-	return nil
 }
 
 // put sends one request.

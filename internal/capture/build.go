@@ -20,20 +20,20 @@ import (
 type builder struct {
 	change.Builder
 	schemas *openapi.Schemas
-	// decode decodes two versions: jsonmap.DecodePair, or jsonmap.DecodeChanged where no caller reads the
-	// objects.
+	// decode decodes two versions: jsonmap.DecodePair, or jsonmap.DecodeChanged where the consumer does not
+	// need the objects.
 	decode func(before, after []byte) (b, a map[string]any, err error)
 }
 
 // version builds a change with the JSON of its objects. If hide is not nil, it redacts the old object by the
 // current rules, as far as that is possible. Parts that are equal in both objects may share memory.
-func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.Delta, hide func(before, after map[string]any) error) (v Version, shown bool, err error) {
+func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.Delta, hide func(before, after map[string]any) error) (v Version, err error) {
 	c := &v.Change
-	*c = change.Change{
-		Op: op, Resource: r,
+	*c = change.Change{Names: r.Names(), Meta: change.Meta{
+		Op: op, Kind: r.ID(),
 		Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion,
 		At: d.At, Since: d.After, Net: d.Relisted && !d.After.IsZero(),
-	}
+	}}
 	if d.New.IsZero() {
 		c.ResourceVersion = cmp.Or(d.Final.ResourceVersion, d.Old.ResourceVersion)
 	}
@@ -44,7 +44,7 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 	}
 	before, after, err := b.objects(&v, d, hide)
 	if err != nil {
-		return v, false, fmt.Errorf("decode %s: %w", c.Subject(), err)
+		return v, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
 	var schema diff.Schema
 	if op.Differs() {
@@ -52,7 +52,10 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 			schema = nil // diff falls back to comparing without a schema; Schemas counts it
 		}
 	}
-	return v, b.Build(c, before, after, schema), nil
+	b.Build(c, before, after, schema)
+	v.schema = schema
+	v.Exact = hide == nil && !c.Replaced() && (before != nil || !op.Differs() && !c.Gone())
+	return v, nil
 }
 
 // objects decodes both versions of a delta and stores their JSON in v.

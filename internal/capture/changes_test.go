@@ -81,79 +81,6 @@ func TestSelectorWhenTheServerDoesNotSay(t *testing.T) {
 	}
 }
 
-// owned returns a pod or ReplicaSet with a controller.
-func owned(kind, name, uid string, spec string) map[string]any {
-	o := meta(map[string]any{"ownerReferences": []any{map[string]any{"kind": kind, "name": name, "uid": uid, "controller": true}}})
-	o["spec"] = map[string]any{"v": spec}
-	return o
-}
-
-func TestOwnedObjects(t *testing.T) {
-	before := func(s *informertest.Server) {
-		s.Put(deployGVR, "n", "web", nil)                                    // uid-1
-		s.Put(rsGVR, "n", "web-1", owned("Deployment", "web", "uid-1", "1")) // uid-2
-		s.Put(podsGVR, "n", "web-1-a", owned("ReplicaSet", "web-1", "uid-2", "1"))
-		s.Put(deployGVR, "n", "other", nil)                                      // uid-4
-		s.Put(rsGVR, "n", "other-1", owned("Deployment", "other", "uid-4", "1")) // uid-5
-		s.Put(podsGVR, "n", "other-1-a", owned("ReplicaSet", "other-1", "uid-5", "1"))
-		s.Put(podsGVR, "n", "lone", nil)
-	}
-	for _, initial := range []bool{false, true} {
-		o := Options{Types: []string{"deploy/web"}, Initial: initial}
-		scenario(t, o, before, func(r *rig) {
-			want := []string{"ready: 3 kinds, 7 objects"}
-			if initial {
-				want = append(want, "snapshot deployments/web", "snapshot replicasets/web-1", "snapshot pods/web-1-a")
-			}
-			want[0] = "ready: 3 kinds, 7 objects"
-			got := strings.Join(r.take(), "\n")
-			for _, w := range want[1:] {
-				if !strings.Contains(got, w) {
-					r.Errorf("initial %v: %s is missing in\n%s", initial, w, got)
-				}
-			}
-			if !initial && strings.Contains(got, "snapshot") || strings.Contains(got, "other") || strings.Contains(got, "lone") {
-				r.Errorf("initial %v:\n%s", initial, got)
-			}
-			for _, name := range []string{"web-1-a", "other-1-a", "lone"} {
-				fields := owned("ReplicaSet", "web-1", "uid-2", "2")
-				switch name {
-				case "other-1-a":
-					fields = owned("ReplicaSet", "other-1", "uid-5", "2")
-				case "lone":
-					delete(fields, "metadata")
-				}
-				r.server.Put(podsGVR, "n", name, fields)
-			}
-			r.want("only its dependents", "updated pods/web-1-a spec.v by ?")
-
-			r.server.Put(podsGVR, "n", "web-2-a", owned("ReplicaSet", "web-2", "uid-8", "1")) // uid-8 itself
-			r.want("a pod before its ReplicaSet waits", []string{}...)
-		})
-	}
-}
-
-// TestPodBeforeItsReplicaSet: streams are not ordered relative to each other.
-func TestPodBeforeItsReplicaSet(t *testing.T) {
-	before := func(s *informertest.Server) {
-		s.Put(deployGVR, "n", "web", nil) // uid-1
-	}
-	scenario(t, Options{Types: []string{"deploy/web"}}, before, func(r *rig) {
-		r.want("the start", "ready: 3 kinds, 1 objects")
-		r.server.Put(podsGVR, "n", "p", owned("ReplicaSet", "web-2", "uid-3", "1")) // uid-2
-		r.server.Put(podsGVR, "n", "p", owned("ReplicaSet", "web-2", "uid-3", "2"))
-		r.want("its owner is unknown", []string{}...)
-		r.server.Put(rsGVR, "n", "web-2", owned("Deployment", "web", "uid-1", "1")) // uid-3
-		r.inOrder("the ReplicaSet brings it", "created replicasets/web-2", "created pods/p", "updated pods/p spec.v by ?")
-		r.server.Delete(deployGVR, "n", "web")
-		r.pass(time.Minute)
-		r.server.Delete(rsGVR, "n", "web-2")
-		r.pass(time.Minute)
-		r.server.Delete(podsGVR, "n", "p")
-		r.inOrder("it goes in the same way", "deleted deployments/web", "deleted replicasets/web-2", "deleted pods/p")
-	})
-}
-
 // TestNamedObjects: each named object has its own source, so that rights by name suffice.
 func TestNamedObjects(t *testing.T) {
 	scenario(t, Options{Types: []string{"configmaps", "a", "b", "a"}}, nil, func(r *rig) {
@@ -220,27 +147,3 @@ const openAPI = `{"components": {"schemas": {
 			"properties": {"containers": {"type": "array", "items": {"type": "object"},
 				"x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
 				"x-kubernetes-patch-merge-key": "name", "x-kubernetes-patch-strategy": "merge"}}}}}}}}}}}}`
-
-func TestPaths(t *testing.T) {
-	before := func(s *informertest.Server) { s.Put(cmGVR, "n", "a", data("k", "1")) }
-	scenario(t, Options{Types: []string{"configmaps"}, Only: patterns(t, "data.k")}, before, func(r *rig) {
-		r.want("the start", "ready: 1 kinds, 1 objects")
-		r.server.Put(cmGVR, "n", "a", map[string]any{"data": map[string]any{"k": "1", "other": "1"}})
-		r.want("another field", []string{}...)
-		r.server.Put(cmGVR, "n", "a", data("k", "2"))
-		r.want("only the field asked for", "updated configmaps/a data.k by ?")
-		r.server.Put(cmGVR, "n", "b", data("other", "1"))
-		r.server.Put(cmGVR, "n", "c", data("k", "1"))
-		r.want("a new object that has it", "created configmaps/c")
-		r.server.Delete(cmGVR, "n", "b")
-		r.server.Delete(cmGVR, "n", "c")
-		r.want("an old one that had it", "deleted configmaps/c")
-	})
-	scenario(t, Options{Types: []string{"configmaps"}, Ignore: patterns(t, "data.k")}, before, func(r *rig) {
-		r.want("the start", "ready: 1 kinds, 1 objects")
-		r.server.Put(cmGVR, "n", "a", data("k", "2"))
-		r.want("only ignored fields", "")
-		r.server.Put(cmGVR, "n", "a", map[string]any{"data": map[string]any{"k": "3", "other": "1"}})
-		r.want("the rest", "updated configmaps/a data.other by ?")
-	})
-}

@@ -14,10 +14,9 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/change"
-	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
-// consume turns the batches of one source into changes until its feed or ctx ends.
+// consume sends the batches of one source until its feed or ctx ends.
 func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *feed.Feed) {
 	for {
 		b, err := f.Next(ctx)
@@ -34,33 +33,10 @@ func (w *Watcher) consume(ctx context.Context, k *kind, source int, f *feed.Feed
 		if k.discoveryOnly {
 			continue
 		}
-		if w.o.Kept != nil {
-			if !w.batch(ctx, k, key, b) {
-				return
-			}
-			continue
-		}
-		if b.Gap != nil && !w.gap(ctx, k, key, b) {
+		if !w.batch(ctx, k, key, b) {
 			return
 		}
-		for _, d := range b.Deltas {
-			if !w.delta(ctx, k, key, b.Epoch, d) {
-				return
-			}
-		}
-		if b.Phase == feed.Live {
-			w.delivered(k, key, b.Epoch)
-		}
 	}
-}
-
-// gap sends a gap change. Like the functions below, it returns false once ctx has ended.
-func (w *Watcher) gap(ctx context.Context, k *kind, key streamKey, b feed.Batch) bool {
-	c, err := w.gapChange(k, key, b)
-	if err != nil && !w.send(ctx, Message{Problem: err}) {
-		return false
-	}
-	return w.send(ctx, Message{Change: &c})
 }
 
 // gapChange builds the change that reports a gap. The error says why versions could not be read, if that caused
@@ -76,11 +52,11 @@ func (w *Watcher) gapChange(k *kind, key streamKey, b feed.Batch) (change.Change
 	}
 	away := netChanges(b.Gap.Reason) && w.outage.gap(outageKey{k.GroupResource(), key})
 	w.mu.Unlock()
-	return change.Change{
-		Op: event.Gap, Resource: r, Namespace: b.Stream.Namespace,
-		At: b.Gap.Until, Since: b.Gap.Since, Time: b.Gap.Until, Away: away, Epoch: b.Epoch,
+	return change.Change{Names: r.Names(), Away: away, Meta: change.Meta{
+		Op: event.Gap, Kind: r.ID(), Namespace: b.Stream.Namespace,
+		At: b.Gap.Until, Since: b.Gap.Since, Time: b.Gap.Until, Epoch: b.Epoch,
 		Gap: &event.GapInfo{From: b.Gap.From, To: b.Gap.To, Reason: reason},
-	}, w.lost(k, key, b.Gap.Reason)
+	}}, w.lost(k, key, b.Gap.Reason)
 }
 
 // netChanges reports whether only intermediate versions are missing, as after any outage of the server.
@@ -112,71 +88,6 @@ func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 		}
 	}
 	return nil
-}
-
-// delta builds the change of a delta and sends it.
-func (w *Watcher) delta(ctx context.Context, k *kind, key streamKey, epoch int64, d feed.Delta) bool {
-	_, o, was := w.listState(k, key)
-	old := formOf(o, epoch == was, &d)
-	if old == rewritten {
-		return true
-	}
-	op, err := w.op(ctx, k, &d, old, false)
-	if err != nil && !w.send(ctx, Message{Problem: err}) {
-		return false
-	}
-	if op == event.Snapshot && w.o.Seen != nil {
-		if err := w.seen(k, &d); err != nil {
-			return w.send(ctx, Message{Problem: err})
-		}
-	}
-	if op == event.Snapshot && !w.o.Initial && w.owners == nil {
-		return true
-	}
-	v, shown, err := w.builder.version(ctx, k.resource(), op, &d, nil)
-	if err != nil {
-		return w.send(ctx, Message{Problem: err})
-	}
-	if op == event.Converted && len(v.Fields) == 0 {
-		return true // no visible field changed
-	}
-	v.Epoch = epoch
-	if w.owners == nil {
-		return !shown || w.send(ctx, Message{Change: &v.Change})
-	}
-	return w.admit(ctx, k, v.Change, shown)
-}
-
-// seen passes an object that existed at the start to Options.Seen.
-func (w *Watcher) seen(k *kind, d *feed.Delta) error {
-	raw, err := d.New.JSON()
-	if err != nil {
-		return fmt.Errorf("decode %s/%s: %w", k.GroupResource(), d.Key.Name, err)
-	}
-	obj, _, err := jsonmap.DecodeObject(raw)
-	if err != nil {
-		return fmt.Errorf("decode %s/%s: %w", k.GroupResource(), d.Key.Name, err)
-	}
-	w.o.Seen(k.resource(), obj, k.named(d.Key.Name))
-	return nil
-}
-
-// admit sends the changes that belong to the named objects. It holds ownerSem meanwhile, so that the changes an
-// owner releases never overtake the owner's own.
-func (w *Watcher) admit(ctx context.Context, k *kind, c change.Change, shown bool) bool {
-	select {
-	case w.ownerSem <- struct{}{}:
-		defer func() { <-w.ownerSem }()
-	case <-ctx.Done():
-		return false
-	}
-	n := pendingChange{c, !shown || (c.Op == event.Snapshot && !w.o.Initial)}
-	for _, a := range w.owners.admit(time.Now(), n, k.named(c.Name)) {
-		if !a.revealOnly && !w.send(ctx, Message{Change: &a.Change}) {
-			return false
-		}
-	}
-	return true
 }
 
 // op returns the operation as the user sees it: an object that starts or stops matching a selector was not

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/feed"
@@ -50,21 +51,30 @@ type Batch struct {
 	Served  uint64
 	At      time.Time
 	Changes []Version
+	// Names are the objects of the kind that Types name; none means all of it, unless Owned is set: then objects that
+	// named ones own are among the changes, and perhaps others.
+	Names []string
+	Owned bool
 	// Schema describes how the kind's lists are compared; see openapi.Unmarshal. It is nil unless the batch is
 	// the first to need it or it has changed.
 	Schema []byte
 }
 
 // Version is a change with its objects' JSON, redacted and with managed fields; nil where the change has no
-// such object. Before and After are nil.
+// such object. Before and After are nil unless Options.Objects is set.
 type Version struct {
 	change.Change
 	BeforeJSON, AfterJSON []byte
+	// Exact reports that the change is the one that the journal will build from the same texts, with the kind's stored
+	// schema. An exact update is judged (change.Change.Judge).
+	Exact bool
 	// Sum is the new object's feed.Version sum; 0 if unknown.
 	Sum uint64
 	// Rewritten means the same version, redacted by other rules or served in another form with no visible
 	// difference. It is not a change and has no operation.
 	Rewritten bool
+
+	schema diff.Schema // with which it was built
 }
 
 // Kept gives access to the state that a consumer of batches has kept.
@@ -161,15 +171,17 @@ type foreign struct {
 	unread  bool   // the list could not read all objects; the unread ones stay as they were made
 }
 
-// batch sends a feed's batch as one Batch.
+// batch sends a feed's batch as one Batch. It returns false once ctx has ended.
 func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batch) bool {
 	if b.Phase == feed.Listing && b.Gap == nil && len(b.Deltas) == 0 {
 		return true // nothing was read yet: the kept state is unchanged
 	}
-	identity, _ := w.cluster.Identity(ctx) // without it a restart cannot resume, and lists
 	out := Batch{
 		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase != feed.Listing, Version: b.Version,
-		Pipeline: w.pipeline(k), Identity: identity, Served: b.Served, At: time.Now(),
+		Pipeline: w.pipeline(k), Served: b.Served, At: time.Now(), Names: k.names, Owned: k.owned,
+	}
+	if w.o.Kept != nil {
+		out.Identity, _ = w.cluster.Identity(ctx) // without it a restart cannot resume, and lists
 	}
 	first, o, was := w.listState(k, key)
 	if o != nil && b.Gap != nil && unread(b.Gap.Reason) {
@@ -201,7 +213,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		if err != nil && !w.send(ctx, Message{Problem: err}) {
 			return false
 		}
-		out.Changes = slices.Insert(out.Changes, 0, Version{Change: c})
+		out.Changes = slices.Insert(out.Changes, 0, Version{Change: c, Exact: true})
 		if o != nil {
 			o.gapSent = true
 		}
@@ -249,19 +261,24 @@ func formOf(o *foreign, sameEpoch bool, d *feed.Delta) form {
 	return converted
 }
 
-// newSchema returns the kind's schema if these changes need it and no batch has carried it.
+// newSchema returns the kind's schema if these changes need it and no batch has carried it. Updates that were built
+// without the schema of a batch are not exact.
 func (w *Watcher) newSchema(ctx context.Context, k *kind, changes []Version) []byte {
 	if !slices.ContainsFunc(changes, func(v Version) bool { return v.Op.Differs() }) {
 		return nil
 	}
 	r := k.resource()
 	s, err := w.builder.schemas.For(ctx, r.Group, r.Version, r.Kind)
-	if err != nil {
-		return nil // the change was built without it, too
-	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if s == k.schema {
+	defer func() {
+		for i := range changes {
+			if v := &changes[i]; v.Op.Differs() {
+				v.Exact = v.Exact && v.schema != nil && v.schema == k.schema
+			}
+		}
+	}()
+	if err != nil || s == k.schema { // the change was built without it, too; or a batch had it
 		return nil
 	}
 	b, err := openapi.Marshal(s)
@@ -317,7 +334,8 @@ func (w *Watcher) listState(k *kind, key streamKey) (first bool, o *foreign, epo
 }
 
 // version builds one version of a batch. An error beside a version means that part of it is unknown; an error
-// without one means that its object cannot be read.
+// without one means that its object cannot be read. It returns nothing for an object that existed at the start, if
+// those are not wanted.
 func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delta, first bool, old form) (*Version, error) {
 	if old == rewritten {
 		return rewrite(k.resource(), d)
@@ -331,16 +349,27 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 		}
 	}
 	op, unsure := w.op(ctx, k, d, old, first)
-	v, _, err := w.builder.version(ctx, k.resource(), op, d, hide)
+	if op == event.Snapshot && !w.o.Initial && k.all() { // the owners of others are always sent
+		return nil, unsure
+	}
+	v, err := w.builder.version(ctx, k.resource(), op, d, hide)
 	if err != nil {
 		return nil, err
 	}
 	if op == event.Converted && len(v.Fields) == 0 {
 		return rewrite(k.resource(), d)
 	}
-	since := w.o.Kept.Since()
-	if op == event.Snapshot && !since.IsZero() && change.Timestamp(v.After, "creationTimestamp").After(since) {
-		v.Op = event.Created
+	if op == event.Snapshot && w.o.Kept != nil {
+		since := w.o.Kept.Since()
+		if !since.IsZero() && change.Timestamp(v.After, "creationTimestamp").After(since) {
+			v.Op = event.Created
+		}
+	}
+	if w.o.Objects {
+		return &v, unsure
+	}
+	if v.Exact && op.Differs() {
+		v.Judge()
 	}
 	v.Before, v.After = nil, nil
 	return &v, unsure
@@ -348,9 +377,9 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 
 // rewrite returns the version of an object in its current form.
 func rewrite(r Resource, d *feed.Delta) (*Version, error) {
-	v := &Version{Rewritten: true, Sum: d.New.Sum(), Change: change.Change{
-		Resource: r, Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion, At: d.At,
-	}}
+	v := &Version{Rewritten: true, Sum: d.New.Sum(), Change: change.Change{Meta: change.Meta{
+		Kind: r.ID(), Namespace: d.Key.Namespace, Name: d.Key.Name, UID: string(d.UID), ResourceVersion: d.New.ResourceVersion, At: d.At,
+	}}}
 	var err error
 	if v.AfterJSON, err = d.New.JSON(); err != nil {
 		return nil, fmt.Errorf("decode %s: %w", v.Subject(), err)

@@ -43,7 +43,7 @@ type Listing struct {
 // List lists once what Run would watch, page by page, and passes each object to seen. It needs the right to list only.
 // A kind that may not be listed is reported and skipped. Call it on a Watcher that does not run.
 func (w *Watcher) List(ctx context.Context, seen Seen) (*Listing, error) {
-	catalog, err := w.prepare(ctx, true)
+	catalog, err := w.prepare(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (w *Watcher) listKind(ctx context.Context, t target, l *Listing, seen Seen)
 		n, err := w.pages(ctx, k, key, func(obj map[string]any) {
 			name, _ := change.Metadata(obj)["name"].(string)
 			found[name] = true
-			seen(t.Resource, obj, k.named(name))
+			seen(t.Resource, obj, k.all() || slices.Contains(k.names, name))
 		})
 		l.Objects += n
 		if err == nil {

@@ -50,10 +50,10 @@ type Selected struct {
 	Filtered bool
 }
 
-// Plan runs discovery and returns what Run would watch with Options.Kept. Call it on a Watcher that does not
+// Plan runs discovery and returns what Run would watch. Call it on a Watcher that does not
 // run.
 func (w *Watcher) Plan(ctx context.Context) (*Plan, error) {
-	catalog, err := w.prepare(ctx, false)
+	catalog, err := w.prepare(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -18,7 +18,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
@@ -93,6 +92,7 @@ func (r *rig) begin(o Options) {
 	r.Helper()
 	o.Config = r.server.Config()
 	r.memory, _ = o.Kept.(*memory)
+	o.Objects = o.Kept == nil // as watch does
 	var err error
 	if o.Redactor == nil {
 		o.Redactor, err = redact.New(redact.NewRandomKey(), nil)
@@ -121,7 +121,7 @@ func (r *rig) begin(o Options) {
 // read records a watcher's messages until it ends, and keeps batches.
 func (r *rig) read(w *Watcher, kept *memory) {
 	for m := range w.Messages() {
-		if m.Batch != nil {
+		if m.Batch != nil && kept != nil {
 			kept.keep(m.Batch)
 		}
 		if m.Flush != nil {
@@ -204,8 +204,6 @@ func (r *rig) pass(d time.Duration) {
 // describe writes a message as text.
 func describe(m Message) []string {
 	switch {
-	case m.Change != nil:
-		return []string{describeChange(m.Change)}
 	case m.Batch != nil:
 		var lines []string
 		for i := range m.Batch.Changes {
@@ -243,7 +241,7 @@ func describe(m Message) []string {
 }
 
 func describeChange(c *change.Change) string {
-	text := string(c.Op) + " " + c.Resource.Resource
+	text := string(c.Op) + " " + c.Kind.Resource
 	if c.Op == event.Gap {
 		text += " " + c.Gap.Reason
 		if c.Namespace != "" {
@@ -310,16 +308,4 @@ func meta(m map[string]any) map[string]any { return map[string]any{"metadata": m
 
 func labelled(value string) map[string]any {
 	return meta(map[string]any{"creationTimestamp": "2000-01-01T00:00:00Z", "labels": map[string]any{"app": value}})
-}
-
-func patterns(t *testing.T, texts ...string) (ps []diff.Pattern) {
-	t.Helper()
-	for _, text := range texts {
-		p, err := diff.ParsePattern(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ps = append(ps, p)
-	}
-	return ps
 }

@@ -16,7 +16,7 @@ type Scope struct {
 	Types, Except  []string
 	Namespaces     Namespaces
 	Labels, Fields string
-	// Noise includes hidden kinds that a glob selects. Kinds selected by name are always watched.
+	// Noise includes noisy kinds that a glob selects. Kinds selected by name are always watched.
 	Noise bool
 
 	targets []target // the names in Types
@@ -37,9 +37,9 @@ func (s *Scope) validate() error {
 	return nil
 }
 
-// resolve looks up the scope's types; follow adds the kinds that named objects own.
-func (s *Scope) resolve(c *Catalog, follow bool) (err error) {
-	if s.targets, s.globs, err = c.targets(s.Types, follow); err != nil {
+// resolve looks up the scope's types; owned adds the kinds that named objects own.
+func (s *Scope) resolve(c *Catalog, owned bool) (err error) {
+	if s.targets, s.globs, err = c.targets(s.Types, owned); err != nil {
 		return err
 	}
 	s.except = nil

@@ -157,11 +157,6 @@ func merge(ts *[]target, t target) {
 // all reports whether every object of the kind is wanted.
 func (t target) all() bool { return len(t.names) == 0 && !t.owned }
 
-// named reports whether the user asked for the object, other than through its owner.
-func (t target) named(name string) bool {
-	return t.all() || slices.Contains(t.names, name)
-}
-
 // Namespaces selects the watched namespaces. The zero value is the whole cluster.
 type Namespaces struct {
 	// Include and Exclude are names or globs (*, ?, [a-z]). An empty Include selects every namespace and the

@@ -10,7 +10,6 @@ import (
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
 
-	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/change"
@@ -30,25 +29,24 @@ type Options struct {
 	Namespaces Namespaces
 	// Labels and Fields are selectors in the server's syntax.
 	Labels, Fields string
-	// Noise includes hidden kinds (events, leases, …) even if they are not named.
+	// Noise includes noisy kinds (events, leases, …) even if they are not named.
 	Noise bool
 	// Scopes, if any, replace the fields above. The first scope that selects a kind applies to all its objects.
 	Scopes []Scope
-	// Initial also reports the objects that exist at the start, as snapshots.
+	// Initial also reports the objects that exist at the start, as snapshots. Those of named kinds, which may own others,
+	// are always reported.
 	Initial bool
-	// Seen, if set, is called with each object that exists at the start, before Ready is sent. Several goroutines call it,
-	// and it delays their streams. Run ignores it if Kept is set.
-	Seen Seen
-	// Only and Ignore narrow the fields of updates.
-	Only, Ignore []diff.Pattern
+	// Owned also watches the kinds whose objects named objects own.
+	Owned bool
+	// Objects makes the changes of batches contain their objects, decoded.
+	Objects bool
 
 	// Redactor redacts values. If its user rules name a resource that the server does not have, Run and Plan
 	// fail, unless the resource may still appear: see Watcher.UnfilledRules.
 	Redactor *redact.Redactor
 	Quiet    *quiet.Set
 
-	// Kept, if set, makes the Watcher send batches, not single changes, and resume streams from their kept
-	// state.
+	// Kept, if set, is the state from which streams resume. The consumer then keeps every batch, and Initial is implied.
 	Kept Kept
 	// Audited, if set, is called after every audit of a stream; see informer.Hooks. It must return quickly.
 	Audited func(informer.AuditInfo)
@@ -56,10 +54,8 @@ type Options struct {
 
 // Message is one message of a Watcher: exactly one field is set.
 type Message struct {
-	Change *change.Change
-	// Batch is sent in place of Change if Options.Kept is set.
 	Batch *Batch
-	// Flush is closed by the reader once every earlier Batch is kept: a stream is about to be resumed from
+	// Flush is sent if Options.Kept is set, and closed by the reader once every earlier Batch is kept: a stream is about to be resumed from
 	// them.
 	Flush chan<- struct{} `json:"-"`
 	// Ready is sent once, when every stream is live or was refused.
@@ -105,7 +101,7 @@ type Away struct {
 	Streams, Relisted int
 }
 
-// Watcher watches a cluster: it runs discovery and one source per kind or name, and sends their changes.
+// Watcher watches a cluster: it runs discovery and one source per kind or name, and sends their changes in batches.
 //
 //	Ordering         Changes of one object are in order. There is no order between kinds.
 //	What may be      Nothing, except what a gap change announces.
@@ -134,9 +130,6 @@ type Watcher struct {
 	unmatched     []string // globs
 	waiting       int      // kinds of the first poll that have not started
 	outage        outage
-
-	ownerSem chan struct{} // holds a token while a change is admitted and sent, which keeps owners first
-	owners   *ownership    // guarded by ownerSem; nil if no kind is watched for its owner
 }
 
 // New prepares a Watcher; it does not talk to the server.
@@ -150,10 +143,10 @@ func New(o Options) (*Watcher, error) {
 			return nil, err
 		}
 	}
+	o.Initial = o.Initial || o.Kept != nil
 	w := &Watcher{
 		o: o, scopes: scopes, out: make(chan Message, 64), wake: make(chan struct{}, 1), started: make(chan struct{}),
-		ownerSem: make(chan struct{}, 1),
-		kinds:    map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
+		kinds: map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
 	}
 	var err error
 	if w.cluster, err = informer.NewCluster(o.Config, informer.Options{Hooks: informer.Hooks{Audit: o.Audited}}); err != nil {
@@ -166,12 +159,12 @@ func New(o Options) (*Watcher, error) {
 	}
 	w.discovery = d
 	w.builder = &builder{
-		Builder: change.Builder{Quiet: o.Quiet, Only: o.Only, Ignore: o.Ignore},
+		Builder: change.Builder{Quiet: o.Quiet},
 		schemas: openapi.New(func(ctx context.Context, path string) ([]byte, error) { return w.cluster.Get(ctx, path, nil) }),
-		decode:  jsonmap.DecodePair,
+		decode:  jsonmap.DecodeChanged,
 	}
-	if o.Kept != nil { // consumers get JSON
-		w.builder.decode = jsonmap.DecodeChanged
+	if o.Objects {
+		w.builder.decode = jsonmap.DecodePair
 	}
 	return w, nil
 }
@@ -185,7 +178,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	defer close(w.out)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	catalog, err := w.prepare(ctx, w.o.Kept == nil)
+	catalog, err := w.prepare(ctx)
 	if ctx.Err() != nil {
 		return nil // stopping is not a failure
 	}
@@ -205,8 +198,8 @@ func (w *Watcher) Run(ctx context.Context) error {
 	return <-ended
 }
 
-// prepare runs discovery and resolves the scopes; follow adds the kinds that named objects own.
-func (w *Watcher) prepare(ctx context.Context, follow bool) (*Catalog, error) {
+// prepare runs discovery and resolves the scopes.
+func (w *Watcher) prepare(ctx context.Context) (*Catalog, error) {
 	catalog, err := w.fetchCatalog(ctx)
 	if err != nil {
 		return nil, err
@@ -215,14 +208,8 @@ func (w *Watcher) prepare(ctx context.Context, follow bool) (*Catalog, error) {
 		return nil, err
 	}
 	for i := range w.scopes {
-		s := &w.scopes[i]
-		if err := s.resolve(catalog, follow); err != nil {
+		if err := w.scopes[i].resolve(catalog, w.o.Owned); err != nil {
 			return nil, err
-		}
-		for _, t := range s.targets {
-			if t.owned {
-				w.owners = newOwnership()
-			}
 		}
 	}
 	return catalog, nil
@@ -238,7 +225,7 @@ func (w *Watcher) send(ctx context.Context, m Message) bool {
 	}
 }
 
-// follow announces the start and outages, and expires waiting changes, until ctx ends.
+// follow announces the start and outages until ctx ends.
 func (w *Watcher) follow(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()
@@ -257,14 +244,6 @@ func (w *Watcher) follow(ctx context.Context) {
 }
 
 func (w *Watcher) tick(ctx context.Context, now time.Time) {
-	select {
-	case w.ownerSem <- struct{}{}:
-		if w.owners != nil {
-			w.owners.expire(now)
-		}
-		<-w.ownerSem
-	default: // our reader is slow: retry at the next tick
-	}
 	w.mu.Lock()
 	away := w.outage.tick(now)
 	w.mu.Unlock()

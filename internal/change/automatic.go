@@ -26,10 +26,7 @@ var bookkeeping = map[string]bool{
 // The server does not record who deleted an object; the deletion of an object with a controller counts as the
 // controller's.
 func (c *Change) Automatic() bool {
-	kind := c.Resource.Kind
-	if c.Resource.Group != "" {
-		kind += "." + c.Resource.Group
-	}
+	kind := c.Kind.GroupKind()
 	switch {
 	case c.Op == event.Gap, c.Op == event.Absent:
 		return false

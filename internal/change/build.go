@@ -13,16 +13,12 @@ import (
 // safe for concurrent use.
 type Builder struct {
 	Quiet *quiet.Set
-	// Only and Ignore are the user's paths: an update shows the fields that Only matches and Ignore does not
-	// cover.
-	Only, Ignore []diff.Pattern
 }
 
-// Build completes a change whose Op, Resource, Namespace, Name, At and Since are set, from its two versions, of
+// Build completes a change whose Op, Kind, Namespace, Name, At and Since are set, from its two versions, of
 // which one may be nil. The change keeps them, and their managed fields are removed after attribution. With a
-// nil schema, lists are compared without merge keys from the server. Build returns false if the user's paths
-// leave nothing of the change.
-func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Schema) (shown bool) {
+// nil schema, lists are compared without merge keys from the server.
+func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Schema) {
 	latest := after
 	if latest == nil {
 		latest = before
@@ -32,102 +28,60 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 	entries := managers.Parse(latest)
 	dropManagedFields(before)
 	dropManagedFields(after)
-	if c.Gone() {
+	switch {
+	case c.Gone():
 		c.Time = c.At
 		c.Since = notBefore(c.Since, c.At, entries, latest)
-		return b.shows(after, before)
-	}
-	if c.Op == event.Converted {
-		return b.converted(c, schema)
-	}
-	c.Managers = entries.List()
-	if c.Op != event.Updated {
-		c.Manager = entries.Creator()
+	case c.Op == event.Converted: // it has no writer, and its time is unknown
+		if !c.Blind {
+			b.fields(c, managers.Entries{}, schema)
+		}
+		c.Time, c.Since, c.Net, c.Quiet = c.At, time.Time{}, false, true
+	case c.Op != event.Updated:
+		c.Managers, c.Manager = entries.List(), entries.Creator()
 		c.Time = created(latest, c.At)
-		return b.shows(after, before)
+	case c.Blind:
+		c.Managers, c.Time = entries.List(), c.At
+	default:
+		c.Managers = entries.List()
+		b.fields(c, entries, schema)
+		c.attribute()
+		c.Time = written(c)
 	}
-	if c.Blind {
-		c.Time = c.At
-		return true // it may have changed anything
-	}
-	shown = b.fields(c, entries, schema)
-	c.Time = written(c)
-	return shown
 }
 
-// converted completes a conversion. It has no writer, and its time is unknown.
-func (b *Builder) converted(c *Change, schema diff.Schema) bool {
-	shown := c.Blind || b.fields(c, managers.Entries{}, schema)
-	c.Time, c.Since, c.Net, c.Quiet = c.At, time.Time{}, false, true
-	return shown
-}
-
-// fields fills in the differences. It returns false if the user's paths leave nothing.
-func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema) bool {
-	c.Quiet = true
-	manager, several := "", false
-	touched, ignored := len(b.Only) == 0, false
+// fields fills in the differences.
+func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema) {
 	for _, f := range diff.Objects(c.Before, c.After, schema) {
-		if covered(b.Ignore, f.Path) {
-			ignored = ignored || !b.isQuiet(c.Resource, f.Path)
-			continue
-		}
-		if len(b.Only) > 0 && !touches(b.Only, f) {
-			continue
-		}
-		touched = true
-		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.isQuiet(c.Resource, f.Path)}
+		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.isQuiet(c.Kind, f.Path)}
 		if f.Op != diff.Remove { // the server does not record who removed a field
 			fc.Manager, fc.Subresource = entries.Owner(f.Path, f.To)
 		}
-		if !fc.Quiet {
+		c.Fields = append(c.Fields, fc)
+	}
+}
+
+// attribute sets what follows from the fields of an update: whether it is quiet, and its manager.
+func (c *Change) attribute() {
+	c.Quiet, c.Manager = true, managers.Unknown
+	manager, several := "", false
+	for i := range c.Fields {
+		if f := &c.Fields[i]; !f.Quiet {
 			c.Quiet = false
-			who := managers.Display(fc.Manager, fc.Subresource)
-			several = several || (manager != "" && manager != who)
+			who := f.Writer()
+			several = several || manager != "" && manager != who
 			manager = who
 		}
-		c.Fields = append(c.Fields, fc)
 	}
 	if manager != "" && !several {
 		c.Manager = manager
 	}
-	return touched && !(ignored && c.Quiet)
 }
 
 // isQuiet applies the rules. The API version is always quiet: it is the version that we requested, and changes
 // when the server stops serving that.
-func (b *Builder) isQuiet(r Resource, p diff.Path) bool {
-	return len(p) == 1 && p[0].Name == "apiVersion" || b.Quiet.Quiet(r.Group, r.Resource, p)
-}
-
-// shows applies --path to an object that appears or disappears.
-func (b *Builder) shows(after, before map[string]any) bool {
-	if len(b.Only) == 0 {
-		return true
-	}
-	whole := after
-	if whole == nil {
-		whole = before
-	}
-	return touches(b.Only, diff.Change{Op: diff.Add, To: any(whole)})
-}
-
-func covered(ps []diff.Pattern, p diff.Path) bool {
-	for _, pattern := range ps {
-		if pattern.Covers(p) {
-			return true
-		}
-	}
-	return false
-}
-
-func touches(ps []diff.Pattern, c diff.Change) bool {
-	for _, pattern := range ps {
-		if pattern.Touches(c) {
-			return true
-		}
-	}
-	return false
+func (b *Builder) isQuiet(k Kind, p diff.Path) bool {
+	return len(p) == 1 && p[0].Name == "apiVersion" || b.Quiet.Quiet(k.Group, k.Resource, p)
 }
 
 // Metadata returns an object's metadata; nil if it has none.
@@ -225,26 +179,20 @@ func written(c *Change) time.Time {
 
 // Subject names the object in errors: "configmaps/web in shop".
 func (c *Change) Subject() string {
-	s := c.Resource.GroupResource() + "/" + c.Name
+	s := c.Kind.GroupResource() + "/" + c.Name
 	if c.Namespace != "" {
 		s += " in " + c.Namespace
 	}
 	return s
 }
 
-// Touches reports whether a change affects one of the paths. An object that appears or disappears affects all
-// the paths it has.
-func (c *Change) Touches(paths []diff.Pattern) bool {
-	if c.Blind {
-		return true // the fields are no longer known
-	}
-	if !c.Op.Differs() {
-		return (&Builder{Only: paths}).shows(c.After, c.Before)
-	}
-	for _, f := range c.Fields {
-		if touches(paths, f.Change) {
-			return true
-		}
-	}
-	return false
+// SetObjects gives objects to a change that was passed on without them, and removes their managed fields.
+func (c *Change) SetObjects(before, after map[string]any) {
+	dropManagedFields(before)
+	dropManagedFields(after)
+	c.Before, c.After, c.severity = before, after, ""
 }
+
+// Replaced reports whether the only listed difference is the whole object. It is then listed only in part if the objects
+// were decoded in part.
+func (c *Change) Replaced() bool { return len(c.Fields) == 1 && len(c.Fields[0].Path) == 0 }

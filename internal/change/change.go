@@ -10,17 +10,13 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/meta"
 )
 
 // Change is one change of one object, a gap or an absence.
 type Change struct {
-	Op       event.Op
-	Resource Resource
-	// Namespace and Name are empty for a gap.
-	Namespace, Name string
-	UID             string
-	ResourceVersion string
-	Owner           *event.Owner
+	Meta
+	Names
 	// Before and After are redacted and shared; do not modify them. Before is nil for objects that appear,
 	// After for objects that disappear.
 	Before, After map[string]any
@@ -28,23 +24,6 @@ type Change struct {
 	Fields []FieldChange
 	// Managers are the managedFields entries after the write.
 	Managers []event.Manager
-	// Manager wrote the change as a whole: the only owner of all fields that are not quiet; otherwise "?".
-	Manager string
-	// Quiet is set for an update whose fields are all quiet, and for every conversion.
-	Quiet bool
-	// At is when the change was seen. Since is set if it may have happened long before: then it happened after
-	// Since. Net is set if a list derived the change, as the net result of that interval.
-	At, Since time.Time
-	Net       bool
-	// Time is when it happened, if the object records that; else At.
-	Time time.Time
-	Gap  *event.GapInfo
-	// Absence is set for an absence, which lasted from Since to At.
-	Absence *event.Absence
-	// Epoch counts the histories of the server, from 1; see event.Data.
-	Epoch int64
-	// Form distinguishes the conversions of one version; see event.Data.
-	Form uint64
 	// Away is set for a gap that an Away message reports together with others.
 	Away bool
 	// Blind is set for an update, conversion, deletion or departure whose earlier state is unknown, because a
@@ -62,6 +41,15 @@ type FieldChange struct {
 	Quiet       bool
 }
 
+// Meta is the identity of a change.
+type Meta = meta.Meta
+
+// Kind is the kind of a changed object.
+type Kind = meta.Kind
+
+// Names are a kind's names for people: the lower-case singular and the first short name.
+type Names struct{ Singular, Short string }
+
 // Resource is a resource type of the server, as named by discovery.
 type Resource struct {
 	Group, Version string
@@ -72,6 +60,14 @@ type Resource struct {
 	Categories                []string
 	ShortNames                []string
 }
+
+// ID returns the kind of a change of the resource.
+func (r Resource) ID() Kind {
+	return Kind{Group: r.Group, Version: r.Version, Resource: r.Resource, Kind: r.Kind, Namespaced: r.Namespaced}
+}
+
+// Names returns the resource's names for people.
+func (r Resource) Names() Names { return Names{r.Singular, r.Short} }
 
 // GVR returns the resource's name for the engine.
 func (r Resource) GVR() schema.GroupVersionResource {

@@ -93,7 +93,7 @@ func checkCost(t *testing.T, s shape) {
 			t.Errorf("%+v: %s allocated %d bytes of at most %d for an object of %d", s, what, n, most, len(raw))
 		}
 	}
-	c := Change{Op: event.Updated, At: time.Now()}
+	c := Change{Meta: Meta{Op: event.Updated, At: time.Now()}}
 	took("the change", 60, func() { (&Builder{Quiet: rules}).Build(&c, before, after, nil) })
 	var body []byte
 	took("the event", 60, func() {

@@ -10,25 +10,10 @@ import (
 // update has its changes, with quiet ones included and marked. It shares the change's objects.
 func Event(cluster string, c *Change) event.Event {
 	d := event.Data{
-		Op: c.Op,
-		Resource: event.Resource{
-			Group: c.Resource.Group, Version: c.Resource.Version, Resource: c.Resource.Resource, Kind: c.Resource.Kind,
-			Namespace: c.Namespace, Name: c.Name, UID: c.UID, ResourceVersion: c.ResourceVersion, Owner: c.Owner,
-		},
 		Managers: c.Managers,
 		Severity: c.Severity(),
-		Observed: event.Observed{At: c.At},
-		Gap:      c.Gap,
-		Absence:  c.Absence,
-		Epoch:    c.Epoch,
-		Quiet:    c.Quiet,
-		Form:     c.Form,
 		// the earlier state is missing
 		Truncated: c.Blind,
-	}
-	if !c.Since.IsZero() {
-		since := c.Since
-		d.Observed.After, d.Observed.Net = &since, c.Net
 	}
 	switch c.Op {
 	case event.Snapshot, event.Created, event.Entered:
@@ -37,18 +22,28 @@ func Event(cluster string, c *Change) event.Event {
 		d.Before, d.Managers = c.Before, nil
 	case event.Updated, event.Converted:
 		d.Changes = make([]event.Change, len(c.Fields))
-		for i, f := range c.Fields {
-			d.Changes[i] = event.Change{
-				Path: f.Path.String(), Op: string(f.Op), From: f.From, To: f.To,
-				Manager: f.Manager, Subresource: f.Subresource, Quiet: f.Quiet, Whole: f.Whole,
-			}
+		for i := range c.Fields {
+			d.Changes[i] = c.Fields[i].Event()
 		}
 	}
-	at := c.Time
-	if at.IsZero() {
-		at = c.At
+	return c.Meta.Event(cluster, d)
+}
+
+// Whole is Event with both objects of an update or a conversion.
+func Whole(cluster string, c *Change) event.Event {
+	e := Event(cluster, c)
+	if c.Op.Differs() {
+		e.Data.Before, e.Data.After = c.Before, c.After
 	}
-	return event.New(cluster, at, d)
+	return e
+}
+
+// Event returns the public form of a changed field.
+func (f *FieldChange) Event() event.Change {
+	return event.Change{
+		Path: f.Path.String(), Op: string(f.Op), From: f.From, To: f.To,
+		Manager: f.Manager, Subresource: f.Subresource, Quiet: f.Quiet, Whole: f.Whole,
+	}
 }
 
 // Severity returns the severity, derived from the objects or stored by Judge.
@@ -61,11 +56,7 @@ func (c *Change) Severity() event.Severity {
 	case c.Quiet || c.Blind || c.Absence != nil:
 		return event.Normal
 	}
-	kind := c.Resource.Kind
-	if c.Resource.Group != "" {
-		kind += "." + c.Resource.Group
-	}
-	return severity.Of(c.Op, kind, c.Before, c.After)
+	return severity.Of(c.Op, c.Kind.GroupKind(), c.Before, c.After)
 }
 
 // Judge stores the severity while the objects are available, for a change that is passed on without them.

@@ -26,7 +26,7 @@ func TestGone(t *testing.T) {
 		{"by a clock that is ahead", at.Add(-time.Minute), at.Add(-time.Hour), at.Add(time.Minute), at.Add(-time.Minute)},
 		{"seen as it happened", time.Time{}, at.Add(-time.Hour), at.Add(-time.Hour), time.Time{}},
 	} {
-		c := Change{Op: event.Deleted, At: at, Since: tc.since}
+		c := Change{Meta: Meta{Op: event.Deleted, At: at, Since: tc.since}}
 		(&Builder{}).Build(&c, object(tc.created, tc.written), nil, nil)
 		if !c.Since.Equal(tc.want) || !c.Time.Equal(at) {
 			t.Errorf("%s: it went between %v and %v, want from %v", tc.name, c.Since, c.Time, tc.want)

@@ -1,4 +1,8 @@
 // Package cli is the command line: its verbs, exit codes and signals.
+//
+// Each verb is a package below this one, such as log or watch; newRoot lists them. The others are shared by verbs: past
+// opens the journal, kube finds the cluster, setup reads a configuration, scope the selecting flags and when times;
+// report and terminal write, and complete helps shells.
 package cli
 
 import (

@@ -27,7 +27,7 @@ func TestAnotherProgram(t *testing.T) {
 		{"version", "tattler-more "},
 		{"completion bash", "tattler-more"},
 		{"wacth", "tattler-more: unknown command \"wacth\" (did you mean \"watch\"?); `tattler-more help` lists the commands"},
-		{"log --journal /nonexistent/journal.db", "tattler-more: there is no journal at /nonexistent/journal.db: tattler-more run writes one"},
+		{"log --journal /nonexistent/journal.db", "tattler-more: there is no journal at /nonexistent/journal.db: start tattler-more run"},
 	} {
 		if _, text := run(strings.Fields(tc.args)...); !strings.Contains(text, tc.want) {
 			t.Errorf("%s: no %q in\n%s", tc.args, tc.want, text)

@@ -91,6 +91,7 @@ func clock(minute int) string {
 
 func TestPast(t *testing.T) {
 	path := recordedPast(t)
+	c := served(t, path)
 	t.Setenv("TATTLER_JOURNAL", path)
 	t.Setenv("TZ", "UTC")
 	for _, tt := range []struct {
@@ -134,7 +135,9 @@ func TestPast(t *testing.T) {
 		{"no such path", "blame cm/flag --path spec.x", 1, nil, []string{"cm/flag has nothing below spec.x"}, nil},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			code, out, err := tattler(t.Context(), append([]string{"tattler"}, strings.Split(tt.args, " ")...)...)
+			args := append([]string{"tattler"}, strings.Split(tt.args, " ")...)
+			code, out, err := tattler(t.Context(), args...)
+			alsoInCluster(t, c, args, code, out, err)
 			if code != tt.code {
 				t.Errorf("exit code %d, want %d", code, tt.code)
 			}

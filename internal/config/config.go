@@ -47,6 +47,7 @@ type Config struct {
 	// sinks, changes are only recorded.
 	Sinks  []Sink `yaml:"sinks"`
 	Listen Listen `yaml:"listen"`
+	Web    Web    `yaml:"web"`
 	Log    Log    `yaml:"log"`
 
 	file   string
@@ -198,7 +199,7 @@ type Listen struct {
 
 // Log configures the daemon's log, on stderr.
 type Log struct {
-	// Format is text for people or json for machines.
+	// Format is the form of each line: text for people or json for machines.
 	Format string `yaml:"format" enum:"text,json" default:"text"`
 	// Level is the lowest level that is logged.
 	Level string `yaml:"level" enum:"debug,info,warn,error" default:"info"`

@@ -157,7 +157,7 @@ func (l *Loader) typeFor(address, scheme string) *SinkType {
 }
 
 // inCloud points to the program with a sink that the reference has and this program lacks.
-const inCloud = "this program has no such sink; tattler-cloud has: see docs/sinks"
+const inCloud = "only tattler-cloud has this sink; see docs/sinks"
 
 // elsewhere are the additional schemes of tattler-cloud; its tests check them.
 var elsewhere = []string{"azureservicebus", "gcppubsub", "sns", "sqs"}

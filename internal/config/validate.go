@@ -48,6 +48,7 @@ func (c *Config) validate(d *decoder) {
 	c.Journal.validate(d)
 	d.sinks(c.Sinks)
 	c.Listen.validate(d)
+	c.Web.validate(d)
 }
 
 func (d *decoder) watches(list []Watch) {

@@ -2,17 +2,11 @@ package daemon
 
 import (
 	"context"
-	"errors"
-	"io"
 	"iter"
 	"log/slog"
-	"sync"
 
-	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
-	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // outbox adapts the journal to a pump.
@@ -20,14 +14,11 @@ type outbox struct {
 	journal *journal.Journal
 	reader  *journal.Reader // the pump's own: pumps do not wait for each other
 	shelf   *shelf
-	tell    *history.Builder
-	lean    bool                                                       // the sink does not need the objects of updates
-	text    func(io.Writer, change.Change) error                       // nil: sinks use their own form
-	story   func(so sink.Story, sent bool, c change.Change) sink.Story // nil: sinks use their own words
+	maker   *maker
 	log     *slog.Logger
 }
 
-// Read implements deliver.Store.
+// Read implements deliver.Store. A pump that keeps up takes what was just recorded, also if retention has removed it since.
 func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, error] {
 	return func(yield func(deliver.Item, error) bool) {
 		last, err := o.journal.Last(ctx) // before reading, so that later changes are not skipped
@@ -36,13 +27,25 @@ func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, 
 			return
 		}
 		seen := after
-		q := journal.Query{After: after, Quiet: true, Snapshots: true, OldestFirst: true}
+		for ; seen < last; seen++ {
+			it, ok := o.shelf.ready(ctx, seen+1)
+			if !ok {
+				break
+			}
+			if !yield(it, nil) {
+				return
+			}
+		}
+		if seen == last {
+			return
+		}
+		q := journal.Query{After: seen, Quiet: true, Snapshots: true, OldestFirst: true}
 		for e, err := range o.reader.Rows(ctx, q) {
 			if err != nil {
 				yield(deliver.Item{}, err)
 				return
 			}
-			it, err := o.shelf.item(ctx, e.Seq, func() (deliver.Item, error) { return o.item(ctx, &e) })
+			it, err := o.shelf.item(ctx, e.Seq, func() (deliver.Item, error) { return o.maker.entry(ctx, &e) })
 			if !yield(it, err) || err != nil {
 				return
 			}
@@ -52,44 +55,6 @@ func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, 
 			yield(deliver.Item{Seq: last}, nil)
 		}
 	}
-}
-
-// item builds the item of an entry. Damaged content is reported in the item; an error is temporary.
-func (o *outbox) item(ctx context.Context, e *journal.Entry) (it deliver.Item, err error) {
-	it.Seq = e.Seq
-	if e.Quiet {
-		return it, nil
-	}
-	before, after, err := e.Contents(ctx)
-	var damage *journal.DamagedError
-	switch {
-	case errors.Is(err, journal.ErrNotFound):
-		return it, nil // retention was faster
-	case errors.As(err, &damage):
-		it.Err = err
-	case errors.Is(err, journal.ErrPurged): // the change says so itself
-	case err != nil:
-		return it, err
-	}
-	c, decoded, err := o.tell.Make(ctx, e, before, after, o.lean)
-	if it.Err == nil {
-		it.Err = err
-	}
-	ev := change.Event(o.reader.Cluster(), &c)
-	if e.Op.Differs() {
-		ev.Data.Before, ev.Data.After = c.Before, c.After
-	}
-	it.Event, it.JSON, it.Size = &ev, sync.OnceValues(ev.MarshalJSON), decodedGrowth*decoded
-	if o.lean && e.Op.Differs() { // the objects were purged
-		it.Size = 1<<10 + changesSize(ev.Data.Changes)
-	}
-	if o.text != nil && !o.lean && it.Err == nil {
-		it.Text = func(w io.Writer) error { return o.text(w, c) }
-	}
-	if o.story != nil && !o.lean && it.Err == nil {
-		it.Story = func(so sink.Story, sent bool) sink.Story { return o.story(so, sent, c) }
-	}
-	return it, nil
 }
 
 // Wait implements deliver.Store.

@@ -7,11 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/where"
 )
 
 // shower is a sink that shows changes.
@@ -35,15 +35,22 @@ func TestOutboxWhole(t *testing.T) {
 	}
 	text := func(io.Writer, change.Change) error { return nil }
 	story := func(sink.Story, bool, change.Change) sink.Story { return nil }
-	match := func(*event.Data) (bool, error) { return true, nil }
+	filter := func(text string) deliver.Filter {
+		expr, err := where.Compile(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return expr
+	}
 	cases := []struct {
 		why   string
 		o     deliver.Options
 		whole bool
 	}{
 		{"neither", deliver.Options{Sink: &counter{}}, false},
-		{"a filter that reads no objects", deliver.Options{Sink: &counter{}, Match: match, MatchesLean: true}, false},
-		{"any other filter", deliver.Options{Sink: &counter{}, Match: match}, true},
+		{"a filter that reads no objects", deliver.Options{Sink: &counter{}, Where: filter(`op == "updated"`)}, false},
+		{"a filter that reads the object before", deliver.Options{Sink: &counter{}, Where: filter(`has(before.data)`)}, true},
+		{"a filter that reads the object after", deliver.Options{Sink: &counter{}, Where: filter(`has(after.data)`)}, true},
 		{"included", deliver.Options{Sink: &counter{}, Include: []deliver.Include{deliver.Patch}}, true},
 		{"shown", deliver.Options{Sink: shower{&counter{}}}, true},
 		{"narrated", deliver.Options{Sink: narrator{&counter{}}}, true},
@@ -62,7 +69,7 @@ func TestOutboxWhole(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			d := item.Event.Data
+			d := item.Event().Data
 			switch {
 			case item.Seq == 1 && d.After == nil:
 				t.Errorf("%s: a creation without its object", tc.why)

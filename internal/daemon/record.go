@@ -7,7 +7,6 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -31,10 +30,13 @@ const (
 type recorder struct {
 	journal *journal.Journal
 	state   *state
+	// recorded receives the changes that were written, before the journal's readers learn of them.
+	recorded func(seq int64, v capture.Version)
 	// onMessage receives all other messages; Ready once the earlier batches are written.
 	onMessage func(capture.Message)
 
 	pending []journal.Batch
+	changes [][]capture.Version // of pending; nil for an absence
 	rows    int
 	flush   []chan<- struct{} // to close once pending is written
 	ready   *capture.Ready    // to pass on once pending is written
@@ -104,7 +106,7 @@ func (r *recorder) run(ctx context.Context, messages <-chan capture.Message, fai
 			continue // versions alone wait for the tick
 		}
 		if err := r.write(ctx); err != nil {
-			r.broken, r.pending = true, nil
+			r.broken, r.pending, r.changes = true, nil, nil
 			failed(err)
 		}
 	}
@@ -121,7 +123,7 @@ func (r *recorder) take(m capture.Message) (due bool) {
 		} else {
 			r.outages.count(time.Now(), &b)
 		}
-		r.pending = append(r.pending, b)
+		r.pending, r.changes = append(r.pending, b), append(r.changes, m.Batch.Changes)
 		r.rows += len(b.Rows)
 		turned := r.live[b.Stream] != b.Head.Live
 		r.live[b.Stream] = b.Head.Live
@@ -150,7 +152,7 @@ func (r *recorder) take(m capture.Message) (due bool) {
 // absent adds an absence to the pending rows; nil adds nothing.
 func (r *recorder) absent(row *journal.Row) {
 	if row != nil && !r.broken {
-		r.pending = append(r.pending, journal.Batch{Rows: []journal.Row{*row}})
+		r.pending, r.changes = append(r.pending, journal.Batch{Rows: []journal.Row{*row}}), append(r.changes, nil)
 	}
 }
 
@@ -158,7 +160,7 @@ func (r *recorder) absent(row *journal.Row) {
 func (r *recorder) write(ctx context.Context) error {
 	if len(r.pending) > 0 {
 		r.state.writes()
-		done, err := r.journal.Append(ctx, r.pending)
+		done, err := r.journal.AppendThen(ctx, r.pending, r.pass)
 		if r.state.wrote(done, err); err != nil {
 			return fmt.Errorf("record changes: %w", err)
 		}
@@ -171,8 +173,20 @@ func (r *recorder) write(ctx context.Context) error {
 		close(done)
 	}
 	clear(r.pending)
-	r.pending, r.rows, r.flush = r.pending[:0], 0, nil
+	clear(r.changes)
+	r.pending, r.changes, r.rows, r.flush = r.pending[:0], r.changes[:0], 0, nil
 	return nil
+}
+
+// pass passes on the changes that were written.
+func (r *recorder) pass() {
+	for i, changes := range r.changes {
+		for k := range changes {
+			if seq := r.pending[i].Rows[k].Seq; seq > 0 {
+				r.recorded(seq, changes[k])
+			}
+		}
+	}
 }
 
 func batchOf(b *capture.Batch) journal.Batch {
@@ -186,7 +200,7 @@ func batchOf(b *capture.Batch) journal.Batch {
 		ShortNames: b.Stream.Resource.ShortNames,
 	}
 	if b.Schema != nil {
-		out.Schemas = map[journal.Kind][]byte{kindOf(b.Stream.Resource): b.Schema}
+		out.Schemas = map[journal.Kind][]byte{b.Stream.Resource.ID(): b.Schema}
 	}
 	for i := range b.Changes {
 		out.Rows[i] = rowOf(&b.Changes[i])
@@ -195,17 +209,5 @@ func batchOf(b *capture.Batch) journal.Batch {
 }
 
 func rowOf(v *capture.Version) journal.Row {
-	return journal.Row{
-		Meta: journal.Meta{
-			Op: v.Op, Kind: kindOf(v.Resource),
-			Namespace: v.Namespace, Name: v.Name, UID: v.UID, ResourceVersion: v.ResourceVersion,
-			Time: v.Time, At: v.At, Since: v.Since, Net: v.Net,
-			Manager: v.Manager, Owner: v.Owner, Quiet: v.Quiet, Gap: v.Gap, Epoch: v.Epoch, Form: v.Form,
-		},
-		Before: v.BeforeJSON, After: v.AfterJSON, Sum: v.Sum, Rewritten: v.Rewritten,
-	}
-}
-
-func kindOf(r change.Resource) journal.Kind {
-	return journal.Kind{Group: r.Group, Version: r.Version, Resource: r.Resource, Kind: r.Kind, Namespaced: r.Namespaced}
+	return journal.Row{Meta: v.Meta, Before: v.BeforeJSON, After: v.AfterJSON, Sum: v.Sum, Rewritten: v.Rewritten}
 }

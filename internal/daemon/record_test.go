@@ -42,11 +42,15 @@ type rig struct {
 
 	namespaces capture.Namespaces
 	labels     string
+	recorded   func(seq int64, v capture.Version)
 }
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	r := &rig{T: t, server: informertest.NewServer(), path: filepath.Join(t.TempDir(), "journal.db")}
+	r := &rig{
+		T: t, server: informertest.NewServer(), path: filepath.Join(t.TempDir(), "journal.db"),
+		recorded: func(int64, capture.Version) {},
+	}
 	r.server.Serve(configMaps, "ConfigMap")
 	var err error
 	if r.redactor, err = redact.New(redact.NewRandomKey(), nil); err != nil {
@@ -88,7 +92,7 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	ended := make(chan error, 2)
-	rec := &recorder{journal: j, state: &state{}, onMessage: func(m capture.Message) {
+	rec := &recorder{journal: j, state: &state{}, recorded: r.recorded, onMessage: func(m capture.Message) {
 		if m.Problem != nil {
 			r.Error(m.Problem)
 		}
@@ -188,7 +192,7 @@ func TestReadyOnceWritten(t *testing.T) {
 		}
 	})
 	ready, written := 0, 0
-	rec := &recorder{journal: j, state: &state{}, onMessage: func(m capture.Message) {
+	rec := &recorder{journal: j, state: &state{}, recorded: func(int64, capture.Version) {}, onMessage: func(m capture.Message) {
 		if m.Ready == nil {
 			return
 		}
@@ -209,8 +213,8 @@ func TestReadyOnceWritten(t *testing.T) {
 	batch := &capture.Batch{Stream: capture.Stream{Resource: kind}, Version: "5", Epoch: 1, Live: true, At: time.Unix(1_700_000_000, 0)}
 	for i := range 3 {
 		batch.Changes = append(batch.Changes, capture.Version{AfterJSON: []byte("{}"), Change: change.Change{
-			Op: event.Snapshot, Resource: kind, Namespace: "shop", Name: fmt.Sprint(i), UID: fmt.Sprint(i),
-			ResourceVersion: "5", At: batch.At, Time: batch.At,
+			Meta:  change.Meta{Op: event.Snapshot, Kind: kind.ID(), Namespace: "shop", Name: fmt.Sprint(i), UID: fmt.Sprint(i), ResourceVersion: "5", At: batch.At, Time: batch.At},
+			Names: kind.Names(),
 		}})
 	}
 	messages := make(chan capture.Message, 2)

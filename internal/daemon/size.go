@@ -1,17 +1,26 @@
 package daemon
 
-import "github.com/tattler-dev/tattler/event"
+import "github.com/tattler-dev/tattler/internal/change"
 
 // decodedGrowth is about how much larger a decoded object is than its JSON, which an event may also hold;
 // measured on pods.
 const decodedGrowth = 7
 
-// changesSize returns about how many bytes changes keep in memory, including their JSON.
-func changesSize(changes []event.Change) int {
+// changesSize returns about how many bytes changed fields keep in memory, including their event and its JSON.
+func changesSize(fields []change.FieldChange) int {
+	n := eventSize(fields)
+	for i := range fields {
+		n += 256 + 104*len(fields[i].Path)
+	}
+	return n
+}
+
+// eventSize is changesSize without the fields themselves.
+func eventSize(fields []change.FieldChange) int {
 	n := 0
-	for i := range changes {
-		c := &changes[i]
-		n += 256 + 2*len(c.Path) + valueSize(c.From) + valueSize(c.To)
+	for i := range fields {
+		c := &fields[i]
+		n += 256 + 16*len(c.Path) + valueSize(c.From) + valueSize(c.To)
 	}
 	return n
 }

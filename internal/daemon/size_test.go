@@ -6,7 +6,9 @@ import (
 	"runtime"
 	"testing"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // TestChangesSize compares the estimate with the heap.
@@ -14,7 +16,8 @@ func TestChangesSize(t *testing.T) {
 	const count = 10_000 // so many that leftovers of other tests do not show
 	for _, value := range []string{`"text of some length"`, `{"name":"a","list":[1,"two",{"x":"y"}],"labels":{"app":"web","tier":"front"}}`, `[1,2,3,4,5]`} {
 		var start, end runtime.MemStats
-		var kept [][]event.Change
+		var kept [][]change.FieldChange
+		var events [][]event.Change
 		var bodies [][]byte
 		runtime.GC()
 		runtime.GC()
@@ -26,12 +29,17 @@ func TestChangesSize(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			c := []event.Change{{Path: fmt.Sprint("status.some.field", i), Op: "replace", From: from, To: to, Manager: "m"}}
-			body, err := json.Marshal(c)
+			path, err := diff.ParsePath(fmt.Sprint("status.some.field", i))
 			if err != nil {
 				t.Fatal(err)
 			}
-			kept, bodies = append(kept, c), append(bodies, body)
+			c := []change.FieldChange{{Change: diff.Change{Path: path, Op: diff.Replace, From: from, To: to}, Manager: "m"}}
+			e := []event.Change{c[0].Event()}
+			body, err := json.Marshal(e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept, events, bodies = append(kept, c), append(events, e), append(bodies, body)
 		}
 		runtime.GC()
 		runtime.ReadMemStats(&end)
@@ -44,5 +52,6 @@ func TestChangesSize(t *testing.T) {
 			t.Errorf("%s: estimated %d bytes, used %d", value, size/count, used/count)
 		}
 		runtime.KeepAlive(bodies)
+		runtime.KeepAlive(events)
 	}
 }

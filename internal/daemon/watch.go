@@ -68,7 +68,7 @@ func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	d.state.watches(w)
-	rec := &recorder{journal: d.journal, state: &d.state, onMessage: d.onMessage}
+	rec := &recorder{journal: d.journal, state: &d.state, recorded: d.stores.recorded, onMessage: d.onMessage}
 	if rec.absence, err = d.absent(ctx); err != nil {
 		return nil, err
 	}

@@ -194,7 +194,7 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 	p.ahead.from(ctx, p.o.Store, p.read)
 	for !b.full(p.most()) {
 		item, ok, err := p.ahead.next()
-		if err == nil && ok && item.Event == nil {
+		if err == nil && ok && item.Change == nil {
 			err = item.Err
 		}
 		if err != nil && len(b.messages) > 0 { // send what was read before
@@ -221,7 +221,7 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 			case len(b.messages) > 0: // handled once the cursor can move past it
 				return b, nil
 			default:
-				if err := p.setAside(ctx, item.Seq, item.Event, 0, reason); err != nil {
+				if err := p.setAside(ctx, item.Seq, item.Event(), 0, reason); err != nil {
 					return b, err
 				}
 			}
@@ -237,7 +237,7 @@ func (p *Pump) message(item Item) (sink.Message, error) {
 		return sink.Message{}, item.Err
 	}
 	limit := p.o.MaxBytes
-	if item.Event.ID == p.short.id && (limit == 0 || p.short.bytes < limit) {
+	if item.Event().ID == p.short.id && (limit == 0 || p.short.bytes < limit) {
 		limit = p.short.bytes
 	}
 	m, err := p.o.message(item, limit)

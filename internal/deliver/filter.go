@@ -26,14 +26,13 @@ type filterLog struct {
 // wants reports whether the sink gets an item, and returns it with a mark if the filter failed on it. Items
 // that cannot be read are not filtered.
 func (p *Pump) wants(item Item) (Item, bool) {
-	if item.Event == nil {
+	if item.Change == nil {
 		return item, false
 	}
 	if item.Err != nil {
 		return item, true
 	}
-	d := &item.Event.Data
-	if d.Quiet || d.Op == event.Snapshot && !p.o.Snapshots {
+	if c := item.Change; c.Quiet || c.Op == event.Snapshot && !p.o.Snapshots {
 		return item, false
 	}
 	item, wanted, failure := p.o.judge(item)
@@ -46,10 +45,10 @@ func (p *Pump) wants(item Item) (Item, bool) {
 // judge applies the filter. If it fails, the item is wanted, and is returned with a mark: users who write
 // objects can make a filter fail, and must not be able to hide a change that way.
 func (o *Options) judge(item Item) (marked Item, wanted bool, failure string) {
-	if o.Match == nil {
+	if o.Where == nil {
 		return item, true, ""
 	}
-	wanted, err := o.Match(&item.Event.Data)
+	wanted, err := o.Where.Match(item.Change)
 	if err == nil {
 		return item, wanted, ""
 	}
@@ -66,17 +65,17 @@ func (p *Pump) filterFailed(item Item, failure string) {
 	l := &p.filterLog
 	l.failures++
 	if now := time.Now(); l.at.IsZero() || now.Sub(l.at) >= filterLogEvery {
-		p.o.Log.Warn("the filter failed on a change; delivering it", "sink", p.o.Name, "where", p.o.Where,
-			"error", failure, "id", item.Event.ID, "subject", item.Event.Subject, "failures", l.failures)
+		p.o.Log.Warn("the filter failed on a change; delivering it", "sink", p.o.Name, "where", p.o.Where.String(),
+			"error", failure, "id", item.Event().ID, "subject", item.Event().Subject, "failures", l.failures)
 		l.at, l.failures = now, 0
 	}
 }
 
 // marked returns an item whose event and text report the filter's failure.
 func (i Item) marked(failure string) Item {
-	e, text := *i.Event, i.Text
+	e, text := *i.Event(), i.Text
 	e.Data.FilterError = failure
-	i.Event, i.JSON = &e, nil
+	i.Event, i.JSON = func() *event.Event { return &e }, nil
 	if text == nil {
 		return i
 	}

@@ -13,16 +13,16 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
 // failing is a filter that selects nothing, and fails for the objects of a name.
-func failing(name string) func(*event.Data) (bool, error) {
-	return func(d *event.Data) (bool, error) {
-		if d.Resource.Name == name {
+func failing(name string) filter {
+	return func(c *change.Change) (bool, error) {
+		if c.Name == name {
 			return false, errors.New("cost limit exceeded")
 		}
 		return false, nil
@@ -32,10 +32,10 @@ func failing(name string) func(*event.Data) (bool, error) {
 // TestFilterFails: the change is delivered, and its body, event and text give the reason.
 func TestFilterFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 0, deliver.Options{Match: failing("web-1"), MaxBytes: deliver.MinMaxBytes})
+		r := newRig(t, 0, deliver.Options{Where: failing("web-1"), MaxBytes: deliver.MinMaxBytes})
 		for n := range 3 {
 			item := sinktest.Item(n)
-			item.Event.Data.After = map[string]any{"data": strings.Repeat("x", deliver.MinMaxBytes)}
+			item.Event().Data.After = map[string]any{"data": strings.Repeat("x", deliver.MinMaxBytes)}
 			item.Text = func(w io.Writer) error { _, err := io.WriteString(w, "the change\n"); return err }
 			r.store.Append(item)
 		}
@@ -59,7 +59,7 @@ func TestFilterFails(t *testing.T) {
 // TestFilterFailsOnADeadLetter: a replayed one is also marked, but not counted again.
 func TestFilterFailsOnADeadLetter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 2, deliver.Options{Match: failing("web-1")})
+		r := newRig(t, 2, deliver.Options{Where: failing("web-1")})
 		var refuse atomic.Bool
 		refuse.Store(true)
 		r.sink.send = func(_ context.Context, ms []sink.Message) (int, error) {
@@ -90,8 +90,8 @@ func TestFilterFailsLoudlyAtFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
 		r := newRig(t, 0, deliver.Options{
-			Match: func(d *event.Data) (bool, error) { return false, fmt.Errorf("no key in %s", d.Resource.Name) },
-			Where: "after.x == 1", Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Where: filter(func(c *change.Change) (bool, error) { return false, fmt.Errorf("no key in %s", c.Name) }),
+			Log:   slog.New(slog.NewTextHandler(&log, nil)),
 		})
 		r.start()
 		for n := range 100 { // 150 seconds
@@ -122,9 +122,9 @@ func TestFilterFailsLoudlyAtFirst(t *testing.T) {
 // TestLongFilterError: a user who edits objects cannot fill a log or an event with the cause.
 func TestLongFilterError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 1, deliver.Options{Match: func(*event.Data) (bool, error) {
+		r := newRig(t, 1, deliver.Options{Where: filter(func(*change.Change) (bool, error) {
 			return false, errors.New("no such key: " + strings.Repeat("ü", 10_000))
-		}})
+		})})
 		r.start()
 		defer r.stop()
 		r.want("it is delivered", "[1]")

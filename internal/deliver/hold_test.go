@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -91,7 +91,7 @@ func TestHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, h := holding(t, 0, 10*time.Second)
 		quiet := sinktest.Item(0)
-		quiet.Event.Data.Quiet = true
+		quiet.Change.Quiet = true
 		r.store.Append(quiet)
 		r.append(1, 2)
 		r.start()
@@ -338,10 +338,10 @@ func TestHoldFilter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r, _ := holding(t, 0, time.Minute)
 		asked := 0
-		r.o.Match = func(d *event.Data) (bool, error) {
+		r.o.Where = filter(func(c *change.Change) (bool, error) {
 			asked++
-			return d.Resource.Name == "web-0", nil
-		}
+			return c.Name == "web-0", nil
+		})
 		r.start()
 		defer r.stop()
 		for n := range 30 {

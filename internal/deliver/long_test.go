@@ -17,10 +17,10 @@ import (
 // long is a change whose event is longer than a number of bytes.
 func long(n, bytes int) deliver.Item {
 	item := sinktest.Item(n)
-	e := *item.Event
+	e := *item.Event()
 	e.Data.Op = event.Created
 	e.Data.After = map[string]any{"data": strings.Repeat("x", bytes)}
-	item.Event = &e
+	item.Change.Op, item.Event = event.Created, func() *event.Event { return &e }
 	return item
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -130,13 +131,13 @@ func (m *model) record(from, count int, before map[string][]string) {
 		case 1:
 			k, item.Err = damaged, errors.New("checksum differs")
 		case 2:
-			k, item.Event.Data.Op = unwanted, event.Snapshot
+			k, item.Change.Op = unwanted, event.Snapshot
 		case 3:
-			k, item.Event.Data.Quiet = unwanted, true
+			k, item.Change.Quiet = unwanted, true
 		case 4:
-			k, item.Event.Data.Resource.Kind = unwanted, "Unmatched"
+			k, item.Change.Kind.Kind = unwanted, "Unmatched"
 		}
-		id, key := item.Event.ID, item.Event.PartitionKey
+		id, key := item.Event().ID, item.Event().PartitionKey
 		m.mu.Lock()
 		m.kinds[id], m.seqs[id] = k, item.Seq
 		m.previous[id] = before[key]
@@ -237,7 +238,7 @@ func (m *model) process() *process {
 	var err error
 	p.pump, err = deliver.New(deliver.Options{
 		Name: "model", Sink: to, Store: p, From: deliver.Beginning, SendTimeout: 20 * time.Second,
-		Match: func(d *event.Data) (bool, error) { return d.Resource.Kind != "Unmatched", nil },
+		Where: filter(func(c *change.Change) (bool, error) { return c.Kind.Kind != "Unmatched", nil }),
 	})
 	if err != nil {
 		m.Fatal(err)

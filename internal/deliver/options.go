@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
@@ -19,13 +19,9 @@ type Options struct {
 	Sink  sink.Sink
 	Store Store
 
-	// Match selects events; nil selects all. An event on which it fails is delivered, marked, logged and
-	// counted. Match also receives gaps, which have no object.
-	Match func(*event.Data) (bool, error)
-	// MatchesLean reports that Match reads neither Before nor After of an update or a conversion.
-	MatchesLean bool
-	// Where is the source text of Match, for the log.
-	Where string
+	// Where selects changes; nil selects all. A change on which it fails is delivered, marked, logged and counted. It
+	// also receives gaps, which have no object.
+	Where Filter
 	// Snapshots also delivers the objects of the first list.
 	Snapshots bool
 	// From is where a sink without a cursor starts. The zero value is Now.
@@ -46,6 +42,15 @@ type Options struct {
 	// Log receives a line when a sink starts to fail, when it works again, for each dead letter, and at
 	// intervals while the filter fails. Nil logs nothing.
 	Log *slog.Logger
+}
+
+// Filter selects changes: a where.Expr.
+type Filter interface {
+	Match(c *change.Change) (bool, error)
+	// Reads reports whether Match reads a variable, such as before or after.
+	Reads(variable string) bool
+	// String is the source text, for the log.
+	String() string
 }
 
 // From is a start in the journal.
@@ -104,7 +109,7 @@ const maxRetryAfter = time.Hour
 
 // Whole reports whether the sink needs the objects of updates: to filter, include, show or narrate them.
 func (o *Options) Whole() bool {
-	return len(o.Include) > 0 || o.Match != nil && !o.MatchesLean || o.shows() || o.narrates()
+	return len(o.Include) > 0 || o.Where != nil && (o.Where.Reads("before") || o.Where.Reads("after")) || o.shows() || o.narrates()
 }
 
 // narrates reports whether the sink uses Message.Story.

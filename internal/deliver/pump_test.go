@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -27,21 +28,21 @@ func TestDeliver(t *testing.T) {
 		{"snapshots only where asked", deliver.Options{From: deliver.Beginning}, event.Snapshot, "[1 2 4 5]"},
 		{"and where asked", deliver.Options{From: deliver.Beginning, Snapshots: true}, event.Snapshot, "[1 2 3 4 5]"},
 		{"a gap is a change", deliver.Options{From: deliver.Beginning}, event.Gap, "[1 2 3 4 5]"},
-		{"a filter", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
-			return d.Before != nil && d.Resource.Name != "web-1", nil // it also sees changes that are not sent
-		}}, event.Updated, "[1 3 4]"},
-		{"a filter that fails hides nothing", deliver.Options{From: deliver.Beginning, Match: func(d *event.Data) (bool, error) {
-			if d.Resource.Name == "web-1" {
+		{"a filter", deliver.Options{From: deliver.Beginning, Where: filter(func(c *change.Change) (bool, error) {
+			return c.Before != nil && c.Name != "web-1", nil // it also sees changes that are not sent
+		})}, event.Updated, "[1 3 4]"},
+		{"a filter that fails hides nothing", deliver.Options{From: deliver.Beginning, Where: filter(func(c *change.Change) (bool, error) {
+			if c.Name == "web-1" {
 				return false, errors.New("no such key")
 			}
-			return d.Resource.Name == "web-0", nil
-		}}, event.Updated, "[1 2 4 5]"},
+			return c.Name == "web-0", nil
+		})}, event.Updated, "[1 2 4 5]"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := newRig(t, 2, tc.o)
 				third := sinktest.Item(2)
-				third.Event.Data.Op = tc.op
+				third.Change.Op, third.Event().Data.Op = tc.op, tc.op
 				r.store.Append(third)
 				r.start()
 				defer r.stop()
@@ -65,7 +66,7 @@ func TestQuietAndEmpty(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t, 0, deliver.Options{})
 		quiet := sinktest.Item(0)
-		quiet.Event.Data.Quiet = true
+		quiet.Change.Quiet = true
 		r.store.Append(quiet, sinktest.Item(1), deliver.Item{Seq: 3})
 		r.start()
 		defer r.stop()
@@ -238,7 +239,7 @@ func TestBatches(t *testing.T) {
 // TestIdleCommits: changes that do not match cause few writes, and the cursor lags only briefly.
 func TestIdleCommits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 0, deliver.Options{Match: func(*event.Data) (bool, error) { return false, nil }})
+		r := newRig(t, 0, deliver.Options{Where: filter(func(*change.Change) (bool, error) { return false, nil })})
 		writes := 0
 		r.store.Fail = func(method string) error {
 			if method == "SetCursor" {

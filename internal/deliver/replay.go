@@ -139,7 +139,7 @@ func (p *Pump) deadMessage(ctx context.Context, d DeadLetter) (sink.Message, err
 		if err != nil {
 			return sink.Message{}, fmt.Errorf("read journal: %w", err)
 		}
-		if item.Seq != d.Seq || item.Event == nil {
+		if item.Seq != d.Seq || item.Change == nil {
 			break
 		}
 		item, _, _ = p.o.judge(item)

@@ -11,6 +11,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -155,3 +156,10 @@ func (r *rig) cursor() int64 {
 var errDown = errors.New("the receiver is down")
 
 func down(context.Context, []sink.Message) (int, error) { return 0, errDown }
+
+// filter is a deliver.Filter whose text does not matter.
+type filter func(c *change.Change) (bool, error)
+
+func (f filter) Match(c *change.Change) (bool, error) { return f(c) }
+func (f filter) Reads(string) bool                    { return false }
+func (f filter) String() string                       { return "after.x == 1" }

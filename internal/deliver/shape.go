@@ -11,10 +11,11 @@ import (
 // message builds the sink's message of an item: the event with the included parts, within limit bytes (0: no
 // limit). It shares the item's objects and does not write to them.
 func (o *Options) message(item Item, limit int) (sink.Message, error) {
-	e := *item.Event
+	whole := item.Event()
+	e := *whole
 	o.shape(&e.Data)
 	write := e.MarshalJSON
-	if item.JSON != nil && sameObjects(&e.Data, &item.Event.Data) {
+	if item.JSON != nil && sameObjects(&e.Data, &whole.Data) {
 		write = item.JSON
 	}
 	body, err := write()

@@ -46,7 +46,7 @@ func TestShape(t *testing.T) {
 	} {
 		o := Options{Include: tc.include}
 		e := sample(tc.op)
-		m, err := o.message(Item{Seq: 1, Event: e}, o.MaxBytes)
+		m, err := o.message(Item{Seq: 1, Event: func() *event.Event { return e }}, o.MaxBytes)
 		if err != nil {
 			t.Errorf("%s: %v", tc.why, err)
 			continue
@@ -100,7 +100,7 @@ func TestTruncate(t *testing.T) {
 		o := Options{Include: []Include{After, Patch}, MaxBytes: MinMaxBytes}
 		e := sample(event.Updated)
 		tc.change(&e.Data)
-		m, err := o.message(Item{Event: e}, o.MaxBytes)
+		m, err := o.message(Item{Event: func() *event.Event { return e }}, o.MaxBytes)
 		if err != nil {
 			t.Errorf("%s: %v", tc.why, err)
 			continue
@@ -156,17 +156,17 @@ func TestMessageKey(t *testing.T) {
 	o := Options{}
 	e := sample(event.Gap)
 	e.PartitionKey = ""
-	m, err := o.message(Item{Event: e}, o.MaxBytes)
+	m, err := o.message(Item{Event: func() *event.Event { return e }}, o.MaxBytes)
 	if err != nil || m.Key != e.Subject {
 		t.Errorf("a gap's key is %q, %v; want its collection", m.Key, err)
 	}
-	m, err = o.message(Item{Event: sample(event.Updated)}, o.MaxBytes)
+	m, err = o.message(Item{Event: func() *event.Event { return sample(event.Updated) }}, o.MaxBytes)
 	if err != nil || m.Key != "u" {
 		t.Errorf("an object's key is %q, %v; want its UID", m.Key, err)
 	}
 	bad := sample(event.Created)
 	bad.Data.After = map[string]any{"x": math.NaN()}
-	if _, err := o.message(Item{Event: bad}, 0); err == nil {
+	if _, err := o.message(Item{Event: func() *event.Event { return bad }}, 0); err == nil {
 		t.Error("a value that JSON cannot express became a message")
 	}
 }
@@ -191,7 +191,7 @@ func TestSharedJSON(t *testing.T) {
 		if tc.op == event.Created {
 			e.Data.Before = nil
 		}
-		item := Item{Seq: 1, Event: e, JSON: func() ([]byte, error) { return []byte("shared"), nil }}
+		item := Item{Seq: 1, Event: func() *event.Event { return e }, JSON: func() ([]byte, error) { return []byte("shared"), nil }}
 		if tc.marked {
 			item = item.marked("it failed")
 		}

@@ -9,7 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -229,7 +229,7 @@ func TestPoison(t *testing.T) {
 
 func TestReplayDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		r := newRig(t, 4, deliver.Options{Retry: deliver.Retry{Attempts: 1}, Match: func(d *event.Data) (bool, error) { return true, nil }})
+		r := newRig(t, 4, deliver.Options{Retry: deliver.Retry{Attempts: 1}, Where: filter(func(c *change.Change) (bool, error) { return true, nil })})
 		r.sink.send = refuse(1, 2, 3)
 		r.start()
 		r.want("without the poison", "[4]")

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
@@ -23,7 +24,7 @@ import (
 //	Errors        Are temporary: the pump waits and retries.
 type Store interface {
 	// Read yields the items after a sequence number, oldest first, until the end or until the pump stops.
-	// An item without an Event only means that nothing up to its Seq is to be delivered, such as quiet changes:
+	// An item without a Change only means that nothing up to its Seq is to be delivered, such as quiet changes:
 	// the newest recorded item is always yielded, in this form or complete. After an error it yields nothing.
 	// The pump sends between two items, which may take long: hold no lock meanwhile.
 	Read(ctx context.Context, after int64) iter.Seq2[Item, error]
@@ -55,9 +56,11 @@ type Store interface {
 type Item struct {
 	// Seq is its sequence number: positive and unique.
 	Seq int64
-	// Event holds the complete change. An update includes its objects, besides its changes, if the sink needs
-	// them: see Options.Whole.
-	Event *event.Event
+	// Change is what a filter sees; nil if nothing up to Seq is to be delivered. An update includes its objects if the
+	// sink needs them: see Options.Whole.
+	Change *change.Change
+	// Event returns the complete event of Change, built by the first call.
+	Event func() *event.Event
 	// JSON returns Event's JSON, built by the first call; may be nil. Sinks that get the whole Event share it.
 	JSON func() ([]byte, error)
 	// Text writes the change for people; may be nil, and is nil if Options.Whole is false.
@@ -65,9 +68,9 @@ type Item struct {
 	// Story adds the change to a story, as sink.Message.Story does; may be nil, and is nil if Options.Whole is
 	// false.
 	Story func(so sink.Story, sent bool) sink.Story
-	// Size is roughly the number of bytes that Event, JSON and Text keep in memory; it bounds a batch.
+	// Size is roughly the number of bytes that Change, Event, JSON and Text keep in memory; it bounds a batch.
 	Size int
-	// Err reports that the change cannot be read, for instance because it is damaged. Event holds what is
+	// Err reports that the change cannot be read, for instance because it is damaged. Change holds what is
 	// known.
 	Err error
 }

@@ -185,7 +185,7 @@ func isElement(e diff.Elem, i int, item any) bool {
 
 // attribute reads the changes from the newest to the oldest.
 func (t *Builder) attribute(ctx context.Context, s *journal.State, b *blaming, object map[string]any) error {
-	for step, err := range t.reader.History(ctx, s) {
+	for step, err := range t.source.History(ctx, s) {
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 	"sync"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
@@ -21,7 +22,7 @@ import (
 
 // Builder builds changes from a journal's entries. It is safe for concurrent use.
 type Builder struct {
-	reader   *journal.Reader
+	source   Source
 	builder  change.Builder
 	versions versions
 
@@ -39,9 +40,12 @@ type known struct {
 }
 
 // New returns a Builder that applies the given quiet rules.
-func New(r *journal.Reader, rules *quiet.Set) *Builder {
-	return &Builder{reader: r, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]known{}, named: map[string]bool{}}
+func New(s Source, rules *quiet.Set) *Builder {
+	return &Builder{source: s, builder: change.Builder{Quiet: rules}, schemas: map[journal.Kind]known{}, named: map[string]bool{}}
 }
+
+// Kinds returns the recorded kinds.
+func (t *Builder) Kinds(ctx context.Context) ([]journal.Kind, error) { return t.source.Kinds(ctx) }
 
 // Change reads the objects of an entry and returns the change. It fails like Entry.Contents, except that ErrPurged is not
 // an error: see Make.
@@ -57,27 +61,22 @@ func (t *Builder) Change(ctx context.Context, e *journal.Entry) (change.Change, 
 
 // outline returns a change without objects and differences.
 func (t *Builder) outline(ctx context.Context, e *journal.Entry) change.Change {
-	return change.Change{
-		Op: e.Op, Resource: t.resource(ctx, e.Kind),
-		Namespace: e.Namespace, Name: e.Name, UID: e.UID, ResourceVersion: e.ResourceVersion, Owner: e.Owner,
-		At: e.At, Since: e.Since, Net: e.Net, Time: e.Time, Gap: e.Gap, Absence: e.Absence, Quiet: e.Quiet, Manager: e.Manager, Epoch: e.Epoch, Form: e.Form,
-	}
+	return change.Change{Meta: e.Meta, Names: t.names(ctx, e.Kind)}
 }
 
 // Make returns the change of an entry whose contents were read. If they are not objects, the error comes with a change
 // that has the rest. If the state before is unknown, the change is Blind. Lean omits the objects of an update or a
 // conversion, which is several times faster. Decoded is the size of the decoded JSON; what both versions share counts once.
 func (t *Builder) Make(ctx context.Context, e *journal.Entry, before, after []byte, lean bool) (c change.Change, decoded int, err error) {
+	b := build{
+		of: objectOf(e), op: e.Op, before: before, after: after,
+		outline: func() change.Change { return t.outline(ctx, e) },
+		make:    func(old, now map[string]any) change.Change { return t.make(ctx, e, old, now) },
+	}
 	if !e.Op.Differs() {
-		return t.decode(ctx, e, before, after, false)
+		return b.decode(false)
 	}
-	if b, a := t.versions.pair(objectOf(e), before, after); a != nil {
-		c = t.make(ctx, e, b.Object(), a.Object())
-		t.versions.put(objectOf(e), a)
-		decoded = len(before) + len(after) - a.Shared()
-	} else if c, decoded, err = t.decode(ctx, e, before, after, lean); err == nil && lean && wholeObject(&c) {
-		c, decoded, err = t.decode(ctx, e, before, after, false)
-	}
+	c, decoded, err = t.objects(&b, lean)
 	if lean {
 		c.Judge()
 		c.Before, c.After = nil, nil
@@ -85,20 +84,39 @@ func (t *Builder) Make(ctx context.Context, e *journal.Entry, before, after []by
 	return c, decoded, err
 }
 
-// wholeObject reports whether the only listed difference is the whole object.
-func wholeObject(c *change.Change) bool { return len(c.Fields) == 1 && len(c.Fields[0].Path) == 0 }
+// build is a change that is made from the texts of its objects.
+type build struct {
+	of            object
+	op            event.Op
+	before, after []byte
+	outline       func() change.Change // without objects
+	make          func(old, now map[string]any) change.Change
+}
 
-// decode is Make without kept versions. With changed, it decodes only what may differ: see jsonmap.DecodeChanged.
-func (t *Builder) decode(ctx context.Context, e *journal.Entry, before, after []byte, changed bool) (c change.Change, decoded int, err error) {
-	if !e.Op.HasObject() {
-		return t.outline(ctx, e), 0, nil
+// objects makes an update or a conversion, with kept versions if possible. Lean decodes only what may differ.
+func (t *Builder) objects(b *build, lean bool) (c change.Change, decoded int, err error) {
+	if was, is := t.versions.pair(b.of, b.before, b.after); is != nil {
+		c = b.make(was.Object(), is.Object())
+		t.versions.put(b.of, is)
+		return c, len(b.before) + len(b.after) - is.Shared(), nil
 	}
-	old, now, decoded, err := jsonmap.DecodeSized(before, after, changed)
+	if c, decoded, err = b.decode(lean); err == nil && lean && c.Replaced() {
+		c, decoded, err = b.decode(false)
+	}
+	return c, decoded, err
+}
+
+// decode makes the change without kept versions. With changed, it decodes only what may differ: see jsonmap.DecodeChanged.
+func (b *build) decode(changed bool) (c change.Change, decoded int, err error) {
+	if !b.op.HasObject() {
+		return b.outline(), 0, nil
+	}
+	old, now, decoded, err := jsonmap.DecodeSized(b.before, b.after, changed)
 	if err != nil {
-		c = t.outline(ctx, e)
+		c = b.outline()
 		return c, 0, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
-	return t.make(ctx, e, old, now), decoded, nil
+	return b.make(old, now), decoded, nil
 }
 
 // make builds the change between two versions, and removes their managed fields.
@@ -130,7 +148,7 @@ func (t *Builder) schema(ctx context.Context, e *journal.Entry) diff.Schema {
 	if e.Seq <= k.upTo {
 		return k.schema
 	}
-	raw, upTo, err := t.reader.Schema(ctx, e.Kind)
+	raw, upTo, err := t.source.Schema(ctx, e.Kind)
 	if err != nil {
 		return k.schema
 	}

@@ -8,16 +8,13 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// resource describes a kind as discovery would, as far as the journal knows.
-func (t *Builder) resource(ctx context.Context, k journal.Kind) change.Resource {
-	r := change.Resource{
-		Group: k.Group, Version: k.Version, Resource: k.Resource, Singular: strings.ToLower(k.Kind),
-		Kind: k.Kind, Namespaced: k.Namespaced, ShortNames: t.ShortNames(ctx, k),
+// names returns a kind's names as discovery would, as far as the journal knows.
+func (t *Builder) names(ctx context.Context, k journal.Kind) change.Names {
+	n := change.Names{Singular: strings.ToLower(k.Kind)}
+	if short := t.ShortNames(ctx, k); len(short) > 0 {
+		n.Short = short[0]
 	}
-	if len(r.ShortNames) > 0 {
-		r.Short = r.ShortNames[0]
-	}
-	return r
+	return n
 }
 
 // ShortNames returns a kind's short names from the journal, or those of the built-in kinds. They are read when the kind is
@@ -27,7 +24,7 @@ func (t *Builder) ShortNames(ctx context.Context, k journal.Kind) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.named[resource] {
-		if short, err := t.reader.ShortNames(ctx); err == nil { // without them, a line shows the singular
+		if short, err := t.source.ShortNames(ctx); err == nil { // without them, a line shows the singular
 			t.short, t.named[resource] = short, true
 		}
 	}

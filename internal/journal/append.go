@@ -10,10 +10,17 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// Append writes batches in one transaction. When it returns nil they are durable; on an error nothing is written. After
+// Append writes batches in one transaction. When it returns nil they are durable; on an error nothing is written. It sets
+// Row.Seq. After
 // a *WriteError the same call may be repeated; an invalid row is an error of the caller. The end of ctx does not
 // interrupt a commit that has begun.
 func (j *Journal) Append(ctx context.Context, batches []Batch) (Appended, error) {
+	return j.AppendThen(ctx, batches, func() {})
+}
+
+// AppendThen is Append that calls then after the commit, before readers learn of it: Last and Changed wait meanwhile. It must
+// not call the journal.
+func (j *Journal) AppendThen(ctx context.Context, batches []Batch, then func()) (Appended, error) {
 	for i := range batches {
 		for k := range batches[i].Rows {
 			if err := batches[i].Rows[k].check(); err != nil {
@@ -33,6 +40,7 @@ func (j *Journal) Append(ctx context.Context, batches []Batch) (Appended, error)
 		}
 		j.tail, j.full = w.tail, false
 		w.done.Last = w.tail.next() - 1
+		then()
 		if w.done.Rows > 0 {
 			close(j.changed)
 			j.changed = make(chan struct{})
@@ -89,6 +97,7 @@ func (w *writer) batch(b *Batch) error {
 	}
 	for i := range b.Rows {
 		r := &b.Rows[i]
+		r.Seq = 0
 		kind, err := w.names.kindID(r.Kind)
 		if err != nil {
 			return err
@@ -207,23 +216,21 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 		}
 		manager = n.manager
 	}
-	when, at := r.Time.UnixMilli(), r.At.UnixMilli()
-	n.from = when
-	if !r.Since.IsZero() {
-		before := max(0, at-r.Since.UnixMilli())
-		if when == at {
-			n.from = at - before
-		}
-		if since = before; !r.Net && r.Op.HasObject() {
-			since = -before - 1
+	c := timesOf(&r.Meta)
+	n.from, n.time, n.lag = c.time, c.time, c.lag
+	if c.bounded {
+		since = c.since
+		if c.lag == 0 {
+			n.from, _, _ = c.after()
 		}
 	}
+	r.Seq = w.tail.next()
 	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		w.tail.next(), object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), when, at-when, since, manager, owner, before, after, epochValue(r.Epoch), sumValue(r.Form))
+		r.Seq, object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, before, after, epochValue(r.Epoch), sumValue(r.Form))
 	if err != nil {
 		return err
 	}
-	n.id, n.time, n.lag = r.id(w.cluster), when, at-when
+	n.id = r.Meta.ID(w.cluster)
 	w.tail.add(n)
 	w.done.Rows++
 	if r.Quiet {

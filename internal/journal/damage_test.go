@@ -216,13 +216,13 @@ func TestDamagedContent(t *testing.T) {
 		{"a difference", "UPDATE changes SET before = substr(before, 1, length(before) - 1) || x'00' WHERE before IS NOT NULL"},
 		{"a checksum", "UPDATE changes SET before = substr(before, 1, 1) || x'00000000' || substr(before, 6) WHERE before IS NOT NULL"},
 		{"an unknown form", "UPDATE changes SET before = x'09' || substr(before, 2) WHERE before IS NOT NULL"},
-		{"a head that is cut off", "UPDATE changes SET before = substr(before, 1, 3) WHERE before IS NOT NULL"},
-		{"an object that is gone", "DELETE FROM objects WHERE id = 1"},
-		{"a name that is gone", "DELETE FROM strings"},
-		{"a kind that is gone", "DELETE FROM kinds"},
-		{"a block that knows other ids", "UPDATE blocks SET ids = zeroblob(length(ids))"},
-		{"an operation that nobody knows", "UPDATE changes SET op = 77"},
-		{"a last change that is not", "UPDATE objects SET last = last + 1"},
+		{"a content with a truncated header", "UPDATE changes SET before = substr(before, 1, 3) WHERE before IS NOT NULL"},
+		{"a missing object", "DELETE FROM objects WHERE id = 1"},
+		{"missing names", "DELETE FROM strings"},
+		{"missing kinds", "DELETE FROM kinds"},
+		{"a block with other ids", "UPDATE blocks SET ids = zeroblob(length(ids))"},
+		{"an unknown operation", "UPDATE changes SET op = 77"},
+		{"a last change that does not exist", "UPDATE objects SET last = last + 1"},
 	} {
 		if err := j.db.script("SAVEPOINT s; " + c.sql); err != nil {
 			t.Fatal(err)
@@ -260,8 +260,8 @@ func TestMissingBlock(t *testing.T) {
 		{"two between", "DELETE FROM blocks WHERE first IN (257, 513)", "512 changes from 257 to 768 are in no block"},
 		{"the newest", "DELETE FROM blocks WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
 		{"all", "DELETE FROM blocks", "1100 changes from 1 to 1100 are in no block"},
-		{"one that has lost its ids", "UPDATE blocks SET ids = x'' WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
-		{"one whose changes have gone, too", "DELETE FROM changes WHERE seq BETWEEN 257 AND 512; DELETE FROM blocks WHERE first = 257", ""},
+		{"a block without ids", "UPDATE blocks SET ids = x'' WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
+		{"a block together with its changes", "DELETE FROM changes WHERE seq BETWEEN 257 AND 512; DELETE FROM blocks WHERE first = 257", ""},
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		must(t, os.WriteFile(path, whole, 0o600))

@@ -9,8 +9,9 @@
 //     its newest change is stored in its state only, once. When Append replaces that state by one that the next change
 //     does not lead back from, or drops it (Forget, Resume), the after column of the newest change is set first: otherwise
 //     its content would be lost. Storing it with each change instead would store every state twice.
-//   - Durability: what Append returned for survives a crash of the machine. After a crash during Append, all of its
-//     batches are found, or none.
+//   - Durability: one transaction holds the changes, the new states and the version of their stream, so a restart
+//     resumes exactly after the last recorded change. Once Append has returned, they survive a crash of the machine.
+//     After a crash during Append, all of its batches are found, or none.
 //   - Slow consumers: a Reader holds a read transaction for a few hundred rows at a time, so that a slow one neither
 //     delays the writer nor keeps the log from being emptied.
 //   - Sync: all methods of Journal and Reader may be called concurrently. Calls on one of them wait for each other;

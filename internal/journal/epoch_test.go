@@ -27,7 +27,7 @@ func TestEpochs(t *testing.T) {
 		want Appended
 	}{
 		{"the first history", []Row{pod(event.Created, 1), in(pod(event.Updated, 2), 1), in(gap, 1)}, Appended{Rows: 3, Last: 3}},
-		{"again: 0 and 1 are the first", []Row{in(pod(event.Created, 1), 1), pod(event.Updated, 2), gap}, Appended{Duplicates: 3, Last: 3}},
+		{"the first history again: epochs 0 and 1 are the same", []Row{in(pod(event.Created, 1), 1), pod(event.Updated, 2), gap}, Appended{Duplicates: 3, Last: 3}},
 		{"the second", []Row{in(gap, 2), in(pod(event.Updated, 2), 2)}, Appended{Rows: 2, Last: 5}},
 		{"the second again", []Row{in(gap, 2), in(pod(event.Updated, 2), 2)}, Appended{Duplicates: 2, Last: 5}},
 		{"the third", []Row{in(pod(event.Updated, 2), 3)}, Appended{Rows: 1, Last: 6}},

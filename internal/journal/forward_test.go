@@ -54,7 +54,7 @@ func TestReadForwards(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e.r = plain
+				e.from = plain
 				wantBefore, wantAfter, err := e.Contents(t.Context())
 				if err != nil || !bytes.Equal(before, wantBefore) || !bytes.Equal(after, wantAfter) {
 					t.Fatalf("change %d differs from what the file has (%v)", e.Seq, err)

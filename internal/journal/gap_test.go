@@ -31,12 +31,12 @@ func TestGaps(t *testing.T) {
 	}{
 		{"a gap", gap("7", "", time.Second, time.Minute), 0},
 		{"the same, seen later", gap("7", "", time.Second, time.Hour), 1},
-		{"the same to the millisecond, which is what is kept", gap("7", "", time.Second+time.Microsecond, time.Hour), 1},
-		{"one that began later, before anything was kept", gap("7", "", 2*time.Second, time.Minute), 0},
-		{"nobody knows when it began", gap("7", "", 0, time.Minute), 0},
-		{"nor did before", gap("7", "", 0, time.Hour), 1},
+		{"the same to the millisecond, the stored precision", gap("7", "", time.Second+time.Microsecond, time.Hour), 1},
+		{"a gap that began later, with nothing recorded since", gap("7", "", 2*time.Second, time.Minute), 0},
+		{"its beginning is unknown", gap("7", "", 0, time.Minute), 0},
+		{"its beginning is unknown, seen later", gap("7", "", 0, time.Hour), 1},
 		{"its end is known", gap("7", "9", time.Second, time.Minute), 0},
-		{"versions tell more than times", gap("7", "9", 2*time.Second, time.Minute), 1},
+		{"with both versions known, the time does not count", gap("7", "9", 2*time.Second, time.Minute), 1},
 	} {
 		if got := add(t, j, tc.row); got.Duplicates != tc.duplicate || got.Rows != 1-tc.duplicate {
 			t.Errorf("%s: %+v", tc.why, got)

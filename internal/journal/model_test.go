@@ -73,7 +73,7 @@ func (m *model) append(batches []Batch) (a Appended) {
 				m.objects[b.Stream][r.UID] = Object{r.Namespace, r.Name, r.UID, r.ResourceVersion, r.Sum, r.After}
 				continue
 			}
-			id := r.id("prod")
+			id := r.Meta.ID("prod")
 			if m.ids[id] {
 				a.Duplicates++
 			} else {

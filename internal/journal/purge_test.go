@@ -370,10 +370,10 @@ func TestPurgeUnfinished(t *testing.T) {
 		refused     string
 	}{
 		{"the same", Purge{Until: at}, Purge{Until: at}, ""},
-		{"one until later", Purge{Until: at}, Purge{Until: at.Add(time.Second)}, ""},
-		{"one until earlier", Purge{Until: at}, Purge{Until: at.Add(-time.Second)}, "--until 2023-11-14T22:13:20.123Z"},
-		{"one of other rules", Purge{Until: at}, Purge{OtherRules: true}, "--until 2023-11-14T22:13:20.123Z"},
-		{"one until a time, for other rules", Purge{OtherRules: true}, Purge{Until: at}, "--older-rules"},
+		{"a later end", Purge{Until: at}, Purge{Until: at.Add(time.Second)}, ""},
+		{"an earlier end", Purge{Until: at}, Purge{Until: at.Add(-time.Second)}, "--until 2023-11-14T22:13:20.123Z"},
+		{"other rules, after an end", Purge{Until: at}, Purge{OtherRules: true}, "--until 2023-11-14T22:13:20.123Z"},
+		{"an end, after other rules", Purge{OtherRules: true}, Purge{Until: at}, "--older-rules"},
 		{"other rules again", Purge{OtherRules: true}, Purge{OtherRules: true}, ""},
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")
@@ -393,7 +393,7 @@ func TestPurgeUnfinished(t *testing.T) {
 			}
 		}
 		if err := j.Purge(ended, tc.begun, nil); err == nil {
-			t.Errorf("%s: a purge that was given up has come to its end", tc.why)
+			t.Errorf("%s: an interrupted purge completed", tc.why)
 		}
 	}
 }
@@ -407,7 +407,7 @@ func TestPurgeStatesOfOtherRules(t *testing.T) {
 	}{
 		{"the purge itself", func(*vault) {}},
 		{"the daemon", func(v *vault) { must(v.T, v.j.Forget(v.Context(), pods)) }},
-		{"the daemon, and it has begun anew", func(v *vault) {
+		{"the daemon, which then watched the stream again", func(v *vault) {
 			must(v.T, v.j.Forget(v.Context(), pods))
 			_, err := v.j.Rules(v.Context(), "closed", epoch.Add(time.Hour))
 			must(v.T, err)

@@ -122,11 +122,11 @@ func TestByID(t *testing.T) {
 		err         error
 	}{
 		{"the id", id, nil},
-		{"as much as a block keeps", id[:8], nil},
-		{"more than that", id[:13], nil},
+		{"a prefix as long as blocks keep", id[:8], nil},
+		{"a longer prefix", id[:13], nil},
 		{"less", id[:7], nil},
 		{"an id of no change", strings.Repeat("a", 26), ErrNotFound},
-		{"what only begins as an id", id[:25] + "1", ErrNotFound},
+		{"an id with an invalid last character", id[:25] + "1", ErrNotFound},
 		{"more than an id", id + "a", ErrNotFound},
 		{"no id", "Deployment/web", ErrNotFound},
 		{"nothing", "", ErrNotFound},

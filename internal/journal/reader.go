@@ -8,7 +8,6 @@ import (
 	"math"
 	"strings"
 	"sync"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -110,27 +109,45 @@ func (r *Reader) Last(ctx context.Context) (seq int64, err error) {
 	return seq, err
 }
 
-// Entry is a change of the journal. Its methods need its Reader to be open.
+// Entry is a change of the journal. Its methods need its Reader, or its Contents, to be open.
 type Entry struct {
 	// Seq is the change's sequence number; ID is its event's id.
 	Seq int64
 	ID  string
 	Meta
-	object int64
-	r      *Reader
+	object int64    // its number in the file of a Reader; else 0
+	from   Contents // nil: the entry has no objects to read
 }
+
+// Contents reads the objects of entries. A Reader is one; entries that come from elsewhere bring another: see
+// Entry.ReadFrom.
+type Contents interface {
+	// Contents is Entry.Contents.
+	Contents(ctx context.Context, e *Entry) (before, after []byte, err error)
+}
+
+// ReadFrom makes c read the entry's objects.
+func (e *Entry) ReadFrom(c Contents) { e.from, e.object = c, 0 }
 
 // Contents returns the object's JSON before and after the change; nil if it did not exist. The error is ErrNotFound if
 // retention has removed the change since, a *DamagedError if it is damaged, and ErrPurged if before was purged; after
 // is returned with ErrPurged.
 func (e *Entry) Contents(ctx context.Context) (before, after []byte, err error) {
-	if !e.Op.HasObject() {
+	switch {
+	case !e.Op.HasObject():
 		return nil, nil, nil
+	case e.from == nil:
+		return nil, nil, fmt.Errorf("read change %s: the entry does not come from a journal", e.ID)
 	}
-	v, ok := e.r.kept(e.object, e.Seq)
+	return e.from.Contents(ctx, e)
+}
+
+// Contents is Entry.Contents for an entry of this reader.
+func (r *Reader) Contents(ctx context.Context, e *Entry) (before, after []byte, err error) {
+	v, ok := r.kept(e.object, e.Seq)
 	if !ok {
-		err = e.r.do(ctx, func() error {
-			v, err = e.r.contents(e.object, e.Seq)
+		err = r.do(ctx, func() error {
+			v, err = r.contents(e.object, e.Seq)
 			return err
 		})
 	}
@@ -216,14 +233,11 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	e := Entry{Seq: c.seq, object: c.object, r: r, Meta: Meta{
+	e := Entry{Seq: c.seq, object: c.object, from: r, Meta: Meta{
 		Op: opOf(c.op), Kind: kind, Namespace: ns, Name: c.name, UID: uid(c.uid), ResourceVersion: c.version,
-		Time: time.UnixMilli(c.time).UTC(), At: time.UnixMilli(c.time + c.lag).UTC(),
 		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet, Epoch: c.epoch, Form: c.form,
 	}}
-	if from, net, ok := c.after(); ok {
-		e.Since, e.Net = time.UnixMilli(from).UTC(), net
-	}
+	c.setTimes(&e.Meta)
 	switch e.Op {
 	case event.Gap:
 		e.Gap = &event.GapInfo{From: c.gapFrom, To: c.gapTo, Reason: c.gapText}
@@ -235,7 +249,7 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	if e.Op == "" || e.Op.HasObject() && c.uid == "" {
 		return Entry{}, damaged(r.path, fmt.Sprintf("change %d", c.seq), "operation %d of object %d", c.op, c.object)
 	}
-	e.ID = e.id(r.cluster)
+	e.ID = e.Meta.ID(r.cluster)
 	return e, nil
 }
 

@@ -144,14 +144,35 @@ func ownerOf(text string) *event.Owner {
 	return &event.Owner{Kind: f[0], Name: f[1], UID: f[2]}
 }
 
-// id returns the id of the change's event.
-func (m *Meta) id(cluster string) string {
-	d := event.Data{Op: m.Op, Gap: m.Gap, Epoch: m.Epoch, Form: m.Form, Resource: event.Resource{
-		Group: m.Kind.Group, Resource: m.Kind.Resource, Namespace: m.Namespace, Name: m.Name, UID: m.UID, ResourceVersion: m.ResourceVersion,
-	}}
-	if !m.Op.HasObject() && !m.Since.IsZero() {
-		since := m.Since
-		d.Observed.After = &since
+// timesOf returns the columns that hold a change's times. A negative since says that the server sent the change late; see
+// record.after.
+func timesOf(m *Meta) record {
+	at := m.At.UnixMilli()
+	c := record{op: opNumber(m.Op), time: m.Time.UnixMilli(), bounded: !m.Since.IsZero()}
+	c.lag = at - c.time
+	if c.bounded {
+		if c.since = max(0, at-m.Since.UnixMilli()); !m.Net && m.Op.HasObject() {
+			c.since = -c.since - 1
+		}
 	}
-	return event.New(cluster, time.Time{}, d).ID
+	return c
+}
+
+// setTimes sets the times of a change that columns hold.
+func (r *record) setTimes(m *Meta) {
+	m.Time, m.At = time.UnixMilli(r.time).UTC(), time.UnixMilli(r.time+r.lag).UTC()
+	m.Since, m.Net = time.Time{}, false
+	if from, net, ok := r.after(); ok {
+		m.Since, m.Net = time.UnixMilli(from).UTC(), net
+	}
+}
+
+// Stored returns a change as a Reader returns it once it is in the journal, which keeps milliseconds.
+func Stored(m Meta) Meta {
+	c := timesOf(&m)
+	c.setTimes(&m)
+	if m.Epoch <= 1 {
+		m.Epoch = 0
+	}
+	return m
 }

@@ -21,11 +21,11 @@ func TestRules(t *testing.T) {
 		{"nothing was recorded", "a", 0},
 		{"the same rules at each start", "a2a3a", 0},
 		{"other rules", "a2b3", 2},
-		{"others again", "a2b3c1", 5},
+		{"third rules", "a2b3c1", 5},
 		{"rules that come back cover their own changes", "a2b3a1", 3},
-		{"and those are not covered by the rules between", "a2b3a1b", 3},
+		{"the rules in between do not cover those changes", "a2b3a1b", 3},
 		{"rules under which nothing was recorded are forgotten", "a2ba1", 0},
-		{"nor do they cover earlier changes of others", "a2b1cb", 2},
+		{"forgotten rules do not cover earlier changes of other rules", "a2b1cb", 2},
 	} {
 		j := open(t, filepath.Join(t.TempDir(), "journal.db"))
 		version := 0

@@ -33,7 +33,7 @@ func TestConversions(t *testing.T) {
 		sum  uint64
 	}{
 		{"a write", update, Appended{Rows: 1, Last: 1}, 1 << 63},
-		{"its version in another form", converted(5, 7), Appended{Rows: 1, Quiet: 1, Last: 2}, 7},
+		{"the same version in another form", converted(5, 7), Appended{Rows: 1, Quiet: 1, Last: 2}, 7},
 		{"again", converted(5, 7), Appended{Duplicates: 1, Last: 2}, 7},
 		{"in a third form", converted(5, 1<<63+8), Appended{Rows: 1, Quiet: 1, Last: 3}, 1<<63 + 8},
 		{"again", converted(5, 1<<63+8), Appended{Duplicates: 1, Last: 3}, 1<<63 + 8},

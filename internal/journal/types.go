@@ -3,67 +3,23 @@ package journal
 import (
 	"time"
 
-	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/meta"
 )
 
-// Kind is a resource type as it was watched.
-type Kind struct {
-	Group, Version, Resource, Kind string
-	Namespaced                     bool
-}
+// Meta is what the journal knows of a change without reading objects.
+type Meta = meta.Meta
 
-// GroupResource is the kind's name in the journal, whatever its version: deployments.apps, or pods for
-// the core group.
-func (k Kind) GroupResource() string {
-	if k.Group == "" {
-		return k.Resource
-	}
-	return k.Resource + "." + k.Group
-}
+// Kind is a resource type as it was watched.
+type Kind = meta.Kind
 
 // AbsenceKind is the Kind of an absence.
-var AbsenceKind = Kind{
-	Group: event.AbsenceResource.Group, Version: event.AbsenceResource.Version,
-	Resource: event.AbsenceResource.Resource, Kind: event.AbsenceResource.Kind,
-}
-
-// Meta is what the journal knows of a change without reading objects.
-type Meta struct {
-	// Op is what happened.
-	Op event.Op
-	// Kind is the object's kind; for a gap, the kind of the stream.
-	Kind Kind
-	// Namespace is the object's; for a gap, the stream's.
-	Namespace string
-	// Name and UID name the object. Without a UID (client-go's fakes) its namespace and name identify it.
-	Name, UID string
-	// ResourceVersion is the object's version after the change.
-	ResourceVersion string
-	// Time is when the change happened, At when the daemon saw it.
-	Time, At time.Time
-	// Since is set if the change happened between Since and At. Net says that a list derived it: the sum of all changes
-	// between the two.
-	Since time.Time
-	Net   bool
-	// Manager is the field manager that wrote; empty if unknown.
-	Manager string
-	// Owner is the object's controller; nil if it has none.
-	Owner *event.Owner
-	// Quiet marks an update of quiet fields only.
-	Quiet bool
-	// Gap describes what was missed where Op is Gap; else nil.
-	Gap *event.GapInfo
-	// Absence describes the absence between Since and At where Op is Absent; else nil. Kind is then AbsenceKind.
-	Absence *event.Absence
-	// Epoch numbers the server's histories: ResourceVersion belongs to this one. 0 and 1 both mean the first.
-	Epoch int64
-	// Form distinguishes conversions of one version (see event.Data); 0 for other changes.
-	Form uint64
-}
+var AbsenceKind = meta.AbsenceKind
 
 // Row is a change to be written.
 type Row struct {
 	Meta
+	// Seq is the sequence number that Append gave the row; 0 if it wrote no change.
+	Seq int64
 	// Before and After are the object's JSON after redaction. Before may be absent. After is required unless the
 	// object was deleted or left, or the row is a gap.
 	Before, After []byte

@@ -115,7 +115,7 @@ var rows = []row{
 	},
 	{
 		who:   "./...",
-		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/informerdiff", "./internal/sink/sinktest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
+		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/informerdiff", "./internal/sink/sinktest/...", "./internal/web/client/clienttest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
 		why:   "tests and fakes do not ship",
 	},
 	{
@@ -160,8 +160,13 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/change/...",
-		only: []string{"std", "./diff", "./event", "./internal/managers", "./internal/quiet", "./internal/severity", "k8s.io/apimachinery/pkg/runtime/schema"},
+		only: []string{"std", "./diff", "./event", "./internal/managers", "./internal/meta", "./internal/quiet", "./internal/severity", "k8s.io/apimachinery/pkg/runtime/schema"},
 		why:  "a change is built from two versions, wherever they come from: it reaches no network and no store",
+	},
+	{
+		who:  "./internal/meta",
+		only: []string{"std", "./event"},
+		why:  "the journal and the changes share it, and do not import each other",
 	},
 	{
 		who:  "./internal/severity/...",
@@ -170,8 +175,8 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/where/...",
-		only: []string{"std", "./diff", "./event", "./internal/spell", "cel.dev/cel-go/..."},
-		why:  "an expression is checked without a cluster, and sees what a consumer sees",
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/spell", "cel.dev/cel-go/..."},
+		why:  "an expression is checked without a cluster, and compares a change as it was built, not its text",
 	},
 	{
 		who: "./internal/config/...",
@@ -203,7 +208,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/journal/...",
-		only: []string{"std", "./event", "./internal/delta", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
+		only: []string{"std", "./event", "./internal/delta", "./internal/meta", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
 		why:  "plain structs in and out: what is on disk does not depend on how it was seen",
 	},
 	{
@@ -213,7 +218,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/deliver/...",
-		only: []string{"std", "./event", "./internal/sink"},
+		only: []string{"std", "./event", "./internal/change", "./internal/sink"},
 		why:  "the pump reaches the journal through its own interface",
 	},
 	{
@@ -232,6 +237,11 @@ var rows = []row{
 		why:  "a platform's view is derived from the status alone: it reaches no journal and no cluster",
 	},
 	{
+		who:  "./internal/web/auth/...",
+		only: []string{"std", "./internal/access", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/...", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes/scheme"},
+		why:  "what decides who sees what is small enough to be read completely, and knows nothing about pages",
+	},
+	{
 		who:  "./internal/history/...",
 		only: []string{"std", "./diff", "./event", "./internal/openapi", "./internal/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap"},
 		why:  "reading the journal needs no cluster",
@@ -240,6 +250,26 @@ var rows = []row{
 		who:  "./internal/reconstruct/...",
 		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/jsonmap", "./internal/managers", "./internal/quiet"},
 		why:  "what an object records follows from the object alone: it makes no requests and reads no store",
+	},
+	{
+		who:  "./internal/access",
+		only: []string{"std", "./event", "./internal/history", "./internal/journal"},
+		why:  "the code that decides what a viewer sees is small enough to be read completely, and asks others for rights",
+	},
+	{
+		who:   "./internal/web/api/...",
+		never: []string{"./internal/daemon/...", "./internal/deliver/...", "./internal/config/...", "./internal/render/..."},
+		why:   "it reads a journal through the rights of a viewer, whoever serves it",
+	},
+	{
+		who:  "./internal/web/client",
+		only: []string{"std", "./internal/control", "./internal/history", "./internal/journal", "./internal/web/api"},
+		why:  "it knows the forms of the API, and no cluster: the caller brings the connection",
+	},
+	{
+		who:  "./internal/selection",
+		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/cli/when", "./internal/journal", "./internal/managers", "./internal/spell", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
+		why:  "a URL and a command line select the same: it prints nothing, and reads changes that others pass to it",
 	},
 	{
 		who:   "./internal/capture/...",

@@ -35,7 +35,7 @@ func File(tool string, text []byte) (Result, error) {
 	case "kubediff":
 		read = kubediff
 	default:
-		return Result{}, fmt.Errorf("import from %s: unknown tool; want one of %s", tool, strings.Join(Formats(), ", "))
+		return Result{}, fmt.Errorf("import from %s: unknown tool: use one of %s", tool, strings.Join(Formats(), ", "))
 	}
 	root, err := document(text)
 	if err != nil {

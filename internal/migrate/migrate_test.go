@@ -68,7 +68,7 @@ func TestFiles(t *testing.T) {
 
 func TestErrors(t *testing.T) {
 	for _, tc := range []struct{ why, tool, text, want string }{
-		{"another tool", "botkube", "a: b", "import from botkube: unknown tool; want one of kubediff, kubewatch"},
+		{"another tool", "botkube", "a: b", "import from botkube: unknown tool: use one of kubediff, kubewatch"},
 		{"an empty file", "kubewatch", "", "read the file of kubewatch: it contains no configuration: EOF"},
 		{"invalid YAML", "kubewatch", "a: [", "read the file of kubewatch: it contains no configuration"},
 		{"a list", "kubewatch", "- a", "line 1: want keys such as handler"},

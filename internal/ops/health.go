@@ -76,7 +76,7 @@ func unready(s *control.Status, now time.Time) (reasons []string) {
 		return []string{"the start: " + s.Starting + since(s.Started, now)}
 	}
 	if !s.Settled {
-		reasons = append(reasons, "the start has not settled")
+		reasons = append(reasons, "starting: not every kind is live yet")
 	}
 	if s.Away != "" && now.Sub(s.AwaySince) > reconnectGrace {
 		reasons = append(reasons, "the API server cannot be reached"+since(s.AwaySince, now))

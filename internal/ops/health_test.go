@@ -41,7 +41,7 @@ func TestReady(t *testing.T) {
 		{"the start: the streams it waits for", control.Status{Streams: []control.Stream{
 			stream("pods", control.Live, time.Second), stream("secrets", control.Forbidden, time.Second),
 			stream("configmaps", control.Listing, 3*time.Second), stream("leases.coordination.k8s.io", control.Waiting, 2*time.Second),
-		}}, []string{"the start has not settled", "configmaps: listing for 3s", "leases.coordination.k8s.io: waiting for 2s"}},
+		}}, []string{"starting: not every kind is live yet", "configmaps: listing for 3s", "leases.coordination.k8s.io: waiting for 2s"}},
 		{"forbidden and gone kinds do not count", settled(stream("secrets", control.Forbidden, time.Hour), stream("widgets", control.Gone, time.Hour)), nil},
 		{"a list of a huge kind is on its way", settled(trying(control.Listing, 10*time.Minute, 10*time.Minute)), nil},
 		{"a list that does not end", settled(trying(control.Listing, 11*time.Minute, 11*time.Minute)), []string{"pods: listing for 11m0s"}},
@@ -85,7 +85,7 @@ func TestReadyz(t *testing.T) {
 		t.Errorf("%d: %q", code, body)
 	}
 	code, body := get(t, Options{Status: answering(control.Status{Journal: control.Journal{Error: "x"}})}, "/readyz?verbose")
-	if code != 503 || body != "the start has not settled\nthe journal cannot be written\n" {
+	if code != 503 || body != "starting: not every kind is live yet\nthe journal cannot be written\n" {
 		t.Errorf("%d: %q", code, body)
 	}
 }

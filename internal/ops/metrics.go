@@ -90,7 +90,7 @@ var metrics = []metric{
 	{"tattler_build_info", "The running version; always 1.", gauge, []string{"version", "go"}, func(s *control.Status, emit emitter) {
 		emit(1, s.Version, runtime.Version())
 	}},
-	{"tattler_settled", "1 once every kind of the start is live or was refused; 0 before.", gauge, nil,
+	{"tattler_settled", "1 once every kind found at the start is live or forbidden; 0 before.", gauge, nil,
 		one(func(s *control.Status) float64 { return truth(s.Settled) })},
 	{"tattler_api_server_reachable", "0 while the API server cannot be reached; else 1.", gauge, nil,
 		one(func(s *control.Status) float64 { return truth(s.Away == "") })},

@@ -15,7 +15,7 @@ const bodyLines = 15
 
 // body prints a created object without its identity and status. A long object loses the server's defaults, and its most
 // important fields come first, so that the few lines show what its author wrote.
-func (t *Text) body(r change.Resource, obj map[string]any) {
+func (t *Text) body(r change.Kind, obj map[string]any) {
 	if t.o.Whole {
 		t.whole(obj)
 		return

@@ -18,7 +18,7 @@ func (t *Text) appeared(c change.Change) {
 	if c.Op == event.Entered {
 		r.sign, r.info, r.manager = signEntered, "entered the selection", unknown
 	} else {
-		r.info = stateOf(c.Resource, c.After)
+		r.info = stateOf(c.Kind, c.After)
 	}
 	t.begin(r)
 	t.printSelected(c)
@@ -42,7 +42,7 @@ func (t *Text) created(c change.Change) {
 	}
 	t.printCreated(c)
 	f.from, f.origin = c.After, c.After
-	if o.fold == nil && !t.o.Flat && moving(c.Resource, f.from, c.After) {
+	if o.fold == nil && !t.o.Flat && moving(c.Kind, f.from, c.After) {
 		o.fold = f
 	}
 	t.schedule(o)
@@ -50,7 +50,7 @@ func (t *Text) created(c change.Change) {
 
 // foldedWhenCreated reports whether the line of an object that a controller created waits for its next state.
 func foldedWhenCreated(c change.Change) bool {
-	return isPod(c.Resource) || memberKinds[kindOf(c.Resource)] && workloadKinds[c.Owner.Kind]
+	return isPod(c.Kind) || memberKinds[c.Kind.GroupKind()] && workloadKinds[c.Owner.Kind]
 }
 
 // printCreated prints a created object.
@@ -58,7 +58,7 @@ func (t *Text) printCreated(c change.Change) {
 	t.counts.Shown++
 	r := t.row(c, signCreated)
 	if c.Owner != nil {
-		r.info = stateWhenCreated(c.Resource, c.After)
+		r.info = stateWhenCreated(c.Kind, c.After)
 	} else {
 		r.manager = c.Manager
 	}
@@ -67,7 +67,7 @@ func (t *Text) printCreated(c change.Change) {
 	case len(t.o.Only) > 0:
 		t.printSelected(c)
 	case c.Owner == nil || t.o.Whole:
-		t.body(c.Resource, c.After)
+		t.body(c.Kind, c.After)
 	}
 }
 
@@ -90,14 +90,14 @@ func (t *Text) updated(now time.Time, c change.Change) {
 	}
 	t.flushFailure(now, c)
 	o := t.track(c)
-	switch pod := c.Owner != nil && isPod(c.Resource); {
+	switch pod := c.Owner != nil && isPod(c.Kind); {
 	case t.o.Flat:
 		t.printChange(now, o, c, shown)
 	case onlyState, pod && o.fold != nil && o.fold.created, pod && terminating(c.After):
 		t.add(o, c, shown)
 	default:
 		t.printChange(now, o, c, shown)
-		if o.fold == nil && moving(c.Resource, c.Before, c.After) {
+		if o.fold == nil && moving(c.Kind, c.Before, c.After) {
 			o.fold = &fold{since: causeOf(c), origin: c.Before, from: c.Before}
 		}
 		if o.fold != nil {

@@ -4,10 +4,10 @@
 // It has no clock and no goroutine: the caller passes changes with the time, and calls Tick when Next says so. A line has
 // a time, a sign, a name and a description:
 //
-//   - created                 >  entered the selection
-//   - deleted                 <  left the selection
-//     ~  changed                 ·  a line for several changes
-//     =  existed at the start    !  a notice or a gap
+//	~  changed                 ·  a line for several changes
+//	+  created                 >  entered the selection
+//	-  deleted                 <  left the selection
+//	=  existed at the start    !  a notice or a gap
 //
 // Changes of state (the status, and what controllers write during a rollout) are folded until the object has not changed
 // for a while. The kind decides how long: an unready pod or an unfinished rollout may stay without a line for ten seconds

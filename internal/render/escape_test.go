@@ -41,7 +41,7 @@ func TestEventsAreEscaped(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			c := change.Change{Op: event.Created, At: time.Unix(0, 0), After: map[string]any{"data": map[string]any{"k" + value: value}}}
+			c := change.Change{Meta: change.Meta{Op: event.Created, At: time.Unix(0, 0)}, After: map[string]any{"data": map[string]any{"k" + value: value}}}
 			if err := e.Change(c); err != nil {
 				t.Fatal(err)
 			}

@@ -56,7 +56,7 @@ func (e *Events) Change(c change.Change) error {
 	}
 	line, err := encode(change.Event(e.o.Cluster, &c))
 	if err != nil {
-		return fmt.Errorf("encode event of %s/%s: %w", c.Resource.Resource, c.Name, err)
+		return fmt.Errorf("encode event of %s/%s: %w", c.Kind.Resource, c.Name, err)
 	}
 	return e.print(line)
 }

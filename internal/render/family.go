@@ -29,7 +29,7 @@ func newFamily() family {
 
 // see records the owner of an object that changed.
 func (f *family) see(c change.Change) {
-	if c.Owner == nil || c.UID == "" || workloads[kindOf(c.Resource)] == 0 || f.owners[c.UID] == c.Owner.UID {
+	if c.Owner == nil || c.UID == "" || workloads[c.Kind.GroupKind()] == 0 || f.owners[c.UID] == c.Owner.UID {
 		return
 	}
 	if len(f.owners) >= maxOwners {

@@ -40,7 +40,7 @@ const (
 type objectKey struct{ resource, uid, name string }
 
 func keyOf(c change.Change) objectKey {
-	k := objectKey{resource: c.Resource.Resource + "." + c.Resource.Group, uid: c.UID}
+	k := objectKey{resource: c.Kind.Resource + "." + c.Kind.Group, uid: c.UID}
 	if k.uid == "" {
 		k.name = c.Namespace + "/" + c.Name
 	}
@@ -50,7 +50,8 @@ func keyOf(c change.Change) objectKey {
 // object is the state of an object while it changes.
 type object struct {
 	key             objectKey
-	resource        change.Resource
+	kind            change.Kind
+	names           change.Names
 	namespace, name string
 	owned           bool
 	owner           *event.Owner
@@ -100,7 +101,7 @@ func (t *Text) track(c change.Change) *object {
 	if o == nil {
 		t.seq++
 		o = &object{
-			key: k, resource: c.Resource, namespace: c.Namespace, name: c.Name,
+			key: k, kind: c.Kind, names: c.Names, namespace: c.Namespace, name: c.Name,
 			owned: c.Owner != nil, owner: c.Owner, place: -1, seq: t.seq,
 		}
 		t.objects[k] = o
@@ -131,7 +132,7 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	f := o.fold
 	if f == nil {
 		f = &fold{since: momentOf(c), origin: c.Before, from: c.Before}
-		f.members.partial = c.Before != nil && moving(c.Resource, c.Before, c.Before)
+		f.members.partial = c.Before != nil && moving(c.Kind, c.Before, c.Before)
 		o.fold = f
 	}
 	if f.count == 0 {
@@ -139,10 +140,10 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 	}
 	f.count++
 	f.last, f.to, f.latest, f.lateSpan = c.At, c.After, momentOf(c), lateSpanOf(c)
-	if isPod(o.resource) && terminating(c.After) && !terminating(c.Before) {
+	if isPod(o.kind) && terminating(c.After) && !terminating(c.Before) {
 		f.report = report{} // earlier problems no longer matter
 	}
-	f.crashed = f.crashed || isPod(o.resource) && podWord(c.After) == crashLoop
+	f.crashed = f.crashed || isPod(o.kind) && podWord(c.After) == crashLoop
 	f.drop(c)
 	for _, change := range fields {
 		f.net.add(change.Change)
@@ -153,7 +154,7 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 // no state among them would last long enough for a line.
 func (t *Text) flushFailure(now time.Time, c change.Change) {
 	o := t.objects[keyOf(c)]
-	if !isPod(c.Resource) || o == nil || o.hot != nil || o.fold == nil || o.fold.count == 0 || !o.fold.lateSpan.late {
+	if !isPod(c.Kind) || o == nil || o.hot != nil || o.fold == nil || o.fold.count == 0 || !o.fold.lateSpan.late {
 		return
 	}
 	f := o.fold
@@ -244,7 +245,7 @@ func (f *fold) changed() time.Time { return later(f.last, f.members.last) }
 
 // inTransition reports whether an object's transition continues: it is moving, it is stuck, or it crash-loops.
 func inTransition(o *object) bool {
-	return moving(o.resource, o.fold.from, o.fold.to) || stuck(o.fold.to) != "" || o.fold.members.crashLooping()
+	return moving(o.kind, o.fold.from, o.fold.to) || stuck(o.fold.to) != "" || o.fold.members.crashLooping()
 }
 
 func dueOf(o *object) time.Time {
@@ -265,7 +266,7 @@ func dueOf(o *object) time.Time {
 	if f.report.severity == event.Failure {
 		return earlier(f.last.Add(idleDelay), f.first.Add(maxDelay))
 	}
-	wait := reportDelay(o.resource, o.owned, f.origin, f.to)
+	wait := reportDelay(o.kind, o.owned, f.origin, f.to)
 	if stuck(f.to) != "" {
 		wait = idleDelay
 	}
@@ -330,10 +331,10 @@ func (t *Text) expire(now time.Time, o *object) {
 func (t *Text) printFold(now time.Time, o *object, text string) {
 	f := o.fold
 	t.uncount(f)
-	info, severity := t.reported(o, text, f.severity(o.resource))
+	info, severity := t.reported(o, text, f.severity(o.kind))
 	r := t.counted(row{
 		at: t.happened(now, o), sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.resource) + "/" + o.name, info: info, severity: severity, last: f.changed(),
+		name: t.typeName(o.kind, o.names) + "/" + o.name, info: info, severity: severity, last: f.changed(),
 	}, f)
 	t.begin(t.withLateSpan(r, f.lateSpan))
 	lastState := gistOf(o)
@@ -373,7 +374,7 @@ func (t *Text) happened(now time.Time, o *object) time.Time {
 		at = f.members.last
 	case rankOf(o) > 0 && !f.stableSince.IsZero():
 		end := f.end
-		if kindOf(o.resource) == "Deployment.apps" && rolls(f.origin, f.to) {
+		if o.kind.GroupKind() == "Deployment.apps" && rolls(f.origin, f.to) {
 			end = rolledOut(view{to: f.to, since: f.since, end: f.end})
 		}
 		at = cmp.Or(end.server, end.seen)
@@ -389,7 +390,7 @@ func (t *Text) happened(now time.Time, o *object) time.Time {
 func hasEventTime(o *object) bool {
 	f := o.fold
 	switch {
-	case isPod(o.resource):
+	case isPod(o.kind):
 		reason, _ := podTrouble(f.to)
 		return reason != ""
 	case stuck(f.to) != "":
@@ -403,7 +404,7 @@ func hasEventTime(o *object) bool {
 func (f *fold) readinessChanged() bool { return f.drops > 0 || isReady(f.from) != isReady(f.to) }
 
 // severity returns the severity of the object's changes. An object that still fails is a failure.
-func (f *fold) severity(r change.Resource) event.Severity {
+func (f *fold) severity(r change.Kind) event.Severity {
 	if f.orphans {
 		return event.Normal // the failing object is gone
 	}
@@ -414,10 +415,10 @@ func (f *fold) severity(r change.Resource) event.Severity {
 	if slices.ContainsFunc(f.members.runs, func(job jobRun) bool { return job.failed }) || len(f.members.failing) > 0 {
 		return event.Failure
 	}
-	if s := severity.Of(op, kindOf(r), f.from, f.to); s != event.Normal {
+	if s := severity.Of(op, r.GroupKind(), f.from, f.to); s != event.Normal {
 		return s
 	}
-	return severity.Failing(kindOf(r), f.to)
+	return severity.Failing(r.GroupKind(), f.to)
 }
 
 // rebase starts the next line of a transition where the last one ended.
@@ -434,7 +435,7 @@ func (t *Text) summary(now time.Time, o *object) string {
 	if f.stableSince.IsZero() {
 		end = f.latest
 	}
-	return summarize(o.resource, view{
+	return summarize(o.kind, view{
 		created: f.created, lastState: f.lastState, origin: f.origin, from: f.from, to: f.to,
 		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: now, net: &f.net, idle: f.count == 0, down: t.down,
 		failures: f.members.failures(), why: f.members.why, pods: f.members.pods(unobserved(f.origin)), runs: f.members.runs,

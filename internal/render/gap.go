@@ -32,7 +32,7 @@ func (t *Text) gapText(c change.Change) string {
 		g = &event.GapInfo{}
 	}
 	if v := versionChange.FindStringSubmatch(g.Reason); v != nil {
-		return t.typeName(c.Resource) + where + ": served as " + v[2] + " now, instead of " + v[1] + "; what changed in between, if anything, shows as net changes"
+		return t.typeName(c.Kind, c.Names) + where + ": served as " + v[2] + " now, instead of " + v[1] + "; what changed in between, if anything, shows as net changes"
 	}
 	missed := "versions were not seen"
 	switch {
@@ -44,7 +44,7 @@ func (t *Text) gapText(c change.Change) string {
 	if g.Reason != "" {
 		missed += ": " + reasons(g.Reason)
 	}
-	return t.typeName(c.Resource) + where + ": " + missed + "; the net change, if any, follows"
+	return t.typeName(c.Kind, c.Names) + where + ": " + missed + "; the net change, if any, follows"
 }
 
 // reasons describes the reasons of a gap.

@@ -27,7 +27,7 @@ func TestGapText(t *testing.T) {
 	} {
 		var out strings.Builder
 		text := New(Options{Out: &out})
-		c := change.Change{Op: event.Gap, Resource: wd, Namespace: tc.namespace, Gap: tc.gap, At: time.Unix(0, 0)}
+		c := change.Change{Meta: change.Meta{Op: event.Gap, Kind: wd.ID(), Namespace: tc.namespace, Gap: tc.gap, At: time.Unix(0, 0)}, Names: wd.Names()}
 		if err := text.Change(c.At, c); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,7 @@ func (t *Text) gone(now time.Time, c change.Change) {
 		t.forget(o)
 		return
 	}
-	if c.Op == event.Deleted && c.Owner != nil && isPod(c.Resource) && !t.o.Flat {
+	if c.Op == event.Deleted && c.Owner != nil && isPod(c.Kind) && !t.o.Flat {
 		t.counts.Pending++
 		o.ended = podGone(c, o.fold)
 		if podReady(c.Before) {
@@ -54,7 +54,7 @@ func (t *Text) gone(now time.Time, c change.Change) {
 	t.begin(r)
 	t.printSelected(c)
 	t.whole(c.Before)
-	if c.Op == event.Deleted && workloads[kindOf(c.Resource)] > 0 && !t.o.Flat {
+	if c.Op == event.Deleted && workloads[c.Kind.GroupKind()] > 0 && !t.o.Flat {
 		t.trackOrphans(c)
 	}
 }
@@ -117,8 +117,8 @@ func (t *Text) absorbDeletion(o *object, c change.Change) bool {
 		o.fold = &fold{from: c.Before, to: c.Before}
 	}
 	pending := o.fold.pending()
-	finished := isPod(c.Resource) && podEnded(c.Before) && c.Owner.Kind == "Job" ||
-		kindOf(c.Resource) == "Job.batch" && jobEnd(c.Before).kind != "" && c.Owner.Kind == "CronJob"
+	finished := isPod(c.Kind) && podEnded(c.Before) && c.Owner.Kind == "Job" ||
+		c.Kind.GroupKind() == "Job.batch" && jobEnd(c.Before).kind != "" && c.Owner.Kind == "CronJob"
 	switch {
 	case w != nil && !(w.fold.orphans && finished && !t.o.Noise):
 		t.counts.Pending++

@@ -18,8 +18,8 @@ type helmRelease struct{ name, revision, status string }
 // helmPrefix is the prefix of these objects' names.
 const helmPrefix = "sh.helm.release.v1."
 
-func helmReleaseOf(r change.Resource, name string, obj map[string]any) (h helmRelease, ok bool) {
-	switch kind := kindOf(r); {
+func helmReleaseOf(r change.Kind, name string, obj map[string]any) (h helmRelease, ok bool) {
+	switch kind := r.GroupKind(); {
 	case kind == "Secret" && text(obj, "type") == "helm.sh/release.v1":
 	case kind == "ConfigMap" && strings.HasPrefix(name, helmPrefix):
 	default:
@@ -36,11 +36,11 @@ func helm(c change.Change) (words string, ok bool) {
 	if c.Gone() {
 		obj = c.Before
 	}
-	h, ok := helmReleaseOf(c.Resource, c.Name, obj)
+	h, ok := helmReleaseOf(c.Kind, c.Name, obj)
 	if !ok {
 		return "", false
 	}
-	was, _ := helmReleaseOf(c.Resource, c.Name, c.Before)
+	was, _ := helmReleaseOf(c.Kind, c.Name, c.Before)
 	status, steps := h.status, h.status != "superseded"
 	switch {
 	case c.Gone():

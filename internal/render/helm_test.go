@@ -27,23 +27,26 @@ func TestHelmLines(t *testing.T) {
 		c         change.Change
 	}{
 		{"between two hooks", "~ helm release web: v1 → v2 (still pending-upgrade) Helm", Options{},
-			change.Change{Op: event.Updated, Before: release("2", "pending-upgrade"), After: release("2", "pending-upgrade"), Fields: data}},
-		{"quiet", "", Options{}, change.Change{Op: event.Updated, Quiet: true, Before: release("2", "deployed"), After: release("2", "deployed"), Fields: quiet}},
-		{"a revision of the history is pruned", "- helm release web: v1 (superseded) ?", Options{}, change.Change{Op: event.Deleted, Before: release("1", "superseded")}},
+			change.Change{Meta: change.Meta{Op: event.Updated}, Before: release("2", "pending-upgrade"), After: release("2", "pending-upgrade"), Fields: data}},
+		{"quiet", "", Options{}, change.Change{Meta: change.Meta{Op: event.Updated, Quiet: true}, Before: release("2", "deployed"), After: release("2", "deployed"), Fields: quiet}},
+		{"a revision of the history is pruned", "- helm release web: v1 (superseded) ?", Options{}, change.Change{Meta: change.Meta{Op: event.Deleted}, Before: release("1", "superseded")}},
 		{"it is kept as uninstalled", "~ helm release web: v2 (uninstalled) Helm", Options{},
-			change.Change{Op: event.Updated, Before: release("2", "uninstalling"), After: release("2", "uninstalled"), Fields: data}},
-		{"a selector", "> helm release web: v2 (deployed) entered the selection ?", Options{}, change.Change{Op: event.Entered, After: release("2", "deployed")}},
-		{"a revision that is no number", "+ helm release web: vx (deployed) helm", Options{}, change.Change{Op: event.Created, Manager: "helm", After: release("x", "deployed")}},
+			change.Change{Meta: change.Meta{Op: event.Updated}, Before: release("2", "uninstalling"), After: release("2", "uninstalled"), Fields: data}},
+		{"a selector", "> helm release web: v2 (deployed) entered the selection ?", Options{}, change.Change{Meta: change.Meta{Op: event.Entered}, After: release("2", "deployed")}},
+		{"a revision that is no number", "+ helm release web: vx (deployed) helm", Options{}, change.Change{Meta: change.Meta{Op: event.Created, Manager: "helm"}, After: release("x", "deployed")}},
 		{"in a ConfigMap", "+ helm release web: v1 → v2 (deployed) helm", Options{}, change.Change{
-			Op: event.Created, Manager: "helm", Resource: resources["ConfigMap"], Name: "sh.helm.release.v1.web.v2", After: inMap}},
-		{"another Secret", "+ secret/s helm", Options{}, change.Change{Op: event.Created, Manager: "helm", Name: "s", After: foreign}},
-		{"shown whole", "= secret/s", Options{Whole: true}, change.Change{Op: event.Snapshot, Name: "s", After: release("2", "deployed")}},
+			Meta:  change.Meta{Op: event.Created, Manager: "helm", Kind: resources["ConfigMap"].ID(), Name: "sh.helm.release.v1.web.v2"},
+			Names: resources["ConfigMap"].Names(),
+			After: inMap,
+		}},
+		{"another Secret", "+ secret/s helm", Options{}, change.Change{Meta: change.Meta{Op: event.Created, Manager: "helm", Name: "s"}, After: foreign}},
+		{"shown whole", "= secret/s", Options{Whole: true}, change.Change{Meta: change.Meta{Op: event.Snapshot, Name: "s"}, After: release("2", "deployed")}},
 	} {
 		var out strings.Builder
 		tc.o.Out = &out
 		c := tc.c
-		if c.At, c.Time, c.UID = morning, morning, "u"; c.Resource.Kind == "" {
-			c.Resource = secret
+		if c.At, c.Time, c.UID = morning, morning, "u"; c.Kind.Kind == "" {
+			c.Kind, c.Names = secret.ID(), secret.Names()
 		}
 		text := New(tc.o)
 		if err := text.Change(morning, c); err != nil {

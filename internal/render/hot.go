@@ -121,7 +121,7 @@ func (t *Text) hotLine(now time.Time, o *object) {
 	at := cmp.Or(h.last.server, h.last.seen, now)
 	t.begin(t.withLateSpan(row{
 		at: at, sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.resource) + "/" + o.name, info: info,
+		name: t.typeName(o.kind, o.names) + "/" + o.name, info: info,
 		manager: strings.Join(h.managers, ", "), severity: h.severity,
 		hint: fmt.Sprintf("folded: more than %d a minute", hotLines),
 	}, h.lateSpan))

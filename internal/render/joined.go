@@ -64,7 +64,7 @@ func (t *Text) remember(uid string, r report) {
 func reportOf(c change.Change) report {
 	return report{
 		reason: text(c.After, "reason"), message: messageOf(c.After), repeated: repeated(c.After),
-		severity: severity.Of(event.Created, kindOf(c.Resource), nil, c.After), at: c.At,
+		severity: severity.Of(event.Created, c.Kind.GroupKind(), nil, c.After), at: c.At,
 	}
 }
 
@@ -105,19 +105,19 @@ func resourceOf(reference map[string]any) string {
 func (t *Text) reported(o *object, summary string, s event.Severity) (string, event.Severity) {
 	f := o.fold
 	r := f.report
-	if f.reports > 0 && f.reports == f.count && !f.created && !isPod(o.resource) { // the object itself has not changed
-		summary = stateOf(o.resource, f.to)
+	if f.reports > 0 && f.reports == f.count && !f.created && !isPod(o.kind) { // the object itself has not changed
+		summary = stateOf(o.kind, f.to)
 	}
 	f.report, f.reports = report{}, 0
 	if old, ok := t.reports[o.key.uid]; ok && !f.first.After(old.at.Add(maxDelay)) {
 		r = worse(old, r)
 	}
 	delete(t.reports, o.key.uid)
-	failing := severity.Failing(kindOf(o.resource), f.to)
+	failing := severity.Failing(o.kind.GroupKind(), f.to)
 	switch {
 	case r.severity == "" || r.severity == event.Normal:
 		return summary, s
-	case failing == event.Normal && s != event.Warning && s != event.Failure && !moving(o.resource, f.from, f.to):
+	case failing == event.Normal && s != event.Warning && s != event.Failure && !moving(o.kind, f.from, f.to):
 		return summary, s // it is over
 	}
 	said := joined(joined(r.reason, ": ", r.message), " ", r.repeated)
@@ -128,7 +128,7 @@ func (t *Text) reported(o *object, summary string, s event.Severity) (string, ev
 	case r.message != "" && strings.Contains(summary, r.message):
 		return summary, s
 	case failing == event.Failure:
-		if more, ok := strings.CutPrefix(summary, stateOf(o.resource, f.to)); ok { // such as its age
+		if more, ok := strings.CutPrefix(summary, stateOf(o.kind, f.to)); ok { // such as its age
 			return summary[:len(summary)-len(more)] + "; " + said + more, s
 		}
 		return joined(summary, "; ", said), s

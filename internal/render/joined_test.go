@@ -133,8 +133,8 @@ func TestEventsOnOneLine(t *testing.T) {
 	var out bytes.Buffer
 	l := NewLines(Options{Out: &out, Location: time.UTC}, "test")
 	e := obj{"type": "Warning", "reason": "BackOff", "message": "m", "count": int64(3), "involvedObject": obj{"kind": "Pod", "name": "web-1-a"}}
-	for i, c := range []change.Change{{Op: event.Created, After: e}, {Op: event.Updated, Before: e, After: e}, {Op: event.Deleted, Before: e}} {
-		c.Resource, c.Name, c.At, c.Namespace = resources["Event"], "web-1-a.17f", morning.Add(time.Duration(i)*time.Second), "shop"
+	for i, c := range []change.Change{{Meta: change.Meta{Op: event.Created}, After: e}, {Meta: change.Meta{Op: event.Updated}, Before: e, After: e}, {Meta: change.Meta{Op: event.Deleted}, Before: e}} {
+		c.Kind, c.Name, c.At, c.Namespace = resources["Event"].ID(), "web-1-a.17f", morning.Add(time.Duration(i)*time.Second), "shop"
 		if err := l.Change(c); err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ const (
 	eventObjectWidth = 34
 )
 
-func isEvent(r change.Resource) bool {
+func isEvent(r change.Kind) bool {
 	return r.Resource == "events" && (r.Group == "" || r.Group == "events.k8s.io")
 }
 

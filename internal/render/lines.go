@@ -78,7 +78,7 @@ func (l *Lines) row(c change.Change) row {
 			r.info = unknownBefore
 		}
 	case event.Snapshot:
-		r.sign, r.info, r.manager = signSnapshot, stateOf(c.Resource, c.After), ""
+		r.sign, r.info, r.manager = signSnapshot, stateOf(c.Kind, c.After), ""
 	default:
 		fields, _ := t.visible(c)
 		if r.info, r.manager = firstOf(fields).String(), managersOf(c, fields); c.Blind {
@@ -98,7 +98,7 @@ func (l *Lines) row(c change.Change) row {
 		}
 		r.info = value
 	}
-	if isEvent(c.Resource) {
+	if isEvent(c.Kind) {
 		return eventRow(r, c)
 	}
 	return r

@@ -30,19 +30,19 @@ func TestLines(t *testing.T) {
 	}
 	object := obj{"metadata": obj{"creationTimestamp": morning.Add(-time.Hour).Format(time.RFC3339)}, "status": obj{"phase": "Ready"}}
 	for i, c := range []change.Change{
-		{Op: event.Created, Resource: cm, Name: "a", Manager: "helm", After: object},
-		{Op: event.Updated, Resource: cm, Name: "a", Owner: owner, Manager: "kubectl", Fields: []change.FieldChange{field("data.x", "1", "2", false), field("data.y", "1", "2", false)}},
-		{Op: event.Updated, Resource: cm, Name: "quiet", Quiet: true, Fields: []change.FieldChange{field("data.x", "1", "2", true)}},
-		{Op: event.Deleted, Resource: cm, Name: "a", Before: object},
-		{Op: event.Entered, Resource: cm, Name: "a", After: object},
-		{Op: event.Left, Resource: cm, Name: "a", Before: object},
-		{Op: event.Snapshot, Resource: cm, Name: "a", After: object},
-		{Op: event.Gap, Resource: cm, Gap: &event.GapInfo{From: "3", Reason: "expired"}},
-		{Op: event.Created, Resource: ev, Name: "a.1", After: obj{"reason": "Killing", "message": "Stopping\ncontainer"}},
-		{Op: event.Updated, Resource: cm, Name: "a", Manager: "helm", After: object, Blind: true},
-		{Op: event.Deleted, Resource: cm, Name: "a", Blind: true},
-		{Op: event.Gap, Resource: cm, Gap: &event.GapInfo{From: "3", To: "5", Reason: "missed"}},
-		{Op: event.Converted, Resource: cm, Name: "quiet", Quiet: true, Fields: []change.FieldChange{field("data.x", "1", "2", false)}},
+		{Meta: change.Meta{Op: event.Created, Kind: cm.ID(), Name: "a", Manager: "helm"}, Names: cm.Names(), After: object},
+		{Meta: change.Meta{Op: event.Updated, Kind: cm.ID(), Name: "a", Owner: owner, Manager: "kubectl"}, Names: cm.Names(), Fields: []change.FieldChange{field("data.x", "1", "2", false), field("data.y", "1", "2", false)}},
+		{Meta: change.Meta{Op: event.Updated, Kind: cm.ID(), Name: "quiet", Quiet: true}, Names: cm.Names(), Fields: []change.FieldChange{field("data.x", "1", "2", true)}},
+		{Meta: change.Meta{Op: event.Deleted, Kind: cm.ID(), Name: "a"}, Names: cm.Names(), Before: object},
+		{Meta: change.Meta{Op: event.Entered, Kind: cm.ID(), Name: "a"}, Names: cm.Names(), After: object},
+		{Meta: change.Meta{Op: event.Left, Kind: cm.ID(), Name: "a"}, Names: cm.Names(), Before: object},
+		{Meta: change.Meta{Op: event.Snapshot, Kind: cm.ID(), Name: "a"}, Names: cm.Names(), After: object},
+		{Meta: change.Meta{Op: event.Gap, Kind: cm.ID(), Gap: &event.GapInfo{From: "3", Reason: "expired"}}, Names: cm.Names()},
+		{Meta: change.Meta{Op: event.Created, Kind: ev.ID(), Name: "a.1"}, Names: ev.Names(), After: obj{"reason": "Killing", "message": "Stopping\ncontainer"}},
+		{Meta: change.Meta{Op: event.Updated, Kind: cm.ID(), Name: "a", Manager: "helm"}, Names: cm.Names(), After: object, Blind: true},
+		{Meta: change.Meta{Op: event.Deleted, Kind: cm.ID(), Name: "a"}, Names: cm.Names(), Blind: true},
+		{Meta: change.Meta{Op: event.Gap, Kind: cm.ID(), Gap: &event.GapInfo{From: "3", To: "5", Reason: "missed"}}, Names: cm.Names()},
+		{Meta: change.Meta{Op: event.Converted, Kind: cm.ID(), Name: "quiet", Quiet: true}, Names: cm.Names(), Fields: []change.FieldChange{field("data.x", "1", "2", false)}},
 	} {
 		c.At, c.Namespace, c.UID = morning.Add(time.Duration(i)*time.Second), "shop", "u"
 		if err := l.Change(c); err != nil {
@@ -96,7 +96,7 @@ func TestConverted(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		text := New(Options{Out: &out, Terminal: true, Location: time.UTC, Noise: tc.noise})
-		c := change.Change{Op: event.Converted, Resource: cm, Name: "a", UID: "u", At: morning, Quiet: true, Manager: "?", Blind: tc.blind}
+		c := change.Change{Meta: change.Meta{Op: event.Converted, Kind: cm.ID(), Name: "a", UID: "u", At: morning, Quiet: true, Manager: "?"}, Names: cm.Names(), Blind: tc.blind}
 		if !tc.blind {
 			c.Fields = []change.FieldChange{field}
 		}
@@ -130,14 +130,14 @@ func TestWhole(t *testing.T) {
 		why string
 		c   change.Change
 	}{
-		{"created", change.Change{Op: event.Created, Resource: cm, After: object}},
-		{"created by another object", change.Change{Op: event.Created, Resource: cm, After: object, Owner: &event.Owner{Kind: "Widget"}}},
-		{"deleted", change.Change{Op: event.Deleted, Resource: cm, Before: object}},
-		{"entered", change.Change{Op: event.Entered, Resource: cm, After: object}},
-		{"left", change.Change{Op: event.Left, Resource: cm, Before: object}},
-		{"there before", change.Change{Op: event.Snapshot, Resource: cm, After: object}},
-		{"an event of the cluster", change.Change{Op: event.Created, Resource: ev, After: object}},
-		{"an event that expired", change.Change{Op: event.Deleted, Resource: ev, Before: object}},
+		{"created", change.Change{Meta: change.Meta{Op: event.Created, Kind: cm.ID()}, Names: cm.Names(), After: object}},
+		{"created by another object", change.Change{Meta: change.Meta{Op: event.Created, Kind: cm.ID(), Owner: &event.Owner{Kind: "Widget"}}, Names: cm.Names(), After: object}},
+		{"deleted", change.Change{Meta: change.Meta{Op: event.Deleted, Kind: cm.ID()}, Names: cm.Names(), Before: object}},
+		{"entered", change.Change{Meta: change.Meta{Op: event.Entered, Kind: cm.ID()}, Names: cm.Names(), After: object}},
+		{"left", change.Change{Meta: change.Meta{Op: event.Left, Kind: cm.ID()}, Names: cm.Names(), Before: object}},
+		{"there before", change.Change{Meta: change.Meta{Op: event.Snapshot, Kind: cm.ID()}, Names: cm.Names(), After: object}},
+		{"an event of the cluster", change.Change{Meta: change.Meta{Op: event.Created, Kind: ev.ID()}, Names: ev.Names(), After: object}},
+		{"an event that expired", change.Change{Meta: change.Meta{Op: event.Deleted, Kind: ev.ID()}, Names: ev.Names(), Before: object}},
 	} {
 		for _, whole := range []bool{true, false} {
 			var out bytes.Buffer
@@ -189,16 +189,16 @@ func TestBlind(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"an update", change.Change{Op: event.Updated, Manager: "helm"}, Options{}, "10:42:07 ~ cm/a the previous state was purged helm"},
-		{"one by nobody that is known", change.Change{Op: event.Updated, Manager: "?"}, Options{}, "10:42:07 ~ cm/a the previous state was purged ?"},
-		{"one that was quiet", change.Change{Op: event.Updated, Quiet: true}, Options{}, ""},
-		{"and noise is asked for", change.Change{Op: event.Updated, Quiet: true, Manager: "helm"}, Options{Noise: true}, "10:42:07 ~ cm/a the previous state was purged helm"},
-		{"a deletion", change.Change{Op: event.Deleted}, Options{}, "10:42:07 - cm/a the previous state was purged ?"},
+		{"an update", change.Change{Meta: change.Meta{Op: event.Updated, Manager: "helm"}}, Options{}, "10:42:07 ~ cm/a the previous state was purged helm"},
+		{"one by nobody that is known", change.Change{Meta: change.Meta{Op: event.Updated, Manager: "?"}}, Options{}, "10:42:07 ~ cm/a the previous state was purged ?"},
+		{"one that was quiet", change.Change{Meta: change.Meta{Op: event.Updated, Quiet: true}}, Options{}, ""},
+		{"and noise is asked for", change.Change{Meta: change.Meta{Op: event.Updated, Quiet: true, Manager: "helm"}}, Options{Noise: true}, "10:42:07 ~ cm/a the previous state was purged helm"},
+		{"a deletion", change.Change{Meta: change.Meta{Op: event.Deleted}}, Options{}, "10:42:07 - cm/a the previous state was purged ?"},
 	} {
 		var out bytes.Buffer
 		tc.o.Out, tc.o.Location, tc.o.Terminal = &out, time.UTC, true
 		text := New(tc.o)
-		tc.c.Resource, tc.c.Name, tc.c.UID, tc.c.At, tc.c.Blind = cm, "a", "u", morning, true
+		tc.c.Kind, tc.c.Names, tc.c.Name, tc.c.UID, tc.c.At, tc.c.Blind = cm.ID(), cm.Names(), "a", "u", morning, true
 		if err := text.Change(morning, tc.c); err != nil {
 			t.Fatal(err)
 		}

@@ -45,7 +45,7 @@ var workloads = map[string]int{
 	"ReplicaSet.apps": 1, "ReplicationController": 1, "Job.batch": 1,
 }
 
-func rankOf(o *object) int { return workloads[kindOf(o.resource)] }
+func rankOf(o *object) int { return workloads[o.kind.GroupKind()] }
 
 // workloadKinds are the same kinds without their groups, as in owner references.
 var workloadKinds = func() map[string]bool {
@@ -62,7 +62,7 @@ var memberKinds = map[string]bool{"Pod": true, "ReplicaSet.apps": true, "Job.bat
 
 // storyOwner returns the workload whose story an object belongs to now, or nil.
 func (t *Text) storyOwner(o *object) *object {
-	if t.o.Flat || o.owner == nil || !memberKinds[kindOf(o.resource)] {
+	if t.o.Flat || o.owner == nil || !memberKinds[o.kind.GroupKind()] {
 		return nil
 	}
 	above := cmp.Or(t.family.owners[o.owner.UID], t.family.older[o.owner.UID])
@@ -76,7 +76,7 @@ func (t *Text) storyOwner(o *object) *object {
 
 // noteState records whether a pod of a story runs.
 func (t *Text) noteState(o *object, pod map[string]any) {
-	if w := t.storyOwner(o); w != nil && isPod(o.resource) {
+	if w := t.storyOwner(o); w != nil && isPod(o.kind) {
 		w.fold.members.noteState(o, t.whyNotRunning(o, pod))
 	}
 }
@@ -111,7 +111,7 @@ func (t *Text) whyNotRunning(o *object, pod map[string]any) string {
 
 // recovered ends the crash loop of a pod that has run for a while.
 func (t *Text) recovered(o *object) {
-	if f := o.fold; !f.crashed || moving(o.resource, f.from, f.to) {
+	if f := o.fold; !f.crashed || moving(o.kind, f.from, f.to) {
 		return
 	}
 	o.fold.crashed = false
@@ -126,7 +126,7 @@ func gistOf(o *object) string {
 	if o.fold.members.crashLooping() || o.fold.crashed {
 		return crashLoop
 	}
-	return gist(o.resource, o.fold.to)
+	return gist(o.kind, o.fold.to)
 }
 
 // failing returns the reason of a failing pod.
@@ -145,7 +145,7 @@ func (t *Text) joinStory(o *object) bool {
 		return false
 	}
 	w.fold.absorb(o)
-	if isPod(o.resource) {
+	if isPod(o.kind) {
 		w.fold.members.noteState(o, t.whyNotRunning(o, o.fold.to))
 	}
 	o.fold.rebase()
@@ -157,7 +157,7 @@ func (t *Text) joinStory(o *object) bool {
 // absorbs reports whether an object's changes need no line of their own. Among pods that fail for the same reason, the
 // first has one.
 func (f *fold) absorbs(o *object) bool {
-	kind := kindOf(o.resource)
+	kind := o.kind.GroupKind()
 	switch {
 	case kind == "Job.batch", kind == "Pod" && podEnded(o.fold.to) && o.owner.Kind == "Job":
 		return true // the line of its CronJob or Job says how it ended
@@ -210,12 +210,12 @@ func (f *fold) absorb(o *object) {
 			f.last = o.fold.last
 		}
 	}
-	if isPod(o.resource) {
+	if isPod(o.kind) {
 		f.members.pod(o)
 		return
 	}
 	f.members.merge(&o.fold.members)
-	if end := jobEnd(o.fold.to); kindOf(o.resource) == "Job.batch" && end.kind != "" && jobEnd(o.fold.from).kind == "" {
+	if end := jobEnd(o.fold.to); o.kind.GroupKind() == "Job.batch" && end.kind != "" && jobEnd(o.fold.from).kind == "" {
 		f.members.runs = append(f.members.runs, jobRun{o.name, jobEnded(o.fold.to, f.members.why), end.kind == "Failed"})
 		f.members.why = ""
 	}
@@ -261,7 +261,7 @@ func (t *Text) absorbMembers(w *object) {
 	for _, o := range t.family.of(w) {
 		switch {
 		case o.fold == nil || o.fold.pending() == 0 || o == w:
-		case isPod(o.resource) && terminating(o.fold.to):
+		case isPod(o.kind) && terminating(o.fold.to):
 			w.fold.members.pod(o)
 			o.replaced = true
 		case t.joinStory(o):
@@ -276,7 +276,7 @@ func (t *Text) incomplete(w *object) bool {
 		return false
 	}
 	return slices.ContainsFunc(t.family.of(w), func(o *object) bool {
-		if !isPod(o.resource) || o.gone || o.fold == nil {
+		if !isPod(o.kind) || o.gone || o.fold == nil {
 			return false
 		}
 		pod := o.fold.to

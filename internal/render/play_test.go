@@ -104,9 +104,10 @@ func (p *play) change(op event.Op, before, after obj) change.Change {
 		o = before
 	}
 	c := change.Change{
-		Op: op, Resource: resources[text(o, "kind")], Namespace: text(o, "metadata", "namespace"),
-		Name: text(o, "metadata", "name"), UID: text(o, "metadata", "uid"), Before: before, After: after,
-		Manager: "?",
+		Meta:   change.Meta{Op: op, Kind: resources[text(o, "kind")].ID(), Namespace: text(o, "metadata", "namespace"), Name: text(o, "metadata", "name"), UID: text(o, "metadata", "uid"), Manager: "?"},
+		Names:  resources[text(o, "kind")].Names(),
+		Before: before,
+		After:  after,
 	}
 	for _, r := range list(o, "metadata", "ownerReferences") {
 		ref := r.(obj)

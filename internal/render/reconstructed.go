@@ -22,7 +22,7 @@ const fieldsShown = 6
 func (t *Text) Reconstructed(e reconstruct.Entry) error {
 	d := &e.Data
 	r := row{
-		at: e.Time, sign: signReconstructed, namespace: d.Resource.Namespace, name: t.typeName(e.Kind) + "/" + d.Resource.Name,
+		at: e.Time, sign: signReconstructed, namespace: d.Resource.Namespace, name: t.typeName(e.Kind.ID(), e.Kind.Names()) + "/" + d.Resource.Name,
 		info: factText(&e), severity: event.Normal,
 	}
 	if !e.Since.IsZero() {

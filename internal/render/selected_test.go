@@ -31,10 +31,10 @@ func TestSelectedFields(t *testing.T) {
 	pod := obj{"kind": "Pod", "spec": obj{"containers": []any{obj{"name": "app", "image": "evil\x1b[31m\u202e"}}}}
 	owner := &event.Owner{Kind: "ReplicaSet", Name: "web-1"}
 	changes := []change.Change{
-		{Op: event.Created, Resource: resources["Deployment"], Name: "web", Manager: "helm", After: web},
-		{Op: event.Created, Resource: resources["Pod"], Name: "web-1-a", Owner: owner, After: pod},
-		{Op: event.Deleted, Resource: resources["Pod"], Name: "web-1-a", Owner: owner, Before: pod},
-		{Op: event.Snapshot, Resource: resources["Pod"], Name: "web-1-b", Owner: owner, After: pod},
+		{Meta: change.Meta{Op: event.Created, Kind: resources["Deployment"].ID(), Name: "web", Manager: "helm"}, Names: resources["Deployment"].Names(), After: web},
+		{Meta: change.Meta{Op: event.Created, Kind: resources["Pod"].ID(), Name: "web-1-a", Owner: owner}, Names: resources["Pod"].Names(), After: pod},
+		{Meta: change.Meta{Op: event.Deleted, Kind: resources["Pod"].ID(), Name: "web-1-a", Owner: owner}, Names: resources["Pod"].Names(), Before: pod},
+		{Meta: change.Meta{Op: event.Snapshot, Kind: resources["Pod"].ID(), Name: "web-1-b", Owner: owner}, Names: resources["Pod"].Names(), After: pod},
 	}
 	text := func(o Options) string {
 		var out bytes.Buffer

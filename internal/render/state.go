@@ -25,13 +25,13 @@ func isState(c change.Change, f change.FieldChange) bool {
 		case "resourceVersion", "generation", "deletionTimestamp", "deletionGracePeriodSeconds":
 			return true
 		case "finalizers": // a Job's controller removes its finalizer from counted pods
-			return terminating(c.After) || isPod(c.Resource)
+			return terminating(c.After) || isPod(c.Kind)
 		case "annotations":
 			return controllersAnnotation(key)
 		}
 		return false
 	}
-	switch kindOf(c.Resource) {
+	switch c.Kind.GroupKind() {
 	case "Pod": // the scheduler's binding
 		return first == "spec" && second == "nodeName"
 	case "PersistentVolumeClaim":
@@ -58,15 +58,7 @@ func field(p diff.Path, i int) string {
 	return p[i].Name
 }
 
-// kindOf returns a kind with its group: Pod, Deployment.apps.
-func kindOf(r change.Resource) string {
-	if r.Group == "" {
-		return r.Kind
-	}
-	return r.Kind + "." + r.Group
-}
-
-func isPod(r change.Resource) bool { return kindOf(r) == "Pod" }
+func isPod(r change.Kind) bool { return r.GroupKind() == "Pod" }
 
 // view is the input of a summary.
 type view struct {
@@ -113,11 +105,11 @@ var lifecycles = map[string]lifecycle{
 }
 
 // moving reports whether an object is in transition, so that its line can wait for the end.
-func moving(r change.Resource, from, to map[string]any) bool {
+func moving(r change.Kind, from, to map[string]any) bool {
 	if terminating(to) {
 		return true
 	}
-	if m := lifecycles[kindOf(r)].moving; m != nil {
+	if m := lifecycles[r.GroupKind()].moving; m != nil {
 		return m(from, to)
 	}
 	return stale(to)
@@ -132,7 +124,7 @@ const (
 	rolloutReportDelay = 30 * time.Second
 )
 
-func reportDelay(r change.Resource, owned bool, origin, to map[string]any) time.Duration {
+func reportDelay(r change.Kind, owned bool, origin, to map[string]any) time.Duration {
 	if terminating(to) {
 		if !owned {
 			return idleDelay // a user deleted it, and may wonder why it still exists
@@ -140,7 +132,7 @@ func reportDelay(r change.Resource, owned bool, origin, to map[string]any) time.
 		grace := time.Duration(count(to, "metadata", "deletionGracePeriodSeconds")) * time.Second
 		return grace + defaultReportDelay
 	}
-	switch kindOf(r) {
+	switch r.GroupKind() {
 	case "Pod":
 		if reason, _ := podTrouble(to); reason != "" {
 			return idleDelay
@@ -157,11 +149,11 @@ func reportDelay(r change.Resource, owned bool, origin, to map[string]any) time.
 }
 
 // stateOf describes an object in a few words, if there are any.
-func stateOf(r change.Resource, obj map[string]any) string {
+func stateOf(r change.Kind, obj map[string]any) string {
 	if terminating(obj) {
 		return "terminating"
 	}
-	if s := lifecycles[kindOf(r)].state; s != nil {
+	if s := lifecycles[r.GroupKind()].state; s != nil {
 		return s(obj)
 	}
 	if phase := text(obj, "status", "phase"); phase != "" {
@@ -179,7 +171,7 @@ func stateOf(r change.Resource, obj map[string]any) string {
 }
 
 // gist is the part of a state that a line repeats only after a while: the state without counts.
-func gist(r change.Resource, obj map[string]any) string {
+func gist(r change.Kind, obj map[string]any) string {
 	if isPod(r) && severity.Failing("Pod", obj) == event.Failure {
 		return podWord(obj)
 	}
@@ -187,8 +179,8 @@ func gist(r change.Resource, obj map[string]any) string {
 }
 
 // stateWhenCreated describes a created object that has an owner.
-func stateWhenCreated(r change.Resource, obj map[string]any) string {
-	switch kindOf(r) {
+func stateWhenCreated(r change.Kind, obj map[string]any) string {
+	switch r.GroupKind() {
 	case "ReplicaSet.apps":
 		if revision := text(obj, "metadata", "annotations", "deployment.kubernetes.io/revision"); revision != "" {
 			return "revision " + revision
@@ -203,7 +195,7 @@ func stateWhenCreated(r change.Resource, obj map[string]any) string {
 }
 
 // summarize describes the net effect of a view.
-func summarize(r change.Resource, v view) string {
+func summarize(r change.Kind, v view) string {
 	said := describeView(r, v)
 	switch {
 	case said != "":
@@ -212,18 +204,18 @@ func summarize(r change.Resource, v view) string {
 	default:
 		said = v.net.String()
 	}
-	if v.created && !isPod(r) && kindOf(r) != "Job.batch" {
+	if v.created && !isPod(r) && r.GroupKind() != "Job.batch" {
 		return joined(joined("new", ", ", stateWhenCreated(r, v.to)), ": ", said)
 	}
 	return said
 }
 
 // describeView describes the net effect of a view in words, if there are any.
-func describeView(r change.Resource, v view) string {
+func describeView(r change.Kind, v view) string {
 	if terminating(v.to) && !isPod(r) {
 		return waitsForFinalizers(v.to)
 	}
-	if s := lifecycles[kindOf(r)].summary; s != nil {
+	if s := lifecycles[r.GroupKind()].summary; s != nil {
 		if said := s(v); said != "" {
 			return said
 		}
@@ -247,7 +239,7 @@ func waitsForFinalizers(obj map[string]any) string {
 const maxTransitions = 3
 
 // transitions describes the changes of the phase, the addresses and the conditions, which many kinds have in their status.
-func transitions(r change.Resource, v view) []string {
+func transitions(r change.Kind, v view) []string {
 	var parts []string
 	for _, key := range []string{"phase", "state"} {
 		if from, to := text(v.from, "status", key), text(v.to, "status", key); from != to && to != "" {
@@ -265,7 +257,7 @@ func transitions(r change.Resource, v view) []string {
 		from := before[c.kind]
 		switch {
 		case from.status == c.status:
-		case kindOf(r) == "Node" && c.kind == "Ready":
+		case r.GroupKind() == "Node" && c.kind == "Ready":
 			parts = append(parts, arrow(nodeReady(from), nodeReady(c))+because(c))
 		default:
 			parts = append(parts, c.kind+": "+arrow(from.status, c.status)+because(c))

@@ -20,7 +20,7 @@ import (
 //
 // A Story is immutable. It holds only digests of the object, each at most some 50 KB in memory.
 type Story struct {
-	resource change.Resource
+	kind     change.Kind
 	fold     fold
 	state    bool // the state changed, not only the spec
 	appeared bool // the object was in a first list, or entered the selection
@@ -35,14 +35,14 @@ func (s *Story) Follow(c change.Change, reported bool) *Story {
 		return nil
 	}
 	c.Before, c.After = digestOf(c.Before), digestOf(c.After)
-	next := &Story{resource: c.Resource}
+	next := &Story{kind: c.Kind}
 	switch {
 	case c.Op == event.Snapshot, c.Op == event.Entered:
 		next.appeared = true
 		next.fold = fold{from: c.After, origin: c.After}
 	case c.Op == event.Created:
 		next.fold = fold{since: momentOf(c), from: c.After, origin: c.After}
-		if next.fold.created = c.Owner != nil && isPod(c.Resource); next.fold.created {
+		if next.fold.created = c.Owner != nil && isPod(c.Kind); next.fold.created {
 			next.state, next.fold.from, next.fold.origin = true, nil, nil
 		}
 	case s == nil:
@@ -50,7 +50,7 @@ func (s *Story) Follow(c change.Change, reported bool) *Story {
 	default:
 		*next = *s
 		if reported {
-			next.fold.lastState = gist(next.resource, next.fold.to)
+			next.fold.lastState = gist(next.kind, next.fold.to)
 			next.fold.rebase()
 			next.state, next.appeared, next.readier = false, false, false
 		}
@@ -69,12 +69,12 @@ func (s *Story) add(c change.Change) {
 		if f.spec(c); f.since != before {
 			f.stableSince = time.Time{}
 		}
-		s.moved = s.moved || moving(s.resource, f.from, c.Before)
+		s.moved = s.moved || moving(s.kind, f.from, c.Before)
 		s.readier = s.readier || isReady(c.Before) != isReady(c.After)
 	}
 	f.to, f.latest, f.last = c.After, momentOf(c), c.At
 	f.drop(c)
-	if moving(s.resource, f.from, f.to) {
+	if moving(s.kind, f.from, f.to) {
 		s.moved, f.stableSince = true, time.Time{}
 	} else if f.stableSince.IsZero() && state {
 		f.stableSince, f.end = f.last, f.latest
@@ -82,7 +82,7 @@ func (s *Story) add(c change.Change) {
 }
 
 // Moving reports whether the object is in transition, so that more changes will follow.
-func (s *Story) Moving() bool { return moving(s.resource, s.fold.from, s.fold.to) }
+func (s *Story) Moving() bool { return moving(s.kind, s.fold.from, s.fold.to) }
 
 // Text describes the net effect in a few words. It is empty if the changed fields say it better, and while the controller
 // has not yet seen the spec.
@@ -90,7 +90,7 @@ func (s *Story) Text() string {
 	f := &s.fold
 	switch {
 	case s.appeared && !s.state:
-		return stateOf(s.resource, f.to)
+		return stateOf(s.kind, f.to)
 	case !s.state, stale(f.to):
 		return ""
 	}
@@ -105,15 +105,15 @@ func (s *Story) Text() string {
 	if s.readier {
 		v.net.index = map[string]int{"status.readyReplicas": 0}
 	}
-	return describeView(s.resource, v)
+	return describeView(s.kind, v)
 }
 
 // Severity judges the net effect. A finished rollout or Job and a ready pod count as a recovery.
 func (s *Story) Severity() event.Severity {
 	f := &s.fold
-	worst := f.severity(s.resource)
+	worst := f.severity(s.kind)
 	if s.appeared {
-		worst = severity.Failing(kindOf(s.resource), f.to)
+		worst = severity.Failing(s.kind.GroupKind(), f.to)
 	}
 	if worst == event.Normal && s.moved && !s.Moving() && !terminating(f.to) {
 		return event.Recovery

@@ -23,7 +23,7 @@ func TestStoryIsBounded(t *testing.T) {
 		return obj{"kind": "Deployment", "metadata": obj{"name": "web", "generation": int64(2), "finalizers": finalizers, "labels": obj{"a": strings.Repeat("l", 1<<20)}},
 			"spec": obj{"replicas": int64(3), "template": obj{"spec": strings.Repeat("t", 1<<20)}}, "status": obj{"conditions": conditions}}
 	}
-	s := (*Story)(nil).Follow(change.Change{Op: event.Updated, Resource: resources["Deployment"], Before: huge(), After: huge(), At: morning}, false)
+	s := (*Story)(nil).Follow(change.Change{Meta: change.Meta{Op: event.Updated, Kind: resources["Deployment"].ID(), At: morning}, Names: resources["Deployment"].Names(), Before: huge(), After: huge()}, false)
 	for name, o := range map[string]obj{"origin": s.fold.origin, "from": s.fold.from, "to": s.fold.to} {
 		text, err := json.Marshal(o)
 		if err != nil {
@@ -47,7 +47,7 @@ func TestStoryNeverChanges(t *testing.T) {
 			"status": obj{"observedGeneration": generation, "replicas": int64(3), "updatedReplicas": updated, "readyReplicas": ready, "availableReplicas": ready}}
 	}
 	at := func(seconds int, before, after obj, paths ...string) change.Change {
-		c := change.Change{Op: event.Updated, Resource: resources["Deployment"], Name: "web", UID: "u", Before: before, After: after, At: morning.Add(time.Duration(seconds) * time.Second)}
+		c := change.Change{Meta: change.Meta{Op: event.Updated, Kind: resources["Deployment"].ID(), Name: "web", UID: "u", At: morning.Add(time.Duration(seconds) * time.Second)}, Names: resources["Deployment"].Names(), Before: before, After: after}
 		for _, p := range paths {
 			c.Fields = append(c.Fields, change.FieldChange{Change: fieldChange(t, p)})
 		}
@@ -67,10 +67,10 @@ func TestStoryNeverChanges(t *testing.T) {
 			t.Errorf("the story before is now %q", got)
 		}
 	}
-	if gone := begun.Follow(change.Change{Op: event.Deleted, Before: web(2, 1, 2)}, false); gone != nil {
+	if gone := begun.Follow(change.Change{Meta: change.Meta{Op: event.Deleted}, Before: web(2, 1, 2)}, false); gone != nil {
 		t.Error("a story of what is gone")
 	}
-	if blind := (*Story)(nil).Follow(change.Change{Op: event.Updated, Blind: true, After: web(2, 1, 2)}, false); blind != nil {
+	if blind := (*Story)(nil).Follow(change.Change{Meta: change.Meta{Op: event.Updated}, Blind: true, After: web(2, 1, 2)}, false); blind != nil {
 		t.Error("a story of which nobody knows the beginning")
 	}
 }

@@ -112,7 +112,7 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 		t.gap(c)
 	case c.Op == event.Absent:
 		t.absence(c)
-	case isEvent(c.Resource) && !t.o.Whole:
+	case isEvent(c.Kind) && !t.o.Whole:
 		t.event(c)
 	case t.helm(c):
 	case c.Op == event.Updated:
@@ -134,7 +134,7 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 // writes their Ready condition, and kube-controller-manager does so only for a node that is not ready (k8s.io/kubernetes:
 // pkg/controller/nodelifecycle).
 func (t *Text) node(c change.Change) {
-	switch kindOf(c.Resource) {
+	switch c.Kind.GroupKind() {
 	case "Node":
 		ready := conditionOf(c.After, "Ready")
 		t.setDown(c.Name, ready.status != "" && ready.status != "True")
@@ -265,7 +265,7 @@ func (t *Text) write() error {
 
 // row returns the row of a change, without a description.
 func (t *Text) row(c change.Change, sign string) row {
-	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Resource) + "/" + c.Name, note: t.seen(c), severity: c.Severity()}
+	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Kind, c.Names) + "/" + c.Name, note: t.seen(c), severity: c.Severity()}
 	if r.at, r.until = c.Span(); r.at.Equal(r.until) {
 		r.until = time.Time{}
 	}

@@ -26,7 +26,7 @@ func (b *brokenPipe) Write([]byte) (int, error) {
 func TestErrorOfOut(t *testing.T) {
 	out := &brokenPipe{}
 	text := New(Options{Out: out})
-	c := change.Change{Op: event.Deleted, Resource: resources["ConfigMap"], Name: "a", UID: "1", At: morning}
+	c := change.Change{Meta: change.Meta{Op: event.Deleted, Kind: resources["ConfigMap"].ID(), Name: "a", UID: "1", At: morning}, Names: resources["ConfigMap"].Names()}
 	for i, call := range []func() error{
 		func() error { return text.Change(morning, c) },
 		func() error { return text.Tick(morning) },
@@ -56,7 +56,7 @@ func TestTypeNames(t *testing.T) {
 		{"the word stays", "apps", "deployments", "deployment", "deploy", "Deployment", "deploy"},
 	} {
 		r := change.Resource{Group: tc.group, Resource: tc.plural, Singular: tc.singular, Short: tc.short, Kind: tc.kind}
-		if got := text.typeName(r); got != tc.want {
+		if got := text.typeName(r.ID(), r.Names()); got != tc.want {
 			t.Errorf("%s: %s.%s is %q, want %q", tc.why, tc.plural, tc.group, got, tc.want)
 		}
 	}
@@ -184,7 +184,7 @@ func TestEventsErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := e.Change(change.Change{Op: event.Deleted}); !errors.Is(err, errPipe) {
+	if err := e.Change(change.Change{Meta: change.Meta{Op: event.Deleted}}); !errors.Is(err, errPipe) {
 		t.Errorf("Change returned %v, want the error of Out", err)
 	}
 }

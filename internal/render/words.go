@@ -13,24 +13,24 @@ var longer = map[string]string{"po": "pod", "no": "node", "ep": "endpoints", "ev
 
 // typeName returns the printed name of a kind: its first short name, or its singular. If another group's kind has the same
 // name, the group is added.
-func (t *Text) typeName(r change.Resource) string {
+func (t *Text) typeName(r change.Kind, names change.Names) string {
 	id := r.Resource + "." + r.Group
 	if n, ok := t.names[id]; ok {
 		return n
 	}
-	n := r.Short
+	n := names.Short
 	if l, ok := longer[n]; ok && builtIn(r.Group) {
 		n = l
 	}
 	if len(n) < 2 {
-		n = r.Singular
+		n = names.Singular
 	}
 	if n == "" {
 		n = strings.ToLower(r.Kind)
 	}
 	for _, taken := range t.names {
 		if taken == n {
-			n = r.Singular + "." + r.Group
+			n = names.Singular + "." + r.Group
 			break
 		}
 	}

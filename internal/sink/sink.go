@@ -1,7 +1,6 @@
 // Package sink defines a sink: a destination of changes, such as a file or a webhook.
-//
-// Each package below this one is a sink. A pump (package deliver) drives it, and package sinktest checks that it
-// keeps the contract.
+// Each package below this one is a sink, except two: kinds lists the sinks of a program, and sinktest checks that a
+// sink keeps the contract. A pump (package deliver) drives each sink.
 package sink
 
 import (

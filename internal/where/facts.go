@@ -1,22 +1,24 @@
 package where
 
 import (
+	"slices"
+
 	"cel.dev/cel-go/common/types"
 	"cel.dev/cel-go/common/types/ref"
 	"cel.dev/cel-go/interpreter"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // facts is the activation of one evaluation.
 type facts struct {
-	data    *event.Data
-	expr    *Expr
-	list    ref.Val       // the variable changes, made on first use: a loop may read it in each round
-	changes []diff.Change // for touches, made on first use
-	made    bool
-	touched []answer // results of the calls of touches, so that a call in a loop is computed once
+	change   *change.Change
+	expr     *Expr
+	resource *event.Resource // the variable resource, made on first use
+	list     ref.Val         // the variable changes, made on first use: a loop may read it in each round
+	touched  []answer        // results of the calls of touches, so that a call in a loop is computed once
 }
 
 type answer uint8
@@ -34,20 +36,24 @@ const self = "@facts"
 func (f *facts) ResolveName(name string) (any, bool) {
 	switch name {
 	case "op":
-		return string(f.data.Op), true
+		return string(f.change.Op), true
 	case "severity":
-		return string(f.data.Severity), true
+		return string(f.change.Severity()), true
 	case "resource":
-		return &f.data.Resource, true
+		if f.resource == nil {
+			r := f.change.Resource()
+			f.resource = &r
+		}
+		return f.resource, true
 	case "changes":
 		if f.list == nil {
-			f.list = changeList(f.data.Changes)
+			f.list = changeList(f.change.Fields)
 		}
 		return f.list, true
 	case "before":
-		return object(f.data.Before), true
+		return object(f.change.Before), true
 	case "after":
-		return object(f.data.After), true
+		return object(f.change.After), true
 	case self:
 		return f, true
 	}
@@ -65,10 +71,12 @@ func object(m map[string]any) map[string]any {
 	return m
 }
 
-func changeList(changes []event.Change) ref.Val {
-	list := make([]ref.Val, len(changes))
-	for i := range changes {
-		list[i] = adapter{}.NativeToValue(&changes[i])
+// changeList makes the text of the paths, which expressions compare.
+func changeList(fields []change.FieldChange) ref.Val {
+	list := make([]ref.Val, len(fields))
+	for i := range fields {
+		c := fields[i].Event()
+		list[i] = adapter{}.NativeToValue(&c)
 	}
 	return types.NewRefValList(adapter{}, list)
 }
@@ -76,39 +84,25 @@ func changeList(changes []event.Change) ref.Val {
 func (f *facts) touches(number int) bool {
 	if f.touched[number] == unasked {
 		f.touched[number] = no
-		for _, c := range f.fields() {
-			if f.expr.patterns[number].Touches(c) {
-				f.touched[number] = yes
-				break
-			}
+		if f.touchedBy(f.expr.patterns[number]) {
+			f.touched[number] = yes
 		}
 	}
 	return f.touched[number] == yes
 }
 
-// fields returns the changes that are not quiet: of the fields of an update or a conversion, or of the whole object.
-func (f *facts) fields() []diff.Change {
-	if f.made {
-		return f.changes
-	}
-	f.made = true
-	switch f.data.Op {
+// touchedBy compares a pattern with the fields of an update or a conversion that are not quiet, or with the whole object.
+func (f *facts) touchedBy(p diff.Pattern) bool {
+	switch c := f.change; c.Op {
 	case event.Updated, event.Converted:
+		return slices.ContainsFunc(c.Fields, func(d change.FieldChange) bool { return !d.Quiet && p.Touches(d.Change) })
 	case event.Gap, event.Absent:
-		return nil
+		return false
 	case event.Deleted, event.Left:
-		f.changes = []diff.Change{{Op: diff.Remove, From: object(f.data.Before)}}
+		return p.Touches(diff.Change{Op: diff.Remove, From: object(c.Before)})
 	default:
-		f.changes = []diff.Change{{Op: diff.Add, To: object(f.data.After)}}
+		return p.Touches(diff.Change{Op: diff.Add, To: object(c.After)})
 	}
-	for _, c := range f.data.Changes {
-		path, err := diff.ParsePath(c.Path)
-		if err != nil || c.Quiet {
-			continue // Builder writes valid paths; an invalid one from elsewhere touches nothing
-		}
-		f.changes = append(f.changes, diff.Change{Path: path, Op: diff.Op(c.Op), From: c.From, To: c.To})
-	}
-	return f.changes
 }
 
 // touching is a call of touches in a program.

@@ -35,7 +35,7 @@ import (
 	"cel.dev/cel-go/interpreter"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/spell"
 )
 
@@ -75,14 +75,14 @@ func Compile(text string) (*Expr, error) {
 // String returns the source text.
 func (e *Expr) String() string { return e.text }
 
-// Reads reports whether the expression uses a variable. An update's before and after are large and not part of a lean
-// event: a caller of Match may omit those that the expression does not read.
+// Reads reports whether the expression uses a variable. An update's before and after are large: a caller of
+// Match may omit those that the expression does not read.
 func (e *Expr) Reads(variable string) bool { return e.reads[variable] }
 
-// Match reports whether the expression is true for a change. It does not retain d. After an error it is unknown whether the
+// Match reports whether the expression is true for a change. It does not retain c. After an error it is unknown whether the
 // change matches.
-func (e *Expr) Match(d *event.Data) (bool, error) {
-	f := &facts{data: d, touched: make([]answer, len(e.patterns)), expr: e}
+func (e *Expr) Match(c *change.Change) (bool, error) {
+	f := &facts{change: c, touched: make([]answer, len(e.patterns)), expr: e}
 	if !e.loops {
 		out, _, err := e.program.Eval(f)
 		return verdict(out, err)

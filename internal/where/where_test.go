@@ -10,20 +10,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
-func update() *event.Data {
-	return &event.Data{
-		Op: event.Updated,
-		Resource: event.Resource{
-			Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment", Namespace: "shop", Name: "web", UID: "u",
-			Owner: &event.Owner{Kind: "Shop", Name: "main"},
+func update() *change.Change {
+	return &change.Change{
+		Meta: change.Meta{
+			Op: event.Updated, Kind: change.Kind{Group: "apps", Version: "v1", Resource: "deployments", Kind: "Deployment"},
+			Namespace: "shop", Name: "web", UID: "u", Owner: &event.Owner{Kind: "Shop", Name: "main"},
 		},
-		Changes: []event.Change{
-			{Path: "metadata.generation", Op: "replace", From: int64(1), To: int64(2), Quiet: true},
-			{Path: "spec.replicas", Op: "replace", From: int64(3), To: int64(5), Manager: "kubectl-scale", Subresource: "scale"},
-			{Path: "spec.template.spec.containers[name=side]", Op: "add", To: map[string]any{"name": "side", "image": "x:1"}, Manager: "helm"},
+		Fields: []change.FieldChange{
+			{Change: diff.Change{Path: path("metadata.generation"), Op: diff.Replace, From: int64(1), To: int64(2)}, Quiet: true},
+			{Change: diff.Change{Path: path("spec.replicas"), Op: diff.Replace, From: int64(3), To: int64(5)}, Manager: "kubectl-scale", Subresource: "scale"},
+			{Change: diff.Change{Path: path("spec.template.spec.containers[name=side]"), Op: diff.Add, To: map[string]any{"name": "side", "image": "x:1"}}, Manager: "helm"},
 		},
 		Before: map[string]any{"spec": map[string]any{"replicas": int64(3)}},
 		After: map[string]any{
@@ -33,16 +34,24 @@ func update() *event.Data {
 	}
 }
 
-// TestSeverity: severity is the event's.
+func path(text string) diff.Path {
+	p, err := diff.ParsePath(text)
+	if err != nil {
+		panic(err)
+	}
+	return p
+}
+
+// TestSeverity: severity is the change's.
 func TestSeverity(t *testing.T) {
 	for text, want := range map[string]bool{
-		`severity == "failure"`: true, `severity in ["failure", "warning"]`: true, `severity != "failure"`: false, `severity == "change"`: false,
+		`severity == "warning"`: true, `severity in ["failure", "warning"]`: true, `severity != "warning"`: false, `severity == "change"`: false,
 	} {
 		e, err := Compile(text)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got, err := e.Match(&event.Data{Severity: event.Failure}); got != want || err != nil {
+		if got, err := e.Match(&change.Change{Meta: change.Meta{Op: event.Absent, Absence: &event.Absence{Incomplete: 1}}}); got != want || err != nil {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
 	}
@@ -50,13 +59,15 @@ func TestSeverity(t *testing.T) {
 
 func TestMatch(t *testing.T) {
 	deployment := map[string]any{"spec": map[string]any{"replicas": int64(1), "nothing": nil}, "status": map[string]any{}}
-	pod := event.Resource{Version: "v1", Resource: "pods", Kind: "Pod", Name: "p"}
-	created := &event.Data{Op: event.Created, Resource: pod, After: deployment}
-	deleted := &event.Data{Op: event.Deleted, Resource: pod, Before: deployment}
-	gap := &event.Data{Op: event.Gap, Resource: pod, Gap: &event.GapInfo{Reason: "r"}}
+	pod := func(op event.Op) change.Meta {
+		return change.Meta{Op: op, Kind: change.Kind{Version: "v1", Resource: "pods", Kind: "Pod"}, Name: "p"}
+	}
+	created := &change.Change{Meta: pod(event.Created), After: deployment}
+	deleted := &change.Change{Meta: pod(event.Deleted), Before: deployment}
+	gap := &change.Change{Meta: pod(event.Gap)}
 	for _, tc := range []struct {
 		why, expr string
-		data      *event.Data
+		data      *change.Change
 		want      bool
 	}{
 		{"the sample of the design", `op == "deleted" || touches("spec.**")`, update(), true},
@@ -141,7 +152,7 @@ func TestCostIsBounded(t *testing.T) {
 	for i := range list {
 		list[i] = int64(i)
 	}
-	d := &event.Data{Op: event.Created, After: map[string]any{"list": list}}
+	d := &change.Change{Meta: change.Meta{Op: event.Created}, After: map[string]any{"list": list}}
 	for _, tc := range []struct {
 		why, expr string
 		fails     bool
@@ -163,10 +174,10 @@ func TestCostIsBounded(t *testing.T) {
 }
 
 // wide returns an update of many fields.
-func wide(fields int) *event.Data {
-	d := &event.Data{Op: event.Updated}
+func wide(fields int) *change.Change {
+	d := &change.Change{Meta: change.Meta{Op: event.Updated}}
 	for i := range fields {
-		d.Changes = append(d.Changes, event.Change{Path: fmt.Sprintf("data.k%d", i), Op: "add", To: "v", Manager: "m"})
+		d.Fields = append(d.Fields, change.FieldChange{Change: diff.Change{Path: path(fmt.Sprintf("data.k%d", i)), Op: diff.Add, To: "v"}, Manager: "m"})
 	}
 	return d
 }
@@ -216,7 +227,7 @@ func TestTimeIsBounded(t *testing.T) {
 func BenchmarkLoops(b *testing.B) {
 	for _, c := range []struct {
 		name, expr string
-		data       *event.Data
+		data       *change.Change
 	}{
 		{"reread2000", `changes.all(c, c.manager == changes[0].manager)`, wide(2000)},
 		{"wide20000", `changes.all(c, c.manager == "m")`, wide(20000)},

@@ -63,18 +63,11 @@ func (a Access) Validate() error {
 	return nil
 }
 
-// FromQuery sets the options of an address's query. It returns an error for an unknown or repeated key; no error
-// contains a value.
-func (a *Access) FromQuery(query url.Values) error {
-	fields := map[string]*string{"endpoint": &a.Endpoint, "profile": &a.Profile, "region": &a.Region, "roleARN": &a.RoleARN}
-	for key, values := range query {
-		field := fields[key]
-		if field == nil || len(values) != 1 {
-			return fmt.Errorf("%q in the query: known are endpoint, profile, region and roleARN, each at most once", key)
-		}
-		*field = values[0]
-	}
-	return nil
+// FromQuery sets the options of an address's query. No error contains a value.
+func (a *Access) FromQuery(query string) error {
+	return sink.Query{
+		"endpoint": sink.Text(&a.Endpoint), "profile": sink.Text(&a.Profile), "region": sink.Text(&a.Region), "roleARN": sink.Text(&a.RoleARN),
+	}.Decode(query, "")
 }
 
 // Client is a configured client for AWS.

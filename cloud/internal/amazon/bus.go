@@ -42,6 +42,8 @@ type Failed struct {
 // Bus sends batches to a queue or a topic.
 type Bus struct {
 	Client *Client
+	// Kind is the kind of the sink.
+	Kind string
 	// Place is the queue or topic, for errors. Right is the IAM permission that the sink needs.
 	Place, Right string
 	FIFO         bool
@@ -54,16 +56,19 @@ type Bus struct {
 	closed atomic.Bool
 }
 
+func (b *Bus) String() string { return b.Kind + " " + b.Place }
+
 // Close closes idle connections. After Send there are no others.
-func (b *Bus) Close() {
+func (b *Bus) Close(context.Context) error {
 	b.closed.Store(true)
 	b.Client.HTTP.CloseIdleConnections()
+	return nil
 }
 
-// Send implements sink.Sink.
+// Send sends messages, up to ten per request, one request after the other.
 func (b *Bus) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if b.closed.Load() {
-		return 0, fmt.Errorf("%s: the sink is closed", b.what())
+		return 0, fmt.Errorf("%s: %w", b.what(), sink.ErrClosed)
 	}
 	for acked < len(ms) {
 		if err := ctx.Err(); err != nil {
@@ -124,7 +129,7 @@ func (b *Bus) put(ctx context.Context, entries []Entry) (int, error) {
 	case err != nil && tooLong(err):
 		return 0, &sink.TooLargeError{Limit: limitOf(err.Error(), overhead(entries[0])), Err: b.described(err)}
 	case err != nil && ctx.Err() == nil && timed.Err() != nil:
-		return 0, fmt.Errorf("%s: no answer within %s: %w", b.what(), b.Timeout, b.Client.credentials.mask().Error(err))
+		return 0, b.wrap(fmt.Errorf("no answer within %s: %w", b.Timeout, err))
 	case err != nil:
 		return 0, b.failed(err)
 	}

@@ -73,12 +73,14 @@ func (b *Bus) described(err error) error {
 	if errors.As(err, &api) {
 		return b.coded(api.ErrorCode(), api.ErrorMessage())
 	}
-	mask := b.Client.credentials.mask()
 	if s := err.Error(); strings.Contains(s, "get credentials") || strings.Contains(s, "refresh cached credentials") || strings.Contains(s, "get identity") {
-		return fmt.Errorf("%s: no working credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the pod's role: %w", b.what(), mask.Error(err))
+		return b.wrap(fmt.Errorf("no working credentials: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, a profile, or the pod's role: %w", err))
 	}
-	return fmt.Errorf("%s: %w", b.what(), mask.Error(err))
+	return b.wrap(err)
 }
+
+// wrap adds the queue or topic to an error and masks credentials.
+func (b *Bus) wrap(err error) error { return b.Client.credentials.mask().Wrap(b.what(), err) }
 
 // coded returns an error for a code and a text of AWS, with a hint.
 func (b *Bus) coded(code, text string) error {

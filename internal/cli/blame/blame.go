@@ -73,7 +73,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringArrayVar(&o.Paths, "path", nil, "only lines below this `path`; repeatable")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text or json")
 	complete.Words(cmd, "output", text, render.JSON)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
 	return cmd
 }
@@ -84,7 +84,7 @@ func Run(ctx context.Context, o *Options) error {
 		o.Now = time.Now
 	}
 	if o.Output != text && o.Output != render.JSON {
-		return capture.Usage("unknown output %q: say text or json", o.Output)
+		return capture.Usage("unknown output %q: use text or json", o.Output)
 	}
 	at, err := when.Parse(o.At, o.Now())
 	if err != nil {
@@ -145,7 +145,7 @@ func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*jou
 			found = append(found, s)
 		}
 	}
-	moment := at.Local().Format("2006-01-02 15:04:05")
+	moment := when.Moment(at)
 	switch {
 	case len(found) == 1:
 		return &found[0], nil
@@ -156,7 +156,7 @@ func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*jou
 		}
 		return nil, capture.Usage("%q names several objects: %s; say which with -n, or the type with its group", what, strings.Join(where, ", "))
 	case len(early) > 0:
-		return nil, fmt.Errorf("the journal does not reach back to %s for %s: it was first recorded at %s", moment, what, early[0].From.Local().Format("2006-01-02 15:04:05"))
+		return nil, fmt.Errorf("the journal does not reach back to %s for %s: it was first recorded at %s", moment, what, when.Moment(early[0].From))
 	}
 	return nil, fmt.Errorf("there was no %s at %s", what, moment)
 }

@@ -21,12 +21,12 @@ type Check struct {
 	Offline bool
 }
 
-const checkLong = `Say what tattler run would do with the same flags or file: what would be
-watched, with the number of objects, which rights are missing, what each sink
-would get. Nothing is recorded or sent, and no file is made.
+const checkLong = `Show what tattler run would do with the same flags or file: which objects it
+would watch and how many, which rights are missing, and what each sink would
+get. Nothing is recorded or sent, and no file is made.
 
-It fails where tattler run would not start, and where nothing at all may be
-watched; what else is doubtful is a warning.`
+It fails if tattler run would not start, or would not be allowed to watch
+anything. Any other problem is a warning.`
 
 const checkExamples = `  tattler config check -c tattler.yaml
   tattler config check -c tattler.yaml --as system:serviceaccount:shop:tattler
@@ -37,7 +37,7 @@ func newCheck(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	o := &Check{IO: io, Setup: setup.Flags{Program: program}}
 	cmd := &cobra.Command{
 		Use:     "check [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
-		Short:   "Say what tattler run would do",
+		Short:   "Show what tattler run would do",
 		Long:    checkLong,
 		Example: checkExamples,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,7 +80,7 @@ func (o *Check) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
-	found := (&survey{client: client.RESTClient(), slots: make(chan struct{}, parallel)}).of(ctx, plan)
+	found := (&survey{web: setup.WebRights(s.Web), client: client.RESTClient(), slots: make(chan struct{}, parallel)}).of(ctx, plan)
 	if err := ctx.Err(); err != nil {
 		return cluster.Explain(fmt.Errorf("ask the server: %w", err))
 	}

@@ -1,4 +1,4 @@
-// Package config is the verb that checks, explains, begins and imports a configuration.
+// Package config is the verb that creates, checks, explains and imports a configuration.
 package config
 
 import (
@@ -19,8 +19,8 @@ import (
 func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
-		Short: "Check, explain, begin or import a configuration",
-		Long:  "Check, explain, begin or import a configuration of tattler run.",
+		Short: "Create, check, explain or import a configuration",
+		Long:  "Create, check, explain or import a configuration of tattler run.",
 		Args:  cobra.NoArgs, // a word that is no command
 	}
 	cmd.AddCommand(newCheck(io, program), newInit(io), newImport(io), newExplain(io))
@@ -30,10 +30,10 @@ func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
 func newInit(io *terminal.IO) *cobra.Command {
 	return &cobra.Command{
 		Use:   "init [FILE]",
-		Short: "Write a configuration to begin with",
-		Long: `Write a configuration to begin with, to stdout or to a new file.
+		Short: "Write a sample configuration",
+		Long: `Write a sample configuration to stdout or to a new file.
 
-What it does not say is there in comments. A file that exists is left alone.`,
+Most keys are in comments, for you to enable. An existing file is left alone.`,
 		Example: `  tattler config init tattler.yaml`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -50,7 +50,7 @@ What it does not say is there in comments. A file that exists is left alone.`,
 func initialize(path string) (err error) {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return fmt.Errorf("%s is there already, and is not written over; without FILE the text goes to stdout", path)
+		return fmt.Errorf("%s exists and was left alone: give another FILE, or none to write to stdout", path)
 	}
 	if err != nil {
 		return fmt.Errorf("write configuration: %w", err)
@@ -65,8 +65,8 @@ func initialize(path string) (err error) {
 func newExplain(io *terminal.IO) *cobra.Command {
 	return &cobra.Command{
 		Use:   "explain [KEY]",
-		Short: "Say what a key is, and what is below it",
-		Long: `Say what a key is, and which keys are below it; without KEY, those of the file.
+		Short: "Explain a key and the keys below it",
+		Long: `Explain a key, and list the keys below it. Without KEY, list the top-level keys.
 
 docs/config.md has all of them.`,
 		Example: `  tattler config explain sinks

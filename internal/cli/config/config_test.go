@@ -158,7 +158,7 @@ KIND      WHERE                         OBJECTS
 pods      namespaces shop, pay          3
 secrets   namespaces shop, pay          ?
 nodes     the cluster, labels app=web   some
-Left out as noise (noise: true, or its name, takes a kind in): events
+Left out as noisy (to include a kind, name it or set noise: true): events
 No kind matches (yet): *.example.com
 Journal: /var/lib/j.db, for 30d, up to 1Gi
 Room: at least 8 KiB for the last states of 4 objects; what is left of 1Gi holds 3.6 million to 15 million changes, which is 30d of 1.4 to 5.9 a second
@@ -227,6 +227,10 @@ func TestCheckFails(t *testing.T) {
 		{"what the file alone says", "watch:\n- resources: {include: [nope], exclude: [x]}\n  namespaces: {include: [a]}\n", "--offline", nil, "",
 			"Watched: nope without x, namespace a\n", 0},
 		{"no bounds", "journal: {path: /j.db, retain: {age: 0s, size: 0}}\n", "--offline", nil, "", "Journal: /j.db, without bounds\n", 0},
+		{"an open web page", "web: {address: \"localhost:8081\"}\n", "--offline", nil, "", "Web page: localhost:8081, everyone on this machine sees everything\n", 0},
+		{"a web page that may not review", "web: {address: \"localhost:8081\", tokens: true}\n", "", []string{"create tokenreviews"}, "",
+			"warning: tokenreviews: may not create: the web page refuses viewers with bearer tokens\n", 1},
+		{"a web page without its certificate", "web: {address: \":8443\", tokens: true, tls: {cert: " + none + ", key: " + none + "}}\n", "--offline", nil, "protect the web page: read " + none, "Web page: :8443, viewers see what they may get\n", 0},
 		{"no sinks", "", "--offline", nil, "", "No sinks: changes are journaled only.\n", 0},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
@@ -286,7 +290,7 @@ func TestInit(t *testing.T) {
 	if info, err := os.Stat(file); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("%v, %v", info.Mode(), err)
 	}
-	if _, err := run(t, "init", file); err == nil || !strings.Contains(err.Error(), "is there already") {
+	if _, err := run(t, "init", file); err == nil || !strings.Contains(err.Error(), "exists and was left alone") {
 		t.Errorf("written over: %v", err)
 	}
 	if _, err := run(t, "init", filepath.Join(file, "x")); err == nil || !strings.Contains(err.Error(), "write configuration: ") {

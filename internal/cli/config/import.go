@@ -13,17 +13,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/migrate"
 )
 
-const importLong = `Turn the configuration of another watcher into one of tattler's, on stdout.
+const importLong = `Convert the configuration of another watcher to one of tattler's, on stdout.
 
 TOOL is kubewatch (.kubewatch.yaml) or kubediff (config.yaml). FILE may also be
-a manifest whose ConfigMap holds it; - is stdin. No credential comes out: the
-file names environment variables for them. What to set, and what has no
-counterpart, is said on stderr.`
+a manifest whose ConfigMap holds it; - is stdin. Credentials are not
+copied: the result refers to environment variables. stderr lists the variables
+to set, and the settings that have no counterpart.`
 
 func newImport(io *terminal.IO) *cobra.Command {
 	return &cobra.Command{
 		Use:   "import TOOL FILE",
-		Short: "Turn kubewatch's or kubediff's configuration into one",
+		Short: "Convert a configuration of kubewatch or kubediff",
 		Long:  importLong,
 		Example: `  tattler config import kubewatch .kubewatch.yaml > tattler.yaml
   kubectl get cm kubewatch -o yaml | tattler config import kubewatch -`,

@@ -20,7 +20,7 @@ func TestImport(t *testing.T) {
 	}{
 		{"no file", []string{"kubewatch"}, "want TOOL and FILE"},
 		{"a file that is not there", []string{"kubewatch", filepath.Join(t.TempDir(), "none")}, "no such file"},
-		{"another tool", []string{"botkube", file}, "want one of kubediff, kubewatch"},
+		{"another tool", []string{"botkube", file}, "use one of kubediff, kubewatch"},
 		{"the file of another", []string{"kubediff", file}, "kubediff watches nothing"},
 		{"a long one", []string{"kubewatch", long}, "more than 1 MiB"},
 	} {

@@ -77,7 +77,7 @@ func (r *report) cluster(ctx context.Context, cluster *kube.Cluster, p *capture.
 	r.line("Context %s, in events: %s. Watched: %s", cluster.Name, name, count(len(p.Kinds), "kind"))
 	r.kinds(cluster, p, f)
 	for _, l := range []struct{ text, list string }{
-		{"Left out as noise (noise: true, or its name, takes a kind in): %s", strings.Join(p.Hidden, ", ")},
+		{"Left out as noisy (to include a kind, name it or set noise: true): %s", strings.Join(p.Hidden, ", ")},
 		{"No kind matches (yet): %s", strings.Join(p.Unmatched, ", ")},
 	} {
 		if l.list != "" {
@@ -203,6 +203,7 @@ func (r *report) rest(journal string, kinds ...finding) {
 	if s.Listen.Address != "" {
 		r.line("Listening: %s", s.Listen.Address)
 	}
+	r.web()
 	r.sinks()
 }
 

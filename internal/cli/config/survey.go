@@ -20,6 +20,7 @@ const parallel = 8
 
 // survey asks the server how many objects a plan watches, and what of it we may not do.
 type survey struct {
+	web    []setup.Right // for the web page
 	client rest.Interface
 	slots  chan struct{}
 }
@@ -57,7 +58,7 @@ func (s *survey) of(ctx context.Context, p *capture.Plan) findings {
 		asking.Go(func() { f.kinds[i] = s.kind(ctx, k) })
 	}
 	asking.Go(func() {
-		for _, r := range setup.Rights(p) {
+		for _, r := range append(setup.Rights(p), s.web...) {
 			if r.Without == "" {
 				continue
 			}

@@ -46,7 +46,7 @@ var ErrDiffers = errors.New("there are differences")
 const long = `Show the net difference between two times, from the journal that tattler run
 writes. A change that was undone in between does not show. Each field has the
 manager that owns it at the later time. Objects that were created or deleted in
-between are named; --full shows them whole. The cluster is not asked.
+between are named; --full shows them whole.
 
 Times are ` + when.Forms + `.
 
@@ -79,7 +79,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Full, "full", false, "show long values, and objects that came or went, whole")
 	f.BoolVar(&o.Noise, "noise", false, "show quiet fields, too")
 	complete.Words(cmd, "output", text, render.JSON, render.YAML)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
 	return cmd
 }
@@ -90,7 +90,7 @@ func (o *Options) query() (q journal.Query, err error) {
 		o.Now = time.Now
 	}
 	if !slices.Contains([]string{text, render.JSON, render.YAML}, o.Output) {
-		return q, capture.Usage("unknown output %q: say text, json or yaml", o.Output)
+		return q, capture.Usage("unknown output %q: use text, json or yaml", o.Output)
 	}
 	if err := o.Scope.Validate(); err != nil {
 		return q, err
@@ -124,12 +124,12 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	if unknown.n > 0 {
 		o.note("%s first recorded after %s, at %s or later; the state before is not known",
-			terminal.Count(unknown.n, "object")+was(unknown.n), moment(q.Since), moment(unknown.first))
+			terminal.Count(unknown.n, "object")+was(unknown.n), when.Moment(q.Since), when.Moment(unknown.first))
 	}
 	if until, err := j.RecordedUntil(ctx); err != nil {
 		return err
 	} else if until.Before(q.Until) && o.Now().Sub(until) > time.Minute {
-		o.note("nothing was recorded after %s", moment(until))
+		o.note("nothing was recorded after %s", when.Moment(until))
 	}
 	if len(all) == 0 {
 		return nil
@@ -193,9 +193,6 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 func (o *Options) note(format string, args ...any) {
 	fmt.Fprintln(o.IO.Err, terminal.Line(fmt.Sprintf(format, args...)))
 }
-
-// moment is a time as a person reads it.
-func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 func (o *Options) print(all []change.Change, cluster string) error {
 	if o.Output != text {

@@ -48,15 +48,15 @@ const (
 )
 
 const long = `Show objects as they were at a time, from the journal that tattler run writes.
-The cluster is not asked.
+It contacts the cluster only with --in-cluster.
 
 Times are ` + when.Forms + `.
-Where only the interval is known in which a change happened, the object is shown
-as it was before, and a line on stderr says so.
+If only the interval of a change is known, the object is shown as it was before
+that change, and a line on stderr says so.
 
 --clean leaves out what the API server and its controllers set, so that kubectl
-apply takes the object. It refuses objects with hidden values, because a hash is
-no password; --keep-hidden writes them nevertheless.`
+apply accepts the object. It refuses objects with hidden values, because a hash
+cannot replace a password; --keep-hidden writes them nevertheless.`
 
 const examples = `  tattler get deploy/web -n shop --at 10:00 -o yaml
   tattler get pods -n shop --at 'yesterday 10:42'
@@ -87,7 +87,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Clean, "clean", false, "leave out what the server sets; implies -o yaml")
 	f.BoolVar(&o.KeepHidden, "keep-hidden", false, "with --clean: keep hidden values")
 	complete.Words(cmd, "output", table, render.YAML, render.JSON, name)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
 	return cmd
 }
@@ -108,7 +108,7 @@ func Run(ctx context.Context, o *Options) error {
 	case err != nil:
 		return capture.Usage("--at: %v", err)
 	case !slices.Contains([]string{table, name, render.JSON, render.YAML}, o.Output):
-		return capture.Usage("unknown output %q: say table, yaml, json or name", o.Output)
+		return capture.Usage("unknown output %q: use table, yaml, json or name", o.Output)
 	case o.KeepHidden && !o.Clean:
 		return capture.Usage("--keep-hidden needs --clean")
 	case o.Clean && o.Output != render.YAML && o.Output != render.JSON:
@@ -183,29 +183,29 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 			continue
 		}
 		if s.Next != nil {
-			o.note("%s changed between %s and %s; this is how it was before that", subject(&s), moment(s.Next.Since), moment(s.Next.At))
+			o.note("%s changed between %s and %s; this is how it was before that", subject(&s), when.Moment(s.Next.Since), when.Moment(s.Next.At))
 		}
 		all = append(all, found{s, object})
 	}
 	if len(all) > 0 && until.Before(at) && o.Now().Sub(at) > -time.Minute {
-		o.note("nothing was recorded after %s", moment(until))
+		o.note("nothing was recorded after %s", when.Moment(until))
 	}
 	switch {
 	case len(early) == 1:
-		o.note("%s was first recorded at %s; its state before is not known", subject(&early[0]), moment(early[0].From))
+		o.note("%s was first recorded at %s; its state before is not known", subject(&early[0]), when.Moment(early[0].From))
 	case len(early) > 1:
 		first := slices.MinFunc(early, func(a, b journal.State) int { return a.From.Compare(b.From) })
-		o.note("%d objects were first recorded at %s or later; their states before are not known", len(early), moment(first.From))
+		o.note("%d objects were first recorded at %s or later; their states before are not known", len(early), when.Moment(first.From))
 	}
 	if len(all) > 0 || damaged != nil {
 		return all, damaged
 	}
 	what := strings.Join(o.Types, " ")
 	if len(early)+purged > 0 {
-		return nil, fmt.Errorf("the journal does not reach back to %s for %s", moment(at), what)
+		return nil, fmt.Errorf("the journal does not reach back to %s for %s", when.Moment(at), what)
 	}
 	if len(types.Names) > 0 {
-		return nil, fmt.Errorf("there was no %s at %s", what, moment(at))
+		return nil, fmt.Errorf("there was no %s at %s", what, when.Moment(at))
 	}
 	return nil, nil
 }
@@ -213,9 +213,6 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 func (o *Options) note(format string, args ...any) {
 	fmt.Fprintln(o.IO.Err, terminal.Line(fmt.Sprintf(format, args...)))
 }
-
-// moment is a time as a person reads it.
-func moment(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
 
 func subject(s *journal.State) string {
 	text := s.Kind.Resource + "/" + s.Name
@@ -246,7 +243,7 @@ func (o *Options) print(all []found, at time.Time) error {
 		}
 	case table:
 		if len(all) == 0 {
-			o.note("there were none at %s", moment(at))
+			o.note("there were none at %s", when.Moment(at))
 			return nil
 		}
 		err = printTable(&b, all, at)
@@ -301,7 +298,7 @@ func printTable(w io.Writer, all []found, at time.Time) error {
 			age = render.Duration(at.Sub(t).Truncate(time.Second))
 		}
 		if f.Last != nil {
-			changed, manager, id = moment(f.Last.Time), f.Last.Manager, f.Last.ID[:8]
+			changed, manager, id = when.Moment(f.Last.Time), f.Last.Manager, f.Last.ID[:8]
 		}
 		fmt.Fprintln(tw, strings.Join([]string{
 			terminal.Line(f.Namespace), terminal.Line(qualified(&f.State) + "/" + f.Name), age, changed, terminal.Line(manager), id,

@@ -17,15 +17,15 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/when"
 )
 
-const long = `Measure, verify, purge or back up the journal that tattler run writes: the file
-that --journal names, else the journal of the current context, or of the only
-running daemon (not with purge and restore). This does not contact the cluster.`
+const long = `Measure, verify, purge, back up or restore the journal that tattler run writes:
+the file in --journal, else the journal of the current context, or of the only
+running daemon (not with purge and restore). It does not contact the cluster.`
 
 // NewCommand returns the journal command.
 func NewCommand(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "journal",
-		Short: "Measure, check, purge or back up the journal",
+		Short: "Measure, verify, purge or back up the journal",
 		Long:  long,
 	}
 	cmd.AddCommand(newStats(io), newVerify(io), newPurge(io), newBackup(io), newRestore(io))
@@ -37,7 +37,7 @@ func newStats(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Show what the journal contains and how big it is",
-		Long:  "Show what the journal contains, since when, and what takes space. It may be\nwritten meanwhile. A million changes take some seconds.",
+		Long:  "Show what the journal contains, since when, and what takes space. tattler run\nmay keep writing. A million changes take some seconds.",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return Stats(cmd.Context(), o) },
 	}
@@ -54,8 +54,8 @@ func newVerify(io *terminal.IO) *cobra.Command {
 		Use:   "verify",
 		Short: "Read the whole journal and report damage",
 		Long: "Read the whole journal, verify every checksum, and report what is damaged and\n" +
-			"what to do. It may be written meanwhile. The exit code is 1 if there is damage.\n" +
-			"Damaged data is never served, whether or not you run this.",
+			"what to do. tattler run may keep writing. The exit code is 1 if there is damage.\n" +
+			"Other commands never return damaged data, whether or not you run this.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return Verify(cmd.Context(), o) },
 	}
@@ -71,10 +71,10 @@ func newPurge(io *terminal.IO) *cobra.Command {
 		Use:   "purge --older-rules | --until TIME",
 		Short: "Remove changes for good",
 		Long: "Remove changes from the journal for good, so that nothing of them is left in its\n" +
-			"files: those recorded under other redaction rules than tattler run used last,\n" +
-			"which may show values that are now hidden, or those seen before a time. tattler\n" +
-			"run must not be running. Delivered changes, and copies of the file, are out of\n" +
-			"reach.\n\nTimes are " + when.Forms + ".",
+			"files. --older-rules removes those recorded under redaction rules other than the\n" +
+			"current ones (those of the last tattler run): they may show values that are now\n" +
+			"hidden. --until removes those seen before a time. tattler run must not be\n" +
+			"running. Delivered changes, and copies of the file, are out of reach.\n\nTimes are " + when.Forms + ".",
 		Example: "  tattler journal purge --older-rules\n  tattler journal purge --until 30d --yes",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return Purge(cmd.Context(), o) },
@@ -121,7 +121,7 @@ func size(n int64) string {
 }
 
 // at formats a time in the local zone.
-func at(t time.Time) string { return t.Local().Format("2006-01-02 15:04:05") }
+func at(t time.Time) string { return when.Moment(t) }
 
 // file returns the journal's path, or an error if it does not exist.
 func file(ctx context.Context, f *past.Flags) (string, error) {

@@ -29,7 +29,7 @@ type StatsOptions struct {
 // Stats prints what is in the journal.
 func Stats(ctx context.Context, o *StatsOptions) error {
 	if o.Output != "text" && o.Output != "json" {
-		return capture.Usage("unknown output %q: say text or json", o.Output)
+		return capture.Usage("unknown output %q: use text or json", o.Output)
 	}
 	if o.Now == nil {
 		o.Now = time.Now

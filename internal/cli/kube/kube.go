@@ -30,7 +30,7 @@ type Flags struct {
 // Add declares the flags.
 func (f *Flags) Add(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "`file` to use as the kubeconfig")
+	fs.StringVar(&f.Kubeconfig, "kubeconfig", "", "kubeconfig `file`")
 	fs.StringVar(&f.Context, "context", "", "kubeconfig `context`; default: the current")
 	fs.StringVar(&f.As, "as", "", "`user` to impersonate")
 	fs.StringArrayVar(&f.AsGroups, "as-group", nil, "`group` to impersonate as well; repeatable")

@@ -10,7 +10,10 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/access"
+	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/web/client/clienttest"
 )
 
 // screen holds the output so far.
@@ -51,6 +54,24 @@ func follow(t *testing.T, path string, o Options) *follower {
 	return f
 }
 
+// follows starts log -f.
+type follows func(t *testing.T, path string, o Options) *follower
+
+// everyWay runs a test with the file, and with the journal as a daemon serves it.
+func everyWay(t *testing.T, f func(t *testing.T, follow follows)) {
+	t.Run("file", func(t *testing.T) { synctest.Test(t, func(t *testing.T) { f(t, follow) }) })
+	t.Run("served", func(t *testing.T) {
+		synctest.Test(t, func(t *testing.T) {
+			f(t, func(t *testing.T, path string, o Options) *follower {
+				o.Past.Serving = func(ctx context.Context) (past.Served, error) {
+					return clienttest.Open(ctx, path, access.Everything{}, nil)
+				}
+				return follow(t, path, o)
+			})
+		})
+	})
+}
+
 // after lets time pass, and looks for texts in the new output, in order; without texts, there must be no output.
 func (f *follower) after(d time.Duration, want ...string) {
 	f.t.Helper()
@@ -81,7 +102,7 @@ func (f *follower) end() (said string) {
 }
 
 func TestFollow(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	everyWay(t, func(t *testing.T, follow follows) {
 		b := newBook(t, time.Now())
 		now := func() { b.at = time.Now() }
 		b.add(maps, event.Created, "shop", "a", nil, data("1"))
@@ -118,7 +139,7 @@ func TestFollow(t *testing.T) {
 
 // TestFollowWhatIsNotThere: log -f waits for kinds that the journal does not have yet, and says so.
 func TestFollowWhatIsNotThere(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	everyWay(t, func(t *testing.T, follow follows) {
 		b := newBook(t, time.Now())
 		b.add(maps, event.Created, "shop", "a", nil, data("1"))
 		f := follow(t, b.path, Options{Output: "json", Types: []string{"widgets"}, Recording: running})
@@ -157,7 +178,7 @@ func TestFollowReplaced(t *testing.T) {
 
 // TestFollowNothingIsLost follows a constantly growing journal, from the first change on.
 func TestFollowNothingIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
+	everyWay(t, func(t *testing.T, follow follows) {
 		b := newBook(t, time.Now())
 		f := follow(t, b.path, Options{Output: "oneline", Recording: running})
 		var want []string
@@ -166,7 +187,7 @@ func TestFollowNothingIsLost(t *testing.T) {
 			b.at = time.Now()
 			b.add(maps, event.Created, "shop", name, nil, data("1"))
 			want = append(want, "cm/"+name+" ")
-			time.Sleep(time.Duration(i) * 7 * time.Millisecond)
+			<-time.After(time.Duration(i) * 7 * time.Millisecond)
 		}
 		f.after(time.Second, want...)
 		f.end()

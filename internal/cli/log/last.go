@@ -20,8 +20,8 @@ func (t *lister) lastStories(ctx context.Context) error {
 		most = math.MaxInt // such lines may be rare
 	}
 	for changes := 2 * t.o.Limit; ; changes = min(5*changes, most) {
-		t.quiet, t.shown, t.damaged, t.whereErrors = 0, 0, 0, 0
-		out, err := t.o.printer(t.selection, t.journal.Cluster())
+		t.quiet, t.shown, t.damaged, t.Failed = 0, 0, 0, 0
+		out, err := t.o.printer(t.selected, t.journal.Cluster())
 		if err != nil {
 			return err
 		}
@@ -33,10 +33,10 @@ func (t *lister) lastStories(ctx context.Context) error {
 		}
 		all := len(seqs) < changes
 		if len(seqs) > 0 {
-			q := t.query
+			q := t.Query
 			q.Since, q.Before = oldest.Add(-storyTime), seqs[0]
 			if stories.gate.from = oldest; all {
-				stories.gate.from = t.query.Since
+				stories.gate.from = t.Query.Since
 			}
 			if err := t.warmUp(ctx, q); err != nil {
 				return err

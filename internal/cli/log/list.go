@@ -17,7 +17,7 @@ import (
 type lister struct {
 	o       *Options
 	journal *past.Journal
-	*selection
+	*selected
 	out printer
 
 	last    int64 // sequence number up to which everything was read
@@ -53,19 +53,18 @@ func (t *lister) run(ctx context.Context) error {
 // end returns the end of the requested time range.
 func (t *lister) end() time.Time {
 	now := t.o.Now()
-	if until := t.query.Until; !until.IsZero() && until.Before(now) {
+	if until := t.Query.Until; !until.IsZero() && until.Before(now) {
 		return until
 	}
 	return now
 }
 
 func (t *lister) list(ctx context.Context) error {
-	types, err := t.journal.Types(ctx, t.o.Types)
+	err := t.Resolve(ctx, t.journal)
 	if err != nil {
 		return err
 	}
-	t.resolve(types)
-	for _, word := range types.Unknown {
+	for _, word := range t.Types.Unknown {
 		unknown := t.journal.Explain(ctx, word)
 		if !t.o.Follow {
 			return unknown
@@ -92,15 +91,15 @@ func (t *lister) list(ctx context.Context) error {
 
 // listPast shows what is in the journal.
 func (t *lister) listPast(ctx context.Context) error {
-	folds := t.o.folds(t.selection)
-	switch since := t.query.Since; {
+	folds := t.o.folds(t.Selection)
+	switch since := t.Query.Since; {
 	case t.o.Limit > 0 && folds:
 		return t.lastStories(ctx)
 	case t.o.Limit > 0:
 		return t.lastChanges(ctx)
 	case folds && !since.IsZero():
 		t.out.(*folding).gate.from = since
-		q := t.query
+		q := t.Query
 		q.Since, q.Until = since.Add(-storyTime), since
 		if err := t.warmUp(ctx, q); err != nil {
 			return err
@@ -111,8 +110,8 @@ func (t *lister) listPast(ctx context.Context) error {
 
 // play shows changes, given by their sequence numbers.
 func (t *lister) play(ctx context.Context, seqs []int64) error {
-	q := t.query
-	q.OldestFirst, q.Quiet, q.After, q.Before = true, t.noise, seqs[0]-1, seqs[len(seqs)-1]+1
+	q := t.Query
+	q.OldestFirst, q.Quiet, q.After, q.Before = true, t.Noise, seqs[0]-1, seqs[len(seqs)-1]+1
 	for e, err := range t.journal.Rows(ctx, q) {
 		if err != nil {
 			return err
@@ -154,12 +153,10 @@ func (t *lister) follow(ctx context.Context) error {
 
 // listNew shows new changes, which may be of kinds that the journal did not have.
 func (t *lister) listNew(ctx context.Context, last int64) error {
-	if len(t.types.Unknown) > 0 {
-		types, err := t.journal.Types(ctx, t.o.Types)
-		if err != nil {
+	if len(t.Types.Unknown) > 0 {
+		if err := t.Resolve(ctx, t.journal); err != nil {
 			return err
 		}
-		t.resolve(types)
 	}
 	from := t.last
 	t.last = last
@@ -185,9 +182,9 @@ func (t *lister) newest(ctx context.Context, limit int) (seqs []int64, oldest ti
 		if err != nil {
 			return nil, oldest, err
 		}
-		if t.readsObjects() {
+		if t.ReadsObjects() {
 			c, err := t.journal.Change(ctx, &e)
-			if errors.Is(err, journal.ErrNotFound) || err == nil && !t.matches(t.journal.Cluster(), &c) {
+			if errors.Is(err, journal.ErrNotFound) || err == nil && !t.Matches(&c) {
 				continue
 			} // an unreadable change is reported, because it might match
 		}
@@ -203,20 +200,20 @@ func (t *lister) newest(ctx context.Context, limit int) (seqs []int64, oldest ti
 // rows yields the selected entries within the bounds and in the order of a query. It counts quiet changes, unless that
 // would need their objects.
 func (t *lister) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.Entry, error] {
-	q := t.query
+	q := t.Query
 	q.After, q.Before, q.OldestFirst = in.After, t.last+1, in.OldestFirst
-	q.Quiet = t.noise || !t.readsObjects() && t.quiet < maxQuiet
+	q.Quiet = t.Noise || !t.ReadsObjects() && t.quiet < maxQuiet
 	return func(yield func(journal.Entry, error) bool) {
-		for again := !t.matchesNothing(); again; {
+		for again := !t.MatchesNothing(); again; {
 			again = false
 			for e, err := range t.journal.Rows(ctx, q) {
 				switch {
 				case err != nil:
 					yield(e, err)
 					return
-				case !t.selects(&e):
+				case !t.Selects(&e):
 					continue
-				case !e.Quiet || t.noise:
+				case !e.Quiet || t.Noise:
 					if !yield(e, nil) {
 						return
 					}
@@ -249,7 +246,7 @@ func (t *lister) change(ctx context.Context, e *journal.Entry, judged bool) erro
 	case err != nil:
 		t.damaged++
 		return t.out.Notice(e.At, fmt.Sprintf("change %s (%s) cannot be shown: %v", e.ID, e.Op, err))
-	case !judged && !t.matches(t.journal.Cluster(), &c):
+	case !judged && !t.Matches(&c):
 		return nil
 	}
 	t.shown++

@@ -12,7 +12,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/when"
-	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -37,7 +36,7 @@ type Options struct {
 	Flat, Full, Noise bool
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
-	// Recording reports whether a daemon writes a journal; nil is control.Recording.
+	// Recording reports whether a daemon writes a journal; nil asks the journal.
 	Recording func(ctx context.Context, journal string) bool
 }
 
@@ -48,7 +47,7 @@ const (
 )
 
 const long = `Show what changed, from the journal that tattler run writes, the newest last.
-With a journal, it does not contact the cluster.
+It contacts the cluster only with --in-cluster, or without any journal.
 
 TYPE is a plural, singular, kind or short name, as in watch; without it, every
 kind is shown. A named workload includes the objects that it owned: deploy/web
@@ -57,10 +56,10 @@ in watch; --flat shows each. --severity failure shows only lines about failures.
 --humans leaves out what controllers do.
 
 Times are ` + when.Forms + `.
-A change has the time that its object gives; if it was seen much later, "seen"
-and that time follow. If the object gives no time, the interval is shown. A
-summary has the time at which its changes were over. A time range selects
-changes that may have happened within it.
+A change has the time that its object gives. If Tattler saw it much later,
+"seen" and that time follow. If the object gives no time, the line shows the
+interval in which the change happened. The time of a summary is the end of its
+changes. A time range selects all changes that may have happened within it.
 
 Without any journal, it lists the selected kinds and shows what the cluster
 itself still records of the last hour, or since --since. These lines are
@@ -98,7 +97,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	o.Scope.AddPast(f)
 	f.StringVar(&o.Since, "since", "", "from this `time` on")
 	f.StringVar(&o.Until, "until", "", "before this `time`, which may be later than now")
-	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, snapshot, converted (with --noise)")
+	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, absent, snapshot, converted (with --noise)")
 	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote; globs such as kubectl*")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
@@ -112,7 +111,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
 	return cmd
 }
@@ -121,9 +120,6 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 func Run(ctx context.Context, o *Options) error {
 	if o.Now == nil {
 		o.Now = time.Now
-	}
-	if o.Recording == nil {
-		o.Recording = control.Recording
 	}
 	s, err := o.selection()
 	if err != nil {
@@ -137,9 +133,12 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer j.Close()
+	if o.Recording == nil {
+		o.Recording = func(ctx context.Context, _ string) bool { return j.Recording(ctx) }
+	}
 	out, err := o.printer(s, j.Cluster())
 	if err != nil {
 		return err
 	}
-	return (&lister{o: o, journal: j, selection: s, out: out}).run(ctx)
+	return (&lister{o: o, journal: j, selected: s, out: out}).run(ctx)
 }

@@ -22,12 +22,12 @@ type printer interface {
 	Flush(at time.Time) error
 }
 
-func (o *Options) printer(s *selection, cluster string) (printer, error) {
-	single := len(s.namespaces.Include) == 1 && !scope.IsGlob(s.namespaces.Include[0])
+func (o *Options) printer(s *selected, cluster string) (printer, error) {
+	single := len(s.Namespaces.Include) == 1 && !scope.IsGlob(s.Namespaces.Include[0])
 	ro := render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.partial(),
-		Only: s.paths, Severities: s.lines, From: s.query.Since,
+		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.Partial(),
+		Only: s.Paths, Severities: s.lines, From: s.Query.Since,
 	}
 	switch o.Output {
 	case text:

@@ -22,11 +22,11 @@ import (
 const recentSince = time.Hour
 
 // reconstruct shows what the cluster itself still records, because there is no journal at path.
-func (o *Options) reconstruct(ctx context.Context, s *selection, path string) error {
+func (o *Options) reconstruct(ctx context.Context, s *selected, path string) error {
 	if err := o.needsJournal(path); err != nil {
 		return err
 	}
-	since := s.query.Since
+	since := s.Query.Since
 	if since.IsZero() {
 		since = o.Now().Add(-recentSince)
 	}
@@ -39,7 +39,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selection, path string) er
 		return err
 	}
 	c := reconstruct.NewCollector(reconstruct.Options{
-		Since: since, Until: s.query.Until, Rules: rules, Noise: o.Noise, Only: s.paths, Managers: o.Managers,
+		Since: since, Until: s.Query.Until, Rules: rules, Noise: o.Noise, Only: s.Paths, Managers: o.Managers,
 		Severities: scope.SeveritiesOf(o.Severities), Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
 	})
 	w, err := o.lister(cluster, s, rules)
@@ -109,14 +109,14 @@ func (o *Options) needsJournal(path string) error {
 }
 
 // lister returns what lists the selected objects.
-func (o *Options) lister(cluster *kube.Cluster, s *selection, rules *quietrules.Set) (*capture.Watcher, error) {
+func (o *Options) lister(cluster *kube.Cluster, s *selected, rules *quietrules.Set) (*capture.Watcher, error) {
 	redactor, err := redact.New(redact.NewRandomKey(), nil)
 	if err != nil {
 		return nil, err
 	}
 	w, err := capture.New(capture.Options{
-		Config: cluster.Config, Types: o.Types, Namespaces: s.namespaces, Labels: o.Scope.Labels, Fields: o.Scope.Fields,
-		Noise: o.Noise, Redactor: redactor, Quiet: rules,
+		Config: cluster.Config, Types: o.Types, Namespaces: s.Namespaces, Labels: o.Scope.Labels, Fields: o.Scope.Fields,
+		Noise: o.Noise, Owned: true, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
@@ -140,10 +140,10 @@ func listed(l *capture.Listing, cluster *kube.Cluster) error {
 	return errors.New("nothing can be listed there")
 }
 
-func (o *Options) recentRendering(s *selection) render.Options {
-	single := len(s.namespaces.Include) == 1 && !scope.IsGlob(s.namespaces.Include[0])
+func (o *Options) recentRendering(s *selected) render.Options {
+	single := len(s.Namespaces.Include) == 1 && !scope.IsGlob(s.Namespaces.Include[0])
 	return render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: !single, Full: o.Full, Only: s.paths,
+		Namespaces: !single, Full: o.Full, Only: s.Paths,
 	}
 }

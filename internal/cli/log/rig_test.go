@@ -5,16 +5,21 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/access"
+	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/web/client/clienttest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -170,6 +175,39 @@ func hourLater() time.Time { return start.Add(time.Hour) }
 
 // play runs the verb an hour later, with JSON output by default. Limit -1 means --limit 0.
 func play(t *testing.T, path string, o Options) (out, said string, err error) {
+	t.Helper()
+	out, said, err = playOnce(t, path, o)
+	served := o
+	served.Past.Serving = func(ctx context.Context) (past.Served, error) {
+		return clienttest.Open(ctx, path, access.Everything{}, nil)
+	}
+	if o.IO == nil || o.IO.Out == nil {
+		checkServed(t, path, served, out, said, err)
+	}
+	return out, said, err
+}
+
+// checkServed runs the verb again on the journal as a daemon serves it: the output must be the same.
+func checkServed(t *testing.T, path string, o Options, out, said string, err error) {
+	t.Helper()
+	if file, missing := os.Stat(path); missing != nil || !file.Mode().IsRegular() {
+		return
+	}
+	out = strings.ReplaceAll(out, "read journal: journal "+path, "journal of the daemon")
+	said = strings.ReplaceAll(said, "read journal: journal "+path, "journal of the daemon")
+	out2, said2, err2 := playOnce(t, path, o)
+	if d := cmp.Diff(out, out2); d != "" {
+		t.Errorf("a served journal reads differently (-file +served):\n%s", d)
+	}
+	if d := cmp.Diff(said, said2); d != "" {
+		t.Errorf("of a served journal it says (-file +served):\n%s", d)
+	}
+	if fmt.Sprint(err) != fmt.Sprint(err2) {
+		t.Errorf("a served journal: %v; a file: %v", err2, err)
+	}
+}
+
+func playOnce(t *testing.T, path string, o Options) (out, said string, err error) {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
 	streams := terminal.IO{Out: &stdout, Err: &stderr, Width: func() int { return 0 }}

@@ -26,8 +26,8 @@ func (t *lister) sumUp(ctx context.Context) error {
 		}
 		said = append(said, fmt.Sprintf("%s%s not shown (--noise)", count(t.quiet, "quiet change"), more))
 	}
-	if t.whereErrors > 0 {
-		said = append(said, fmt.Sprintf("--where could not judge %s, such as %v", count(t.whereErrors, "change"), t.lastErr))
+	if t.Failed > 0 {
+		said = append(said, fmt.Sprintf("--where could not judge %s, such as %v", count(t.Failed, "change"), t.LastError))
 	}
 	if !t.o.Follow {
 		ended, err := t.ended(ctx)
@@ -48,7 +48,7 @@ func (t *lister) sumUp(ctx context.Context) error {
 // ended describes where the journal ends, if no daemon writes it and later changes were requested.
 func (t *lister) ended(ctx context.Context) (string, error) {
 	at, err := t.journal.RecordedUntil(ctx)
-	until := t.query.Until
+	until := t.Query.Until
 	if err != nil || at.IsZero() || !until.IsZero() && !until.After(at) || t.o.Recording(ctx, t.journal.Path()) {
 		return "", err
 	}
@@ -57,7 +57,7 @@ func (t *lister) ended(ctx context.Context) (string, error) {
 
 // coverage says that nothing was found, and how far back the journal goes, if that is less than requested.
 func (t *lister) coverage(ctx context.Context) (string, error) {
-	since := t.query.Since
+	since := t.Query.Since
 	if t.shownAny() && since.IsZero() {
 		return "", nil
 	}
@@ -81,10 +81,10 @@ func (t *lister) coverage(ctx context.Context) (string, error) {
 	if !since.IsZero() {
 		nothing += " since " + t.stamp(since)
 	}
-	if until := t.query.Until; !until.IsZero() {
+	if until := t.Query.Until; !until.IsZero() {
 		nothing += " before " + t.stamp(until)
 	}
-	if t.readsObjects() && !t.noise {
+	if t.ReadsObjects() && !t.Noise {
 		text += "; quiet changes were not looked at (--noise)"
 	}
 	return nothing + "; " + text, nil

@@ -16,10 +16,10 @@ const (
 
 // warmUp plays back changes that are not shown, but begin shown stories.
 func (t *lister) warmUp(ctx context.Context, q journal.Query) error {
-	if t.matchesNothing() {
+	if t.MatchesNothing() {
 		return nil
 	}
-	q.Quiet = t.noise
+	q.Quiet = t.Noise
 	first, err := t.warmFrom(ctx, q)
 	if err != nil || first == 0 {
 		return err
@@ -36,7 +36,7 @@ func (t *lister) warmUp(ctx context.Context, q journal.Query) error {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		if err != nil || !t.matchesLabels(&c) { // an unreadable change was not requested
+		if err != nil || !t.MatchesLabels(&c) { // an unreadable change was not requested
 			continue
 		}
 		if err := t.out.Change(c); err != nil {
@@ -67,5 +67,5 @@ func (t *lister) warmFrom(ctx context.Context, q journal.Query) (first int64, er
 // inWarmUp reports whether a change belongs to the warm-up: it was not recorded within the shown time range.
 func (t *lister) inWarmUp(q journal.Query, e *journal.Entry) bool {
 	late := q.Before == 0 && !e.At.Before(q.Until)
-	return !late && t.selects(e)
+	return !late && t.Selects(e)
 }

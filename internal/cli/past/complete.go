@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // maxCompletions is how many words a shell is offered at most.
@@ -46,11 +47,11 @@ func (j *Journal) objects(ctx context.Context, namespace string, args []string, 
 	default:
 		return j.types(ctx, word)
 	}
-	t, err := j.Types(ctx, []string{typ})
+	t, err := selection.Resolve(ctx, j, []string{typ})
 	if err != nil || len(t.Resources) == 0 {
 		return nil, err
 	}
-	names, err := j.reader.Names(ctx, t.Resources, namespace, name, maxCompletions)
+	names, err := j.source.Names(ctx, t.Resources, namespace, name, maxCompletions)
 	for i := range names {
 		names[i] = prefix + names[i]
 	}
@@ -59,7 +60,7 @@ func (j *Journal) objects(ctx context.Context, namespace string, args []string, 
 
 // types returns the recorded kinds that begin with a word.
 func (j *Journal) types(ctx context.Context, word string) (words []string, err error) {
-	kinds, err := j.reader.Kinds(ctx)
+	kinds, err := j.source.Kinds(ctx)
 	for _, k := range kinds {
 		if strings.HasPrefix(k.Resource, word) {
 			words = append(words, k.Resource)

@@ -27,7 +27,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
-	"github.com/tattler-dev/tattler/internal/spell"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // Flags select a journal.
@@ -37,6 +37,10 @@ type Flags struct {
 	// Config is a configuration file; its journal is used unless Path names one.
 	Config string
 
+	// Serving opens the journal that a daemon serves, instead of a file; nil: the flags decide.
+	Serving func(ctx context.Context) (Served, error)
+
+	daemon daemonFlags
 	stderr func() io.Writer // nil: discard
 	found  string           // journal of a running daemon, once found
 }
@@ -50,9 +54,9 @@ func (f *Flags) Add(cmd *cobra.Command) {
 func (f *Flags) AddOffline(cmd *cobra.Command) { f.add(cmd, ", or the journal of the current context") }
 
 func (f *Flags) add(cmd *cobra.Command, otherwise string) {
-	cmd.Flags().StringVar(&f.Path, "journal", "", "`file` of the journal; default: $"+kube.JournalVariable+otherwise)
+	cmd.Flags().StringVar(&f.Path, "journal", "", "journal `file`; default: $"+kube.JournalVariable+otherwise)
 	complete.Files(cmd, "journal")
-	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "use the journal of this configuration `file` of tattler run")
+	cmd.Flags().StringVarP(&f.Config, "config", "c", "", "use the journal of this tattler run configuration `file`")
 	complete.Files(cmd, "config")
 	f.Kube.Add(cmd)
 	f.stderr = cmd.ErrOrStderr
@@ -60,9 +64,10 @@ func (f *Flags) add(cmd *cobra.Command, otherwise string) {
 
 // Journal is an open journal.
 type Journal struct {
-	reader  *journal.Reader
+	source  history.Source
 	changes *history.Builder
-	path    string
+	served  Served      // nil: a file
+	path    string      // of the file
 	file    os.FileInfo // when it was opened
 }
 
@@ -123,18 +128,24 @@ func (f *Flags) Default() (string, error) {
 	}
 	cluster, err := f.Kube.Load()
 	if err != nil {
-		return "", fmt.Errorf("find the journal: %w; --journal names one", err)
+		return "", fmt.Errorf("find the journal: %w; or name the journal with --journal FILE", err)
 	}
 	return cluster.Journal()
 }
 
-// Open opens the journal to read, without contacting the cluster. It may be written meanwhile.
+// Open opens the journal to read. It may be written meanwhile. It contacts the cluster only if the flags ask for a
+// daemon there.
 func (f *Flags) Open(ctx context.Context) (*Journal, error) {
-	path, err := f.File(ctx)
+	rules, err := quiet.New()
 	if err != nil {
 		return nil, err
 	}
-	rules, err := quiet.New()
+	if s, err := f.serving(ctx); err != nil {
+		return nil, err
+	} else if s != nil {
+		return &Journal{source: s, changes: history.New(s, rules), served: s}, nil
+	}
+	path, err := f.File(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +157,7 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{r, history.New(r, rules), path, file}, nil
+	return &Journal{source: r, changes: history.New(r, rules), path: path, file: file}, nil
 }
 
 // OpenReader opens a journal to read; if it does not exist, the error says what to do.
@@ -162,23 +173,26 @@ func OpenReader(ctx context.Context, path string) (*journal.Reader, error) {
 func Exists(path string) error {
 	switch file, err := os.Stat(path); {
 	case err == nil && !file.Mode().IsRegular(): // opening it would create files beside a folder or a device
-		return fmt.Errorf("%s is not a regular file: --journal names one", path)
+		return fmt.Errorf("%s is not a regular file: --journal takes the file of a journal", path)
 	case errors.Is(err, fs.ErrNotExist), err == nil && file.Size() == 0:
-		return fmt.Errorf("there is no journal at %s: tattler run writes one; --journal names another", path)
+		return fmt.Errorf("there is no journal at %s: start tattler run, or name another file with --journal", path)
 	}
 	return nil
 }
 
 // Close closes the journal.
-func (j *Journal) Close() error { return j.reader.Close() }
+func (j *Journal) Close() error { return j.source.Close() }
 
 // Last returns the newest sequence number. It fails if the file was removed or replaced: nothing will be added to the one
 // that is open.
 func (j *Journal) Last(ctx context.Context) (int64, error) {
+	if j.served != nil {
+		return j.source.Last(ctx)
+	}
 	if now, err := os.Stat(j.path); err != nil || !os.SameFile(now, j.file) {
 		return 0, fmt.Errorf("the journal %s was removed or replaced", j.path)
 	}
-	return j.reader.Last(ctx)
+	return j.source.Last(ctx)
 }
 
 // Oldest returns when the oldest change was seen; the zero time in an empty journal.
@@ -191,23 +205,36 @@ func (j *Journal) Oldest(ctx context.Context) (time.Time, error) {
 
 // RecordedUntil returns up to when a daemon recorded; the zero time if unknown.
 func (j *Journal) RecordedUntil(ctx context.Context) (time.Time, error) {
-	return j.reader.RecordedUntil(ctx)
+	return j.source.RecordedUntil(ctx)
 }
 
-// Path returns the path of the journal.
-func (j *Journal) Path() string { return j.path }
+// Path returns the path of the journal, or the address of the daemon that serves it.
+func (j *Journal) Path() string {
+	if j.served != nil {
+		return j.served.URL()
+	}
+	return j.path
+}
+
+// Recording reports whether a daemon writes the journal.
+func (j *Journal) Recording(ctx context.Context) bool {
+	if j.served != nil {
+		return j.served.Recording(ctx)
+	}
+	return control.Recording(ctx, j.path)
+}
 
 // Cluster returns the cluster's name, which is part of the ids of changes.
-func (j *Journal) Cluster() string { return j.reader.Cluster() }
+func (j *Journal) Cluster() string { return j.source.Cluster() }
 
 // Rows yields the changes that a query selects.
 func (j *Journal) Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error] {
-	return j.reader.Rows(ctx, q)
+	return j.source.Rows(ctx, q)
 }
 
 // ByID returns the change whose id is, or begins with, prefix.
 func (j *Journal) ByID(ctx context.Context, prefix string) (journal.Entry, error) {
-	return j.reader.ByID(ctx, prefix)
+	return j.source.ByID(ctx, prefix)
 }
 
 // Change returns the change of an entry.
@@ -215,131 +242,27 @@ func (j *Journal) Change(ctx context.Context, e *journal.Entry) (change.Change, 
 	return j.changes.Change(ctx, e)
 }
 
-// Types is what the arguments TYPE[,TYPE…] [NAME…] and TYPE/NAME… select.
-type Types struct {
-	// Resources are the kinds that the journal has; Unknown are the words for which it has none. If both are empty, all
-	// kinds are selected.
-	Resources, Unknown []string
-	// Names are names of objects; empty selects all.
-	Names []string
-	// Owned is what the named objects own; see journal.Query.
-	Owned map[string][]string
+// Kinds returns the recorded kinds.
+func (j *Journal) Kinds(ctx context.Context) ([]journal.Kind, error) { return j.source.Kinds(ctx) }
 
-	named map[object]bool // nil: any of Names in any of Resources
-	owned map[string]bool // kinds that the named objects may own
-}
-
-type object struct{ resource, name string }
-
-// Has reports whether an entry is of a selected object or of one that it owns. A gap has no name and belongs to all objects
-// of its kind.
-func (t *Types) Has(e *journal.Entry) bool {
-	return t.named == nil || e.Name == "" || e.Owner != nil && t.owned[e.Kind.GroupResource()] ||
-		t.named[object{e.Kind.GroupResource(), e.Name}]
-}
-
-// Types resolves arguments among the kinds that the journal has.
-func (j *Journal) Types(ctx context.Context, args []string) (t Types, err error) {
-	kinds, err := j.reader.Kinds(ctx)
-	if err != nil || len(args) == 0 {
-		return t, err
-	}
-	if !slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }) {
-		for _, typ := range strings.Split(args[0], ",") {
-			if typ == "" {
-				return t, capture.Usage("%q has an empty type", args[0])
-			}
-			t.add(j.resolve(ctx, kinds, typ), typ)
-		}
-		t.Names = args[1:]
-		t.follow()
-		return t, nil
-	}
-	t.named = map[object]bool{}
-	for _, a := range args {
-		typ, name, _ := strings.Cut(a, "/")
-		if typ == "" || name == "" || strings.ContainsAny(name, "/") {
-			return t, capture.Usage("%q is not TYPE/NAME; if one argument has this form, all must have it", a)
-		}
-		for _, gr := range t.add(j.resolve(ctx, kinds, typ), typ) {
-			t.named[object{gr, name}] = true
-		}
-		t.Names = append(t.Names, name)
-	}
-	t.follow()
-	return t, nil
-}
-
-// follow adds what the named objects own, as watch does.
-func (t *Types) follow() {
-	if len(t.Names) == 0 {
-		return
-	}
-	t.Owned, t.owned = capture.Owns(), map[string]bool{}
-	for next := t.Resources; len(next) > 0; next = next[1:] {
-		for _, r := range t.Owned[next[0]] {
-			t.owned[r] = true
-			next = append(slices.Clip(next), r)
-		}
-	}
-}
-
-// add adds the kinds found for a word.
-func (t *Types) add(found []string, word string) []string {
-	if len(found) == 0 {
-		t.Unknown = append(t.Unknown, word)
-	}
-	for _, gr := range found {
-		if !slices.Contains(t.Resources, gr) {
-			t.Resources = append(t.Resources, gr)
-		}
-	}
-	return found
+// ShortNames returns the short names of a kind.
+func (j *Journal) ShortNames(ctx context.Context, k journal.Kind) []string {
+	return j.changes.ShortNames(ctx, k)
 }
 
 // Explain returns the error for a word that matches no kind in the journal.
 func (j *Journal) Explain(ctx context.Context, word string) error {
-	kinds, err := j.reader.Kinds(ctx)
-	if err != nil {
-		return err
-	}
-	return unknown(kinds, word)
-}
-
-// resolve returns the kinds that a word means, of every group unless it names one. The journal may hold more kinds than
-// the server has now, so none is preferred.
-func (j *Journal) resolve(ctx context.Context, kinds []journal.Kind, word string) (found []string) {
-	word = strings.ToLower(word)
-	name, group, qualified := strings.Cut(word, ".")
-	for _, k := range kinds {
-		is := name == k.Resource || name == strings.ToLower(k.Kind) || slices.Contains(j.changes.ShortNames(ctx, k), name)
-		of := !qualified || group == k.Group || group == strings.TrimSuffix(k.Version+"."+k.Group, ".")
-		if gr := k.GroupResource(); is && of && !slices.Contains(found, gr) {
-			found = append(found, gr)
-		}
-	}
-	return found
-}
-
-func unknown(kinds []journal.Kind, word string) error {
-	var known []string
-	for _, k := range kinds {
-		known = append(known, k.Resource)
-	}
-	if near := spell.Nearest(word, known); near != "" {
-		return fmt.Errorf("the journal has no %q; did you mean %q?", word, near)
-	}
-	return fmt.Errorf("the journal has no %q: nothing of that kind was recorded", word)
+	return selection.Explain(ctx, j, word)
 }
 
 // At yields the objects that a query selects, as they were at a moment: see journal.Reader.At.
 func (j *Journal) At(ctx context.Context, q journal.Query, t time.Time) iter.Seq2[journal.State, error] {
-	return j.reader.At(ctx, q, t)
+	return j.source.At(ctx, q, t)
 }
 
 // Between yields what a query selects, as it was at both ends of its time range: see journal.Reader.Between.
 func (j *Journal) Between(ctx context.Context, q journal.Query) iter.Seq2[[2]journal.State, error] {
-	return j.reader.Between(ctx, q)
+	return j.source.Between(ctx, q)
 }
 
 // Net returns the change that leads from one state of an object to another one: see history.Builder.Net.
@@ -349,17 +272,12 @@ func (j *Journal) Net(ctx context.Context, before, after *journal.State) (change
 
 // Select returns the query that selects the named objects, or all objects of the named kinds; it fails where the
 // journal has none of a kind. What the objects own is not selected.
-func (j *Journal) Select(ctx context.Context, args []string) (journal.Query, Types, error) {
-	t, err := j.Types(ctx, args)
+func (j *Journal) Select(ctx context.Context, args []string) (journal.Query, selection.Types, error) {
+	t, err := selection.Resolve(ctx, j, args)
 	if err == nil && len(t.Unknown) > 0 {
 		err = j.Explain(ctx, t.Unknown[0])
 	}
 	return journal.Query{Resources: t.Resources, Names: t.Names}, t, err
-}
-
-// Named reports whether a state is of a named object.
-func (t *Types) Named(s *journal.State) bool {
-	return t.named == nil || t.named[object{s.Kind.GroupResource(), s.Name}]
 }
 
 // Blame returns an object's YAML with the change that led to each line: see history.Builder.Blame.

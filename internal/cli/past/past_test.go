@@ -36,9 +36,9 @@ func TestOpenReader(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, tc := range []struct{ why, path, want string }{
-		{"none", filepath.Join(dir, "none"), "there is no journal at " + dir + "/none: tattler run writes one"},
-		{"a file that a daemon was about to fill", empty, "there is no journal at " + empty},
-		{"a folder", dir, dir + " is not a regular file: --journal names one"},
+		{"none", filepath.Join(dir, "none"), "there is no journal at " + dir + "/none: start tattler run"},
+		{"an empty file, which a daemon was about to fill", empty, "there is no journal at " + empty},
+		{"a folder", dir, dir + " is not a regular file: --journal takes the file of a journal"},
 	} {
 		if _, err := OpenReader(t.Context(), tc.path); err == nil || !strings.HasPrefix(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.why, err)

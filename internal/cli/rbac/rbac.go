@@ -31,6 +31,9 @@ Rules name the kinds that the server has now. A glob of a whole group of custom
 resources, such as *.example.com, grants the group. With --wildcard, kinds that
 appear later may be listed and watched as well, whatever they are.
 
+If the configuration has a web page with authentication, it also prints roles
+for viewers, bound to no one.
+
 It reads the server's kinds with your own rights, and changes nothing.`
 
 const examples = `  tattler rbac -c tattler.yaml | kubectl apply -f -
@@ -83,5 +86,8 @@ func Run(ctx context.Context, o *Options) error {
 		fmt.Fprintf(o.IO.Err, "no answer from the API groups %s: their kinds are missing; try again\n", strings.Join(failed, ", "))
 	}
 	m := manifest{name: o.Name, namespace: namespace, account: account}
-	return m.write(o.IO.Out, roles(plan, o.Wildcard))
+	if err := m.write(o.IO.Out, roles(plan, o.Wildcard, s.Web)); err != nil {
+		return err
+	}
+	return m.viewers(o.IO.Out, s.Web)
 }

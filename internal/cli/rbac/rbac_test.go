@@ -74,6 +74,10 @@ func read(t *testing.T, text string) []string {
 			var r rbacv1.ClusterRole // which has all that a Role has
 			strict(t, doc, &r)
 			for _, x := range r.Rules {
+				if len(x.NonResourceURLs) > 0 {
+					lines = append(lines, fmt.Sprintf("%s %s/%s: %s %s", head.Kind, r.Namespace, r.Name, strings.Join(x.Verbs, ","), strings.Join(x.NonResourceURLs, " ")))
+					continue
+				}
 				line := fmt.Sprintf("%s %s/%s: %s %s", head.Kind, r.Namespace, r.Name, x.APIGroups, x.Resources)
 				if len(x.ResourceNames) > 0 {
 					line += " " + fmt.Sprint(x.ResourceNames)

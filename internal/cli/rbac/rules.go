@@ -8,6 +8,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
+	"github.com/tattler-dev/tattler/internal/config"
 )
 
 // role has the rules for a namespace, or for the whole cluster if namespace is empty.
@@ -33,9 +34,9 @@ const (
 		"these kinds again, and versions in between are missed: print the rights again when a kind appears."
 )
 
-// roles returns the roles for a plan: the cluster's first, which may be empty, then one per namespace.
-func roles(p *capture.Plan, wildcard bool) []role {
-	all := setup.Rights(p)
+// roles returns the roles for a plan and a web page: the cluster's first, which may be empty, then one per namespace.
+func roles(p *capture.Plan, wildcard bool, web config.Web) []role {
+	all := append(setup.Rights(p), setup.WebRights(web)...)
 	for _, g := range p.Globs {
 		group, whole := wholeGroup(p, g)
 		switch {

@@ -52,11 +52,12 @@ Changes go to stdout; --to sends them elsewhere, and may be repeated:
 docs/sinks describes them and the form of each address.
 
 Objects that exist at the first start are recorded, but not delivered. After a
-restart nothing is repeated, and the changes since then are delivered, including
-deletions. tattler log reads the journal, also while this runs. The value of a
-Secret is never written.
+restart, what changed in the meantime is delivered, including deletions. tattler
+log reads the journal, also while this runs. The value of a Secret is never
+written.
 
-Ctrl-C stops it once the sinks have the recorded changes (within ten seconds).`
+Ctrl-C stops it as soon as the sinks have the recorded changes, and after ten
+seconds at the latest.`
 
 const examples = `  tattler run                                  record everything
   tattler run deploy,cm -n shop,pay            two kinds in two namespaces
@@ -269,9 +270,9 @@ func logMessage(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 // reason.
 func logRefused(log *slog.Logger, cluster *kube.Cluster, r *capture.Ready) {
 	if n := len(r.Forbidden); n > 0 {
-		what := "1 kind may not be watched and is not recorded"
+		what := "not allowed to watch 1 kind, which is not recorded"
 		if n > 1 {
-			what = fmt.Sprintf("%d kinds may not be watched and are not recorded", n)
+			what = fmt.Sprintf("not allowed to watch %d kinds, which are not recorded", n)
 		}
 		log.Warn(what+": grant get, list and watch (tattler rbac prints the roles), or exclude them", "kinds", kindsOf(r.Forbidden), "err", r.Forbidden[0].Err)
 	}

@@ -42,9 +42,9 @@ func TestLogMessage(t *testing.T) {
 			[]string{`level=WARN msg="namespaces do not exist (yet)" namespaces=shop`, `objects=pods/a`, `level=INFO msg="no kind matches (yet)" globs=*.x.io`}},
 		{"forbidden kinds", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{
 			{Resource: capture.Resource{Resource: "pods"}, Err: errors.New("no")}, {Resource: secrets, Namespaces: []string{"a", "b"}, Err: errors.New("never")}}}},
-			[]string{`level=WARN msg="2 kinds may not be watched and are not recorded: grant get, list and watch (tattler rbac prints the roles), or exclude them" kinds="pods, secrets (in a, b)" err=no`}},
+			[]string{`level=WARN msg="not allowed to watch 2 kinds, which are not recorded: grant get, list and watch (tattler rbac prints the roles), or exclude them" kinds="pods, secrets (in a, b)" err=no`}},
 		{"a forbidden kind", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
-			[]string{`level=WARN msg="1 kind may not be watched and is not recorded: grant`, ` kinds=secrets err=no`}},
+			[]string{`level=WARN msg="not allowed to watch 1 kind, which is not recorded: grant`, ` kinds=secrets err=no`}},
 		{"a failing kind", capture.Message{Ready: &capture.Ready{Failing: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
 			[]string{`level=WARN msg="1 kind cannot be watched now and will be retried" kinds=secrets err=no`}},
 		{"an outage", capture.Message{Away: &capture.Away{Since: since, Err: errors.New("refused")}}, []string{`level=WARN msg="the API server is away" err=refused`}},

@@ -16,7 +16,7 @@ var Severities = []string{string(event.Failure), string(event.Warning), string(e
 func ValidSeverities(list []string) error {
 	for _, s := range list {
 		if !slices.Contains(Severities, s) {
-			return capture.Usage("--severity: unknown severity %q; want one of %s", s, strings.Join(Severities, ", "))
+			return capture.Usage("--severity: unknown severity %q: use one of %s", s, strings.Join(Severities, ", "))
 		}
 	}
 	return nil

@@ -49,17 +49,17 @@ func (f *Flags) AddWatch(cmd *cobra.Command) {
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.watch(cmd)
 	cmd.Flags().StringArrayVar(&f.To, "to", nil, "deliver to this `address`; repeatable")
-	cmd.Flags().StringVar(&f.Journal, "journal", "", "`file` of the journal; else $"+kube.JournalVariable)
+	cmd.Flags().StringVar(&f.Journal, "journal", "", "journal `file`; else $"+kube.JournalVariable)
 	complete.Files(cmd, "journal")
 	f.Kube.Add(cmd)
 }
 
 func (f *Flags) watch(cmd *cobra.Command) {
 	fs := cmd.Flags()
-	fs.StringVarP(&f.File, "config", "c", "", "`file` of a configuration (tattler config)")
+	fs.StringVarP(&f.File, "config", "c", "", "configuration `file` (see tattler config)")
 	complete.Files(cmd, "config")
 	f.Scope.Add(fs, "all")
-	fs.BoolVar(&f.Noise, "noise", false, "also hidden kinds (events, leases, ...)")
+	fs.BoolVar(&f.Noise, "noise", false, "also noisy kinds (events, leases, ...)")
 }
 
 // Setup is the configuration from flags or a file.

@@ -54,8 +54,7 @@ func options(c *config.Sink, to sink.Sink) deliver.Options {
 		o.Include = append(o.Include, deliver.Include(part))
 	}
 	if c.Filter != nil {
-		o.Match, o.Where = c.Filter.Match, c.Filter.String()
-		o.MatchesLean = !c.Filter.Reads("before") && !c.Filter.Reads("after")
+		o.Where = c.Filter
 	}
 	return o
 }

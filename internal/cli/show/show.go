@@ -32,7 +32,7 @@ type Options struct {
 const long = `Show one complete change, with quiet fields and long values. A created or
 deleted object is shown completely.
 
-CHANGE is the id of an event, or its beginning: tattler log -o oneline prints
+CHANGE is the id of a change or a prefix of it: tattler log -o oneline prints
 ids.`
 
 // NewCommand returns the verb.
@@ -52,7 +52,7 @@ func NewCommand(streams *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text, json or yaml (an event)")
 	complete.Words(cmd, "output", "text", render.JSON, render.YAML)
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	o.Past.CompleteChanges(cmd)
 	return cmd
 }
@@ -124,7 +124,7 @@ func head(id string, c *change.Change) string {
 	switch c.Op {
 	case event.Absent:
 	case event.Gap:
-		line("kind", c.Resource.GroupResource())
+		line("kind", c.Kind.GroupResource())
 		line("namespace", c.Namespace)
 	default:
 		line("object", c.Subject())

@@ -65,7 +65,7 @@ func Replay(ctx context.Context, o *Options) error {
 	name, from := o.Names[0], control.Place{}
 	switch {
 	case o.All == (o.Since != ""):
-		return capture.Usage("say where to start: --since TIME or --all")
+		return capture.Usage("no start is given: use --since TIME or --all")
 	case o.Since != "":
 		at, err := when.Parse(o.Since, o.now())
 		if err != nil {

@@ -47,8 +47,8 @@ waited; LOST is how many the journal had to remove. A change that the receiver
 refuses for good becomes a dead letter, which is kept separately.
 
 Without a running daemon, the commands read and write the journal directly. Only
-a running daemon can send dead letters again, and knows which sinks may be
-forgotten.`
+a running daemon can send dead letters again, and knows which sinks are no
+longer configured.`
 
 const examples = `  tattler sinks                             the position of each
   tattler sinks pause hook                  until tattler sinks resume hook
@@ -74,20 +74,20 @@ wait in the journal, as long as it keeps them.`
 configuration starts them paused. A sink that failed is retried at once.`
 
 	replay := o.command("replay NAME (--since TIME | --all)", "Deliver changes again", func(ctx context.Context) error { return Replay(ctx, o) })
-	replay.Long = `Deliver again what a sink received since a time, and everything after it, in
-order and under the same ids, and then the changes that it has not received yet.
-Times are
-` + when.Forms + `.`
+	replay.Long = `Deliver every change since a time again, in order and under the same ids, and
+then the changes that the sink has not received yet.
+
+Times are ` + when.Forms + `.`
 	replay.Args = cobra.ExactArgs(1)
 	replay.Flags().StringVar(&o.Since, "since", "", "changes observed since this `time`")
 	replay.Flags().BoolVar(&o.All, "all", false, "everything that the journal has")
 	o.Past.Add(replay)
 
 	skip := o.command("skip NAME [ID]", "Give up the change that blocks a sink", func(ctx context.Context) error { return Skip(ctx, o) })
-	skip.Long = `Turn the change that a sink fails on into a dead letter, and continue with the
-next one. tattler status shows that change. ID is its id or a prefix of it: no
-other change is skipped. Without ID, the command skips the change that blocks the
-sink now, and prints its id. tattler sinks dead NAME --replay sends the change
+	skip.Long = `Make a dead letter of the change that blocks a sink, and continue with the next
+one. tattler status shows that change. ID is its id or a prefix of it: no other
+change is skipped. Without ID, the command skips whichever change blocks the sink
+now, and prints its id. tattler sinks dead NAME --replay sends the change
 again. With retry.giveUp, a sink skips such changes by itself.
 
 Without a running daemon, ID is required, and must be the first change that the
@@ -106,8 +106,8 @@ refused again stays a dead letter.`
 
 	remove := o.command("remove NAME...", "Forget a sink that is no longer configured", func(ctx context.Context) error { return Remove(ctx, o) })
 	remove.Long = `Forget the position and the dead letters of sinks that are no longer configured.
-Only the running daemon can do it, because it knows the configuration. A sink
-that is configured again starts anew.`
+Only the running daemon can do it, because it knows the configuration. If you
+configure such a sink again, it starts anew.`
 
 	for _, c := range []*cobra.Command{pause, resume, remove} {
 		o.Past.Add(c)
@@ -248,7 +248,7 @@ func left(kept []control.Sink, names []string) (all []control.Sink) {
 
 func (o *Options) checkOutput() error {
 	if o.Output != "" && o.Output != "text" && o.Output != "json" {
-		return capture.Usage("unknown output %q: say text or json", o.Output)
+		return capture.Usage("unknown output %q: use text or json", o.Output)
 	}
 	return nil
 }

@@ -155,8 +155,8 @@ func TestUsage(t *testing.T) {
 		{"which?", "dead hook --drop", "say which dead letters"},
 		{"send or give up", "dead hook --drop --replay --all", "exclude each other"},
 		{"all, and some", "dead hook --drop --all x", "name some ids, or use --all"},
-		{"no such format", "dead hook -o yaml", "say text or json"},
-		{"no such format", "-o yaml", "say text or json"},
+		{"no such format", "dead hook -o yaml", "use text or json"},
+		{"no such format", "-o yaml", "use text or json"},
 	} {
 		_, _, err := tattler(t, path, strings.Fields(tc.args)...)
 		var usage *capture.UsageError

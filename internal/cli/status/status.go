@@ -12,7 +12,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/report"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -51,20 +50,16 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
 	complete.Words(cmd, "output", "text", "json")
-	o.Past.Add(cmd)
+	o.Past.AddServed(cmd)
 	return cmd
 }
 
 // Run prints the state.
 func Run(ctx context.Context, o *Options) error {
 	if o.Output != "text" && o.Output != "json" {
-		return capture.Usage("unknown output %q: say text or json", o.Output)
+		return capture.Usage("unknown output %q: use text or json", o.Output)
 	}
-	path, err := o.Past.File(ctx)
-	if err != nil {
-		return err
-	}
-	s, err := (&control.Client{Journal: path}).Status(ctx)
+	s, err := o.Past.Status(ctx)
 	if err != nil {
 		return err
 	}

@@ -32,7 +32,7 @@ func TestOrdered(t *testing.T) {
 	start := time.Unix(1000, 0)
 	at := func(ms int) time.Time { return start.Add(time.Duration(ms) * time.Millisecond) }
 	change := func(name, version string) change.Change {
-		return change.Change{Op: event.Updated, Name: name, ResourceVersion: version}
+		return change.Change{Meta: change.Meta{Op: event.Updated, Name: name, ResourceVersion: version}}
 	}
 	for _, tt := range []struct {
 		why  string
@@ -96,7 +96,7 @@ func TestOrderedNext(t *testing.T) {
 		t.Error("wants to be called with nothing to show")
 	}
 	now := time.Unix(1000, 0)
-	_ = o.Change(now, change.Change{Op: event.Updated, ResourceVersion: "1"})
+	_ = o.Change(now, change.Change{Meta: change.Meta{Op: event.Updated, ResourceVersion: "1"}})
 	if at, ok := o.Next(); !ok || !at.Equal(now.Add(render.OrderWindow)) {
 		t.Errorf("wants to be called at %v, %v", at, ok)
 	}

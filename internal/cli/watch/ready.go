@@ -24,7 +24,7 @@ func (s *session) becomeReady(ctx context.Context, r *capture.Ready) error {
 	}
 	hidden := ""
 	if len(r.Hidden) > 0 {
-		hidden = fmt.Sprintf(" Hidden: %s (--noise)", strings.Join(r.Hidden, ", "))
+		hidden = fmt.Sprintf(" Left out as noisy: %s (--noise)", strings.Join(r.Hidden, ", "))
 	}
 	// Less than a tenth of a second would be shown as 0.0.
 	took := max(0.1, time.Since(s.start).Seconds())

@@ -2,9 +2,11 @@ package watch
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
@@ -12,6 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/when"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
 )
@@ -44,22 +47,42 @@ func (o *Options) sinceTime(now time.Time) (since time.Time, err error) {
 	return since, nil
 }
 
-// history returns the history that --since asks for, and what collects its evidence; nil without it.
-func (o *Options) history(since time.Time, cluster *kube.Cluster, n capture.Namespaces, status *terminal.Status, rules *quiet.Set, only, ignore []diff.Pattern) (*history, capture.Seen, error) {
+// history returns the history that --since asks for; nil without it.
+func (o *Options) history(since time.Time, cluster *kube.Cluster, n capture.Namespaces, status *terminal.Status, rules *quiet.Set, only, ignore []diff.Pattern) (*history, error) {
 	if since.IsZero() {
-		return nil, nil, nil
+		return nil, nil
 	}
 	ro := o.rendering(status.Before(o.IO.Out), n)
 	ro.Today, ro.Full, ro.Only = time.Now, o.Full, only
 	out, err := recent.NewPrinter(ro, o.Output, cluster.Name, status.Line)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	c := reconstruct.NewCollector(reconstruct.Options{
 		Since: since, Rules: rules, Noise: o.Noise, Only: only, Ignore: ignore, Humans: o.Humans,
 		Severities: scope.SeveritiesOf(o.Severities), Follow: recent.Names(o.Types),
 	})
-	return &history{since: since, out: out, collector: c}, c.Add, nil
+	return &history{since: since, out: out, collector: c}, nil
+}
+
+// collect passes the objects that existed at the start to the collector.
+func (s *session) collect(b *capture.Batch) {
+	if s.history == nil {
+		return
+	}
+	for i := range b.Changes {
+		v := &b.Changes[i]
+		if v.Op != event.Snapshot {
+			continue
+		}
+		obj, _, err := jsonmap.DecodeObject(v.AfterJSON) // which has managed fields, unlike After
+		if err != nil {
+			s.status.Line("! decode %s: %v", v.Subject(), err)
+			continue
+		}
+		named := len(b.Names) == 0 && !b.Owned || slices.Contains(b.Names, v.Name)
+		s.history.collector.Add(b.Stream.Resource, obj, named)
+	}
 }
 
 // hold keeps a live change until the history is shown. It returns false if the change need not wait.

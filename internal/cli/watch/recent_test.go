@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 )
@@ -19,12 +20,15 @@ func (noSource) ListAlso(context.Context, string, string, capture.Seen) *capture
 	return &capture.Listing{}
 }
 
-// listed passes an object that was created a number of seconds ago to the session's collector, as the first list does.
+// listed sends a batch with an object that was created a number of seconds ago, as the first list does.
 func (r *rig) listed(name string, ago int) {
 	at := time.Now().Add(-time.Duration(ago) * time.Second).UTC().Format(time.RFC3339)
-	r.collect(change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}, map[string]any{
-		"metadata": map[string]any{"namespace": "shop", "name": name, "uid": name, "creationTimestamp": at},
-	}, false)
+	c := created(name)
+	c.Op, c.UID = event.Snapshot, name
+	r.receive(capture.Message{Batch: &capture.Batch{
+		Stream:  capture.Stream{Resource: change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}},
+		Changes: []capture.Version{{Change: c, AfterJSON: fmt.Appendf(nil, `{"metadata":{"namespace":"shop","name":%q,"uid":%q,"creationTimestamp":%q}}`, name, name, at)}},
+	}})
 }
 
 // lines returns the names in stdout, with the signs of their lines.

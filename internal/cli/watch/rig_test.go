@@ -69,7 +69,6 @@ type rig struct {
 	session          *session
 	interrupt        context.CancelFunc
 	end              chan error
-	collect          capture.Seen // the watcher's first lists, with Options.Since
 }
 
 // buffer may be read while it is written to.
@@ -136,11 +135,11 @@ func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
 		}
 		if o.Since != "" {
 			since, serr := o.sinceTime(time.Now())
-			h, _, herr := o.history(since, cluster, o.within("shop"), st, nil, nil, nil)
+			h, herr := o.history(since, cluster, o.within("shop"), st, nil, nil, nil)
 			if serr != nil || herr != nil {
 				t.Fatal(serr, herr)
 			}
-			r.session.history, h.source, r.collect = h, noSource{}, h.collector.Add
+			r.session.history, h.source = h, noSource{}
 		}
 		var ctx context.Context
 		ctx, r.interrupt = context.WithCancel(t.Context())
@@ -165,16 +164,18 @@ func (r *rig) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-func (r *rig) change(c change.Change) { r.receive(capture.Message{Change: &c}) }
+func (r *rig) change(c change.Change) {
+	r.receive(capture.Message{Batch: &capture.Batch{Changes: []capture.Version{{Change: c}}}})
+}
 
 func (r *rig) becomesReady() { r.receive(capture.Message{Ready: &capture.Ready{Kinds: 1}}) }
 
 // created is a change with its own line.
 func created(name string) change.Change {
 	return change.Change{
-		Op: event.Created, Namespace: "shop", Name: name, At: time.Now(),
-		Resource: change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true},
-		After:    map[string]any{},
+		Meta:  change.Meta{Op: event.Created, Namespace: "shop", Name: name, At: time.Now(), Kind: change.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true}},
+		Names: change.Names{Short: "cm"},
+		After: map[string]any{},
 	}
 }
 

@@ -22,6 +22,7 @@ type session struct {
 	namespaces capture.Namespaces
 	watcher    watcher
 	printer    printer
+	unroller   unroller
 	status     *terminal.Status
 	start      time.Time
 	ready      bool
@@ -160,14 +161,26 @@ func (s *session) timeUp() error {
 	return nil
 }
 
+// batch shows the changes of a batch, or keeps them until the history is shown.
+func (s *session) batch(ctx context.Context, now time.Time, b *capture.Batch) error {
+	s.collect(b)
+	for _, c := range s.unroller.unroll(now, b) {
+		held, err := s.hold(ctx, &c)
+		if !held {
+			err = s.change(now, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (s *session) message(ctx context.Context, m capture.Message) error {
 	now := time.Now()
 	switch {
-	case m.Change != nil:
-		if held, err := s.hold(ctx, m.Change); held {
-			return err
-		}
-		return s.change(now, *m.Change)
+	case m.Batch != nil:
+		return s.batch(ctx, now, m.Batch)
 	case m.Ready != nil:
 		return s.becomeReady(ctx, m.Ready)
 	case m.Away != nil:

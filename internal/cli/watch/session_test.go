@@ -96,7 +96,7 @@ func TestLimit(t *testing.T) {
 		r, err := play(t, o, func(r *rig) {
 			r.becomesReady()
 			r.change(created("a"))
-			r.change(change.Change{Op: event.Gap, At: time.Now(), Resource: change.Resource{Resource: "pods"}, Gap: &event.GapInfo{}})
+			r.change(change.Change{Meta: change.Meta{Op: event.Gap, At: time.Now(), Kind: change.Kind{Resource: "pods"}, Gap: &event.GapInfo{}}})
 			r.change(quietUpdate())
 			if !o.Noise {
 				r.change(created("b"))

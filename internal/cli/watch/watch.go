@@ -62,7 +62,7 @@ of the workload; --flat shows each change. --severity failure shows only
 failures. With paths or --humans there are no summaries. With --path, objects
 that appear or disappear show the selected paths. --humans shows the writes of
 tools and operators. It leaves out writes by Kubernetes components, status
-changes, and objects with a controller that appear or disappear.
+changes, and the appearance and disappearance of objects owned by a controller.
 
 --since first shows what the cluster still records of earlier writes: the last
 write of each manager, rollouts, conditions, ends of containers. These lines are
@@ -102,11 +102,11 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Initial, "initial", false, "show existing objects first")
 	f.BoolVar(&o.Humans, "humans", false, "leave out routine changes by controllers")
 	f.BoolVar(&o.Flat, "flat", false, "show each change, no summaries")
-	f.BoolVar(&o.Noise, "noise", false, "also show hidden kinds and quiet fields")
+	f.BoolVar(&o.Noise, "noise", false, "also show noisy kinds and quiet fields")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full, as in a pipe")
 	f.IntVar(&o.Limit, "limit", 0, "stop after this `number` of changes")
 	f.DurationVar(&o.Timeout, "timeout", 0, "stop after this `time`, such as 30s")
-	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list kinds that may not be watched, and why")
+	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list kinds that you may not watch, and why")
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", "text", render.JSON, render.YAML)
 	o.Kube.Add(cmd)
@@ -118,7 +118,7 @@ func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 	switch o.Output {
 	case "", "text", "json", "yaml":
 	default:
-		return nil, nil, capture.Usage("unknown output %q: say text, json or yaml", o.Output)
+		return nil, nil, capture.Usage("unknown output %q: use text, json or yaml", o.Output)
 	}
 	if err := o.Scope.Validate(); err != nil {
 		return nil, nil, err
@@ -165,14 +165,14 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	namespaces := o.within(cluster.Namespace)
 	status := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
-	past, seen, err := o.history(since, cluster, namespaces, status, rules, only, ignore)
+	past, err := o.history(since, cluster, namespaces, status, rules, only, ignore)
 	if err != nil {
 		return err
 	}
 	w, err := capture.New(capture.Options{
 		Config: cluster.Config, Types: o.Types, Namespaces: namespaces,
-		Labels: o.Scope.Labels, Fields: o.Scope.Fields, Noise: o.Noise, Initial: o.Initial,
-		Only: only, Ignore: ignore, Redactor: redactor, Quiet: rules, Seen: seen,
+		Labels: o.Scope.Labels, Fields: o.Scope.Fields, Noise: o.Noise, Initial: o.Initial || past != nil,
+		Owned: true, Objects: true, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
@@ -186,7 +186,8 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	s := &session{
 		o: o, cluster: cluster, watcher: w, namespaces: namespaces,
-		printer: out, status: status, start: time.Now(), history: past,
+		printer: out, unroller: unroller{initial: o.Initial, paths: change.Paths{Only: only, Ignore: ignore}},
+		status: status, start: time.Now(), history: past,
 	}
 	return s.run(ctx)
 }

@@ -1,4 +1,4 @@
-// Package when parses times on a command line.
+// Package when parses and prints times on a command line.
 package when
 
 import (
@@ -10,6 +10,9 @@ import (
 
 // Forms lists the forms that Parse reads, for help texts.
 const Forms = "30m, 3d, 10:42, yesterday 10:42, 2026-11-21 10:42 or RFC 3339"
+
+// Moment is a time as a person reads it, with the date, in the local zone.
+func Moment(t time.Time) string { return t.Local().Format(time.DateTime) }
 
 // Parse reads a past time, relative to now and in its zone: RFC 3339, a time of today (10:42, 10:42:05), a day with or
 // without a time (today, yesterday 10:42, 2026-11-21, 2026-11-21 10:42), or an age (90s, 30m, 2h30m, 3d, 2w). A day alone

@@ -105,7 +105,7 @@ const grace = 2 * time.Second
 // run runs the program once.
 func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 	if s.closed.Err() != nil {
-		return s.failed(errors.New("the sink is closed"), nil)
+		return s.failed(sink.ErrClosed, nil)
 	}
 	if err := ctx.Err(); err != nil {
 		return s.failed(err, nil)
@@ -122,9 +122,9 @@ func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 		stdin.Write(m.Body)
 		stdin.WriteByte('\n')
 	}
-	stderr := &headBuffer{}
+	var stderr headBuffer
 	cmd := exec.CommandContext(during, s.o.Command[0], s.o.Command[1:]...) //nolint:gosec // the user configures the command
-	cmd.Stdin, cmd.Stderr, cmd.Dir, cmd.Env = &stdin, stderr, s.o.Dir, s.o.environment(ms)
+	cmd.Stdin, cmd.Stderr, cmd.Dir, cmd.Env = &stdin, &stderr, s.o.Dir, s.o.environment(ms)
 	cmd.WaitDelay = waitDelay
 	group(cmd)
 	err := cmd.Run()
@@ -138,27 +138,23 @@ func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 	case ctx.Err() != nil:
 		err = ctx.Err()
 	case s.closed.Err() != nil:
-		err = errors.New("the sink is closed")
+		err = sink.ErrClosed
 	case during.Err() != nil:
 		err = fmt.Errorf("killed after %s (see timeout)", s.o.Timeout)
 	case errors.As(err, &exit) && slices.Contains(s.o.PermanentExitCodes, exit.ExitCode()):
-		return &sink.PermanentError{Err: s.failed(err, stderr)}
+		err = &sink.PermanentError{Err: err}
 	case !errors.As(err, &exit):
 		err = fmt.Errorf("%w (see command and dir)", err)
 	}
-	return s.failed(err, stderr)
+	return s.failed(err, stderr.text)
 }
 
 // failed adds the program's name and the beginning of its stderr to an error.
-func (s *Sink) failed(err error, stderr *headBuffer) error {
-	err = fmt.Errorf("run %s: %w", filepath.Base(s.o.Command[0]), s.mask.Error(err))
-	if stderr == nil {
-		return err
-	}
-	if said := s.mask.Excerpt(stderr.text); said != "" {
+func (s *Sink) failed(err error, stderr []byte) error {
+	if said := s.mask.Excerpt(stderr); said != "" {
 		err = fmt.Errorf("%w: %s", err, said)
 	}
-	return err
+	return s.mask.Wrap("run "+filepath.Base(s.o.Command[0]), err)
 }
 
 // headBuffer keeps the first bytes that are written to it.

@@ -29,35 +29,34 @@ func aboutOne(err error) bool { return tooLarge(err) || refused(err) }
 
 // failed converts an error about a record. If the error blames a record, that record was sent alone.
 func (s *Sink) failed(r record, err error) error {
-	topic := r.topic
-	said := s.mask.Error(err)
+	var connect *connectError
+	connecting := errors.As(err, &connect)
+	what, hint := "produce to "+s.place, ""
 	switch {
 	case tooLarge(err):
-		return &sink.TooLargeError{Err: fmt.Errorf(
-			"produce to topic %s: a value of %d bytes exceeds the topic's max.message.bytes: %w", topic, len(r.message.Body), said)}
+		what = "produce to topic " + r.topic
+		err = &sink.TooLargeError{Err: fmt.Errorf("a value of %d bytes exceeds the topic's max.message.bytes: %w", len(r.message.Body), err)}
 	case refused(err):
-		return &sink.PermanentError{Err: fmt.Errorf("produce to topic %s: %w", topic, said)}
+		what, err = "produce to topic "+r.topic, &sink.PermanentError{Err: err}
 	case errors.Is(err, kerr.UnknownTopicOrPartition), errors.Is(err, kerr.UnknownTopicID):
-		how := "create it, or set allowAutoTopicCreation"
+		hint = "there is no topic " + r.topic + " (create it, or set allowAutoTopicCreation): "
 		if s.o.AllowAutoTopicCreation {
-			how = "create it: the brokers do not (auto.create.topics.enable), or the user may not"
+			hint = "there is no topic " + r.topic + " (create it: the brokers do not (auto.create.topics.enable), or the user may not): "
 		}
-		return fmt.Errorf("produce to %s: there is no topic %s (%s): %w", s.place, topic, how, said)
 	case errors.Is(err, kerr.TopicAuthorizationFailed):
-		return fmt.Errorf("produce to %s: no right to write to topic %s (grant Write and Describe on it): %w", s.place, topic, said)
+		hint = "no right to write to topic " + r.topic + " (grant Write and Describe on it): "
 	case errors.Is(err, kerr.ClusterAuthorizationFailed):
-		return fmt.Errorf("produce to %s: no right to produce idempotently (brokers before 2.8 need IdempotentWrite on the cluster): %w", s.place, said)
+		hint = "no right to produce idempotently (brokers before 2.8 need IdempotentWrite on the cluster): "
 	case errors.Is(err, kerr.SaslAuthenticationFailed), errors.Is(err, kerr.UnsupportedSaslMechanism), errors.Is(err, kerr.IllegalSaslState):
-		return fmt.Errorf("connect to %s: sign in (check sasl: mechanism, user and password): %w", s.place, said)
+		what, hint = "connect to "+s.place, "sign in (check sasl: mechanism, user and password): "
 	case errors.Is(err, kerr.UnsupportedCompressionType):
-		return fmt.Errorf("produce to topic %s: set another compression: %w", topic, said)
+		what, hint = "produce to topic "+r.topic, "set another compression: "
+	case connecting && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)):
+		what, hint = "connect to "+s.place, "the broker closed the connection (check tls and sasl): "
+	case connecting:
+		what = "connect to " + s.place
+	default:
+		what += ", topic " + r.topic
 	}
-	var connect *connectError
-	if errors.As(err, &connect) && (errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)) {
-		return fmt.Errorf("connect to %s: the broker closed the connection (check tls and sasl): %w", s.place, said)
-	}
-	if errors.As(err, &connect) {
-		return fmt.Errorf("connect to %s: %w", s.place, said)
-	}
-	return fmt.Errorf("produce to %s, topic %s: %w", s.place, topic, said)
+	return s.mask.Wrap(what, fmt.Errorf("%s%w", hint, err))
 }

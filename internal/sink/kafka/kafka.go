@@ -37,12 +37,13 @@ type Sink struct {
 	opts  []kgo.Opt
 	mask  *sink.Mask
 
-	// topics holds the topics whose partitions the client knows. Only Send uses it.
-	topics map[string]bool
+	conn sink.Lazy[*client]
+}
 
-	mu     sync.Mutex // Close may run concurrently with Send
-	client *kgo.Client
-	closed bool
+// client is a client, and the topics whose partitions it knows. Only Send uses the topics.
+type client struct {
+	*kgo.Client
+	topics map[string]bool
 }
 
 // New returns a sink. It reads the TLS files, and connects with the first Send. It does not use the agent: Kafka has
@@ -59,6 +60,7 @@ func New(_ string, o Options) (*Sink, error) {
 	if err := s.configure(hosts); err != nil {
 		return nil, fmt.Errorf("kafka sink: tls: %w", err)
 	}
+	s.conn = sink.Lazy[*client]{Open: s.connect, Free: func(_ context.Context, c *client) error { c.Close(); return nil }}
 	return s, nil
 }
 
@@ -116,24 +118,7 @@ func (s *Sink) configure(hosts []string) error {
 func (s *Sink) String() string { return "kafka " + s.place + " topic " + s.o.Topic }
 
 // Close closes the client.
-func (s *Sink) Close(context.Context) error {
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.drop()
-	return nil
-}
-
-// drop closes the client, which ends everything in flight. The next Send opens another.
-func (s *Sink) drop() {
-	s.mu.Lock()
-	client := s.client
-	s.client = nil
-	s.mu.Unlock()
-	if client != nil {
-		client.Close()
-	}
-}
+func (s *Sink) Close(ctx context.Context) error { return s.conn.Close(ctx) }
 
 // Send produces messages.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
@@ -173,24 +158,24 @@ func (s *Sink) records(ms []sink.Message) ([]record, error) {
 
 // deliver produces records part by part. If one of several records may be to blame, the rest goes one by one.
 func (s *Sink) deliver(ctx context.Context, records []record) (acked int, err error) {
-	client, err := s.connect(ctx)
+	c, err := s.conn.Get(ctx)
 	if err != nil {
 		return 0, err
 	}
 	most := len(records)
 	for acked < len(records) {
-		next := s.part(records[acked:min(len(records), acked+most)])
-		n, err := s.produce(ctx, client, next)
+		next := s.part(c, records[acked:min(len(records), acked+most)])
+		n, err := s.produce(ctx, c, next)
 		acked += n
 		switch {
 		case err == nil:
-			s.topics[next[len(next)-1].topic] = true
+			c.topics[next[len(next)-1].topic] = true
 		case aboutOne(err) && len(next) > 1:
 			most = 1
 		case aboutOne(err):
 			return acked, err
 		default:
-			s.drop() // a producer id that was refused once stays refused
+			s.conn.Reset(c) // a producer id that was refused once stays refused
 			return acked, err
 		}
 	}
@@ -200,70 +185,49 @@ func (s *Sink) deliver(ctx context.Context, records []record) (acked int, err er
 // part returns as many of the first records as the client is sure to hold back until all of them are handed over. It
 // starts to send when a partition has more than one batch, and with the first record of an unknown topic. Then one
 // record could fail while the next of its object, handed over later, arrives.
-func (s *Sink) part(records []record) []record {
+func (s *Sink) part(c *client, records []record) []record {
 	size := 0
 	for i, r := range records {
 		size += overhead(r.message) + len(r.message.Body)
 		if i > 0 && size > int(s.o.MaxMessageBytes) {
 			return records[:i]
 		}
-		if !s.topics[r.topic] {
+		if !c.topics[r.topic] {
 			return records[:i+1]
 		}
 	}
 	return records
 }
 
-// connect returns the client. It pings a new one, so that a connection error shows.
-func (s *Sink) connect(ctx context.Context) (*kgo.Client, error) {
-	if client, err := s.swap(nil); client != nil || err != nil {
-		return client, err
-	}
-	client, err := kgo.NewClient(s.opts...)
+// connect opens a client. It pings the brokers, so that a connection error shows.
+func (s *Sink) connect(ctx context.Context) (*client, error) {
+	c, err := kgo.NewClient(s.opts...)
 	if err != nil {
 		return nil, err
 	}
-	if err := client.Ping(ctx); err != nil {
-		client.Close()
+	if err := c.Ping(ctx); err != nil {
+		c.Close()
 		return nil, &connectError{err}
 	}
-	if _, err := s.swap(client); err != nil {
-		client.Close()
-		return nil, err
-	}
-	s.topics = map[string]bool{}
-	return client, nil
-}
-
-// swap stores a client, unless it is nil, and returns the stored one.
-func (s *Sink) swap(client *kgo.Client) (*kgo.Client, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		return nil, errors.New("the sink is closed")
-	}
-	if client != nil {
-		s.client = client
-	}
-	return s.client, nil
+	return &client{c, map[string]bool{}}, nil
 }
 
 // produce produces records and waits until all have arrived or failed. If ctx ends before that, produce closes the
 // client, so that nothing is in flight when it returns.
-func (s *Sink) produce(ctx context.Context, client *kgo.Client, records []record) (acked int, err error) {
+func (s *Sink) produce(ctx context.Context, c *client, records []record) (acked int, err error) {
 	errs := make([]error, len(records))
 	var left sync.WaitGroup
 	left.Add(len(records))
 	for i, r := range records {
 		// The client must not see the end of ctx: it would then wait for outstanding answers.
-		client.Produce(context.WithoutCancel(ctx), r.kafka(), func(_ *kgo.Record, err error) {
+		c.Produce(context.WithoutCancel(ctx), r.kafka(), func(_ *kgo.Record, err error) {
 			errs[i] = err
 			left.Done()
 		})
 	}
-	flushed := client.Flush(ctx)
+	flushed := c.Flush(ctx)
 	if flushed != nil {
-		s.drop()
+		s.conn.Reset(c)
 	}
 	left.Wait()
 	for i, err := range errs {

@@ -3,82 +3,55 @@ package mqtt
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/eclipse/paho.golang/packets"
+	"github.com/eclipse/paho.golang/paho"
 
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// reasons names the reason codes of MQTT 5.0, section 2.4.
-var reasons = map[byte]string{
-	0x00: "normal disconnection",
-	0x80: "unspecified error",
-	0x81: "malformed packet",
-	0x82: "protocol error",
-	0x83: "implementation specific error",
-	0x84: "unsupported protocol version",
-	0x85: "client identifier not valid",
-	0x86: "bad user name or password",
-	0x87: "not authorized",
-	0x88: "server unavailable",
-	0x89: "server busy",
-	0x8a: "banned",
-	0x8b: "server shutting down",
-	0x8c: "bad authentication method",
-	0x8d: "keep alive timeout",
-	0x8e: "session taken over",
-	0x90: "topic name invalid",
-	0x91: "packet identifier in use",
-	0x93: "receive maximum exceeded",
-	0x94: "topic alias invalid",
-	0x95: "packet too large",
-	0x96: "message rate too high",
-	0x97: "quota exceeded",
-	0x98: "administrative action",
-	0x99: "payload format invalid",
-	0x9a: "retain not supported",
-	0x9b: "QoS not supported",
-	0x9c: "use another server",
-	0x9d: "server moved",
-	0x9f: "connection rate exceeded",
-	0xa0: "maximum connect time",
+// name returns the name of a reason code; the client's texts begin with it.
+func name(code byte) string {
+	for _, p := range []interface{ Reason() string }{
+		&packets.Connack{ReasonCode: code}, &packets.Pubrec{ReasonCode: code}, &packets.Disconnect{ReasonCode: code},
+	} {
+		if name, _, found := strings.Cut(p.Reason(), " - "); found {
+			return strings.ToLower(name)
+		}
+	}
+	return "a reason unknown to MQTT 5"
 }
 
-// Codes of a server that speaks only MQTT 3: it refuses version 5, or our user.
+// Codes of a server that speaks only MQTT 3 and refuses our user.
 const (
-	oldVersion       = 0x01
 	oldBadUser       = 0x04
 	oldNotAuthorized = 0x05
 )
 
-// said describes a reason code and the server's addition to it.
-func (s *Sink) said(code byte, p *packets.Properties) string {
-	name, known := reasons[code]
-	if !known {
-		name = "a reason unknown to MQTT 5"
-	}
-	text := fmt.Sprintf("%s (0x%02x)", name, code)
-	if p == nil {
-		return text
-	}
-	if more := s.mask.Excerpt([]byte(p.ReasonString)); more != "" {
+// said describes a reason code and the server's additions to it.
+func (s *Sink) said(code byte, reason, reference string) string {
+	text := fmt.Sprintf("%s (0x%02x)", name(code), code)
+	if more := s.mask.Excerpt([]byte(reason)); more != "" {
 		text += ": " + more
 	}
-	if other := s.mask.Excerpt([]byte(p.ServerReference)); other != "" {
+	if other := s.mask.Excerpt([]byte(reference)); other != "" {
 		text += ": the server refers to " + other
 	}
 	return text
 }
 
-// unwelcome describes a refused connection.
-func (s *Sink) unwelcome(c *packets.Connack) error {
-	switch c.ReasonCode {
-	case oldVersion:
-		return errors.New("the server does not speak MQTT 5, which the sink needs")
-	case oldBadUser, oldNotAuthorized:
+// oldAnswer describes the CONNACK of a server that speaks an older MQTT.
+func oldAnswer(code byte) error {
+	if code == oldBadUser || code == oldNotAuthorized {
 		return errors.New("the server refuses the user, and does not seem to speak MQTT 5, which the sink needs")
 	}
-	text := s.said(c.ReasonCode, c.Properties)
+	return errors.New("the server does not speak MQTT 5, which the sink needs")
+}
+
+// unwelcome describes a refused connection.
+func (s *Sink) unwelcome(c *paho.Connack) error {
+	text := s.said(c.ReasonCode, c.Properties.ReasonString, c.Properties.ServerReference)
 	switch c.ReasonCode {
 	case packets.ConnackUnsupportedProtocolVersion:
 		text += "; the sink needs MQTT 5"
@@ -96,7 +69,7 @@ func (s *Sink) refused(a *packets.Puback, m sink.Message) error {
 		return nil
 	}
 	topic, _ := s.topic.Of(m.Event) // the message was sent, so it has a topic
-	err := fmt.Errorf("the server refuses the message for topic %s: %s", topic, s.said(a.ReasonCode, a.Properties))
+	err := fmt.Errorf("the server refuses the message for topic %s: %s", topic, s.said(a.ReasonCode, a.Properties.ReasonString, ""))
 	switch a.ReasonCode {
 	case packets.PubackNotAuthorized:
 		return fmt.Errorf("%w; the user needs the right to publish to the topic", err)
@@ -119,8 +92,14 @@ type disconnected struct {
 
 func (d *disconnected) Error() string { return "the server ended the connection: " + d.text }
 
-func (s *Sink) disconnected(d *packets.Disconnect) error {
-	text := s.said(d.ReasonCode, d.Properties)
+// ended reports whether a server ended the connection with a reason code.
+func ended(err error, code byte) bool {
+	var d *disconnected
+	return errors.As(err, &d) && d.code == code
+}
+
+func (s *Sink) disconnected(d *paho.Disconnect) error {
+	text := s.said(d.ReasonCode, d.Properties.ReasonString, d.Properties.ServerReference)
 	switch d.ReasonCode {
 	case packets.DisconnectSessionTakenOver:
 		text += "; another connection has the same clientId: give each its own, or leave it out"

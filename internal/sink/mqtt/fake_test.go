@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"errors"
+	"io"
 	"net"
 	"slices"
 	"strings"
@@ -145,9 +146,9 @@ func TestFakeConnect(t *testing.T) {
 		{"no MQTT", packets.Connack{}, "HTTP/1.1 400 Bad Request\r\n\r\n", "begins with the byte 0x48, which is not MQTT 5"},
 		{"a length without an end", packets.Connack{}, "\x20\xff\xff\xff\xff\xff", "malformed packet length"},
 		{"a length beyond all bounds", packets.Connack{}, "\x20\xff\xff\xff\x7f", "a packet of 268435455 bytes exceeds the limit of 65536"},
-		{"half a CONNACK", packets.Connack{}, "\x20\x01\x00", "a malformed CONNACK: unexpected EOF"},
+		{"half a CONNACK", packets.Connack{}, "\x20\x01\x00", "a malformed CONNACK"},
 		{"another packet", packets.Connack{}, "\xd0\x00", "begins with the byte 0xd0"},
-		{"a farewell without a reason", packets.Connack{}, "\xe0\x00", "normal disconnection (0x00)"},
+		{"a farewell without a reason", packets.Connack{}, "\xe0\x00", "begins with the byte 0xe0"},
 		{"the type that is not there", packets.Connack{}, "\x00\x00", "begins with the byte 0x00"},
 	} {
 		f := &fake{connack: tc.connack}
@@ -256,10 +257,9 @@ func TestFakeBreaks(t *testing.T) {
 		{"a reason", func(*packets.Publish) []packets.Packet { return disconnect(0x8b, "bye "+canary) }, "the server ended the connection: server shutting down (0x8b): bye ***"},
 		{"another of the same name", func(*packets.Publish) []packets.Packet { return disconnect(0x8e, "") }, "give each its own"},
 		{"no word", func(*packets.Publish) []packets.Packet { return nil }, "the server hung up"},
-		{"an answer to nothing", func(p *packets.Publish) []packets.Packet { p.PacketID += 100; return ack(p, 0) }, "which is not in flight"},
 		{"messages for us", func(*packets.Publish) []packets.Packet {
 			return []packets.Packet{&packets.Publish{Topic: "a", Properties: &packets.Properties{}}}
-		}, "it sends a *packets.Publish"},
+		}, "it publishes to us"},
 	} {
 		ms := sinktest.Messages(0, 4)
 		broken := true
@@ -295,39 +295,6 @@ func TestFakeHint(t *testing.T) {
 	}
 }
 
-// TestKeepAlive checks that a silent connection gets pings, and ends if the server does not answer.
-func TestKeepAlive(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ours, theirs := net.Pipe()
-		l := &link{conn: ours, raw: ours, timeout: time.Second, writer: bufio.NewWriter(ours), done: make(chan struct{})}
-		l.running.Go(func() { l.listen(&Sink{}, bufio.NewReader(ours)) })
-		l.running.Go(func() { l.keep(15 * time.Second) })
-		for range 5 {
-			if p, err := packets.ReadPacket(theirs); err != nil || p.Type != packets.PINGREQ {
-				t.Fatalf("%v, %v; want a ping", p, err)
-			}
-			if _, err := theirs.Write([]byte{packets.PINGRESP << 4, 0}); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if _, err := packets.ReadPacket(theirs); err != nil {
-			t.Fatal(err)
-		}
-		<-l.done
-		check(t, "no answer", l.err, "the server did not answer a ping within 15s")
-		l.running.Wait()
-	})
-}
-
-// TestNextID checks that packet numbers wrap around and skip those in use.
-func TestNextID(t *testing.T) {
-	l := &link{lastID: 65534}
-	inFlight := map[uint16]int{1: 0, 2: 1}
-	if a, b := l.nextID(inFlight), l.nextID(inFlight); a != 65535 || b != 3 {
-		t.Errorf("%d and %d, want 65535 and 3", a, b)
-	}
-}
-
 // TestSize checks the computed size of a packet at each length of the length field.
 func TestSize(t *testing.T) {
 	for _, n := range []int{0, 10, 100, 200, 16_300, 16_400, 2_097_100, 2_097_200} {
@@ -344,4 +311,53 @@ type countWriter int
 func (w *countWriter) Write(b []byte) (int, error) {
 	*w += countWriter(len(b))
 	return len(b), nil
+}
+
+// TestKeepAlive checks that a silent connection gets pings, and ends if the server does not answer.
+func TestKeepAlive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ours, theirs := net.Pipe()
+		pings := 0
+		go func() {
+			defer theirs.Close()
+			for {
+				p, err := packets.ReadPacket(theirs)
+				if err != nil {
+					return
+				}
+				var answer io.WriterTo
+				switch {
+				case p.Type == packets.CONNECT:
+					answer = &packets.Connack{Properties: &packets.Properties{}}
+				case p.Type != packets.PINGREQ:
+					t.Errorf("%v, want a ping", p)
+					return
+				case pings == 5:
+					continue
+				default:
+					pings++
+					answer = packets.NewControlPacket(packets.PINGRESP)
+				}
+				if _, err := answer.WriteTo(theirs); err != nil {
+					return
+				}
+			}
+		}()
+		s, err := New("tattler/test", Options{URL: "mqtt://h", Timeout: time.Second})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l, err := s.login(t.Context(), ours, ours)
+		if err != nil {
+			t.Fatal(err)
+		}
+		<-l.done
+		check(t, "no answer", l.err, "the server did not answer a ping within 15s")
+		if pings != 5 {
+			t.Errorf("%d pings were answered", pings)
+		}
+		if err := l.close(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
 }

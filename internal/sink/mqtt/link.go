@@ -1,216 +1,226 @@
 package mqtt
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
-	"os"
 	"sync"
-	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/eclipse/paho.golang/packets"
+	"github.com/eclipse/paho.golang/paho"
+	"github.com/eclipse/paho.golang/paho/session"
+	"github.com/eclipse/paho.golang/paho/session/state"
+
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 const (
 	// maxInFlight bounds the unanswered messages.
 	maxInFlight = 256
-	// maxAnswer bounds the packets that we accept: the server publishes nothing to us.
-	maxAnswer = 64 << 10
-	// maxPacket is MQTT's limit: the maximum length, and the header of up to five bytes.
-	maxPacket = 268_435_455 + 5
+	// maxPacket is MQTT's limit: the maximum length, and the header.
+	maxPacket = 268_435_455 + maxHeader
 )
 
-// link is a connection, with one goroutine that reads it and one that keeps it alive.
+// link is a connection, with the client's goroutines.
 type link struct {
-	conn    net.Conn // with TLS, if configured
-	raw     net.Conn // the TCP connection, whose Close does not block
-	timeout time.Duration
+	client  *paho.Client
+	raw     net.Conn // its Close does not block
+	session *answers
 	window  int // how many messages may be unanswered
 	packet  int // the server's limit on packets, in bytes
 
-	mu     sync.Mutex // guards writer, which Send and the pings share
-	writer *bufio.Writer
-	lastID uint16
-
-	answers chan *packets.Puback // its capacity is the window
-	silent  atomic.Bool          // nothing arrived since the last ping
-	running sync.WaitGroup
-	once    sync.Once
-	done    chan struct{} // closed at the end, after err was set
-	err     error
+	once sync.Once
+	done chan struct{} // closed at the end, after err was set
+	err  error
 }
 
-// dial opens a connection and logs in.
-func (s *Sink) dial(ctx context.Context) (*link, error) {
-	waiting, cancel := context.WithTimeoutCause(ctx, s.o.Timeout, fmt.Errorf("no answer within %s", s.o.Timeout))
-	defer cancel()
-	raw, err := (&net.Dialer{}).DialContext(waiting, "tcp", hostPort(s.url))
+// answer receives the acknowledgement of a message, or an empty packet if the connection is lost.
+type answer chan packets.ControlPacket
+
+// answers is the client's session. The client can publish without waiting, but then reports no acknowledgement; so
+// the session passes it to the channel next instead.
+type answers struct {
+	*state.State
+	next answer
+}
+
+func (a *answers) AddToSession(ctx context.Context, p session.Packet, _ chan<- packets.ControlPacket) error {
+	return a.State.AddToSession(ctx, p, a.next)
+}
+
+// pinger sends a ping twice in the interval of the keep alive.
+type pinger struct {
+	*paho.DefaultPinger
+	l *link
+}
+
+func (p pinger) Run(ctx context.Context, conn net.Conn, keepAlive uint16) error {
+	if keepAlive == 0 {
+		return nil
+	}
+	every := max(1, keepAlive/2)
+	err := p.DefaultPinger.Run(ctx, conn, every)
 	if err != nil {
-		return nil, because(waiting, err)
+		p.l.end(fmt.Errorf("the server did not answer a ping within %s", time.Duration(every)*time.Second))
 	}
-	l := &link{conn: raw, raw: raw, timeout: s.o.Timeout, done: make(chan struct{})}
-	stop := context.AfterFunc(waiting, func() { _ = raw.Close() }) // it may be closed already
-	keep, reader, err := s.hello(waiting, l)
-	if !stop() && err == nil {
-		err = errors.New("too late")
+	return err
+}
+
+// open opens a connection and logs in.
+func (s *Sink) open(ctx context.Context) (*link, error) {
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.url.HostPort)
+	if err != nil {
+		return nil, err
 	}
+	stop := context.AfterFunc(ctx, func() { _ = raw.Close() }) // it may be closed already
+	defer stop()
+	conn := raw
+	if s.tls != nil {
+		secured := tls.Client(raw, s.tls)
+		if err := secured.HandshakeContext(ctx); err != nil {
+			_ = raw.Close()
+			return nil, fmt.Errorf("TLS: %w", err)
+		}
+		conn = secured
+	}
+	l, err := s.login(ctx, conn, raw)
 	if err != nil {
 		_ = raw.Close() // err is the reason
-		return nil, because(waiting, err)
 	}
-	l.answers = make(chan *packets.Puback, l.window)
-	l.running.Go(func() { l.listen(s, reader) })
-	if keep > 0 {
-		l.running.Go(func() { l.keep(keep / 2) })
+	return l, err
+}
+
+// login sends CONNECT and learns the server's limits.
+func (s *Sink) login(ctx context.Context, conn, raw net.Conn) (*link, error) {
+	l := &link{raw: raw, session: &answers{State: state.NewInMemory()}, done: make(chan struct{})}
+	l.client = paho.NewClient(paho.ClientConfig{
+		Conn: newWire(conn, raw, s.o.Timeout, l.broken), Session: l.session, PacketTimeout: s.o.Timeout,
+		PingHandler:        pinger{paho.NewDefaultPinger(), l},
+		OnServerDisconnect: func(d *paho.Disconnect) { l.end(s.disconnected(d)) },
+		OnClientError:      func(err error) { l.end(lost(err)) },
+		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(paho.PublishReceived) (bool, error) {
+			l.end(errors.New("the server breaks the protocol: it publishes to us"))
+			return true, nil
+		}},
+	})
+	longest := uint32(maxAnswer)
+	c, err := l.client.Connect(ctx, &paho.Connect{
+		CleanStart: true, ClientID: s.o.ClientID,
+		KeepAlive:    uint16(s.o.KeepAlive / time.Second), //nolint:gosec // Validate bounds it
+		UsernameFlag: s.o.User != "", Username: s.o.User,
+		PasswordFlag: s.o.Password != "", Password: []byte(s.o.Password),
+		Properties: &paho.ConnectProperties{
+			MaximumPacketSize: &longest, RequestProblemInfo: true, User: paho.UserProperties{{Key: "agent", Value: s.agent}},
+		},
+	})
+	switch {
+	case c != nil && c.ReasonCode >= 0x80:
+		return nil, s.unwelcome(c)
+	case errors.Is(err, errHungUp):
+		return nil, fmt.Errorf("read the server's answer, which must be MQTT 5: %w", err)
+	case errors.Is(err, io.EOF): // the client reads a packet to its end before it decodes it
+		return nil, errors.New("a malformed CONNACK")
+	case err != nil:
+		return nil, err
+	}
+	if err := s.agree(l, c.Properties); err != nil {
+		l.end(err)
+		<-l.client.Done()
+		return nil, err
 	}
 	return l, nil
 }
 
-// because returns the cause of a context that has ended, or else the error.
-func because(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-// hello performs the handshake and learns the server's limits.
-func (s *Sink) hello(ctx context.Context, l *link) (keep time.Duration, reader *bufio.Reader, err error) {
-	if s.tls != nil {
-		secured := tls.Client(l.raw, s.tls)
-		if err := secured.HandshakeContext(ctx); err != nil {
-			return 0, nil, fmt.Errorf("TLS: %w", err)
-		}
-		l.conn = secured
-	}
-	l.writer, reader = bufio.NewWriterSize(l.conn, 32<<10), bufio.NewReader(l.conn)
-	longest := uint32(maxAnswer)
-	connect := packets.Connect{
-		ProtocolName: "MQTT", ProtocolVersion: 5, CleanStart: true, ClientID: s.o.ClientID,
-		KeepAlive:    uint16(s.o.KeepAlive / time.Second), //nolint:gosec // Validate bounds it
-		UsernameFlag: s.o.User != "", Username: s.o.User,
-		PasswordFlag: s.o.Password != "", Password: []byte(s.o.Password),
-		Properties: &packets.Properties{MaximumPacketSize: &longest, User: []packets.User{{Key: "agent", Value: s.agent}}},
-	}
-	if err := l.write(&connect, true); err != nil {
-		return 0, nil, err
-	}
-	// The first byte shows whether the server speaks MQTT. Do not wait for the length that another protocol implies.
-	first, err := reader.Peek(1)
-	if err == nil && first[0] != packets.CONNACK<<4 && first[0] != packets.DISCONNECT<<4 {
-		return 0, nil, fmt.Errorf("the server's answer begins with the byte 0x%02x, which is not MQTT 5", first[0])
-	}
-	answer, err := readPacket(reader)
-	if err != nil {
-		return 0, nil, fmt.Errorf("read the server's answer, which must be MQTT 5: %w", plain(err))
-	}
-	if bye, ok := answer.(*packets.Disconnect); ok {
-		return 0, nil, s.disconnected(bye)
-	}
-	keep, err = s.agree(l, answer.(*packets.Connack)) //nolint:forcetypeassert // its first byte was checked
-	return keep, reader, err
-}
-
 // agree adopts the server's limits, and returns an error if the sink cannot work within them.
-func (s *Sink) agree(l *link, c *packets.Connack) (keep time.Duration, err error) {
-	if c.ReasonCode != packets.ConnackSuccess {
-		return 0, s.unwelcome(c)
-	}
-	l.window, l.packet, keep = maxInFlight, maxPacket, s.o.KeepAlive
-	p := c.Properties
+func (s *Sink) agree(l *link, p *paho.ConnackProperties) error {
+	l.window, l.packet = maxInFlight, maxPacket
 	if p.ReceiveMaximum != nil {
-		if l.window = min(l.window, int(*p.ReceiveMaximum)); l.window == 0 {
-			return 0, errors.New("the server breaks the protocol: its Receive Maximum is 0")
-		}
+		l.window = min(l.window, int(*p.ReceiveMaximum))
 	}
 	if p.MaximumPacketSize != nil {
-		if l.packet = int(min(*p.MaximumPacketSize, maxPacket)); l.packet == 0 {
-			return 0, errors.New("the server breaks the protocol: its Maximum Packet Size is 0")
-		}
+		l.packet = int(min(*p.MaximumPacketSize, maxPacket))
 	}
-	if p.MaximumQOS != nil && *p.MaximumQOS == 0 {
-		return 0, errors.New("the server acknowledges no messages (its Maximum QoS is 0): allow QoS 1")
+	switch {
+	case l.window == 0:
+		return errors.New("the server breaks the protocol: its Receive Maximum is 0")
+	case l.packet == 0:
+		return errors.New("the server breaks the protocol: its Maximum Packet Size is 0")
+	case p.MaximumQoS != nil && *p.MaximumQoS == 0:
+		return errors.New("the server acknowledges no messages (its Maximum QoS is 0): allow QoS 1")
+	case s.o.Retain && !p.RetainAvailable:
+		return errors.New("the server retains no messages: allow it, or remove retain")
 	}
-	if s.o.Retain && p.RetainAvailable != nil && *p.RetainAvailable == 0 {
-		return 0, errors.New("the server retains no messages: allow it, or remove retain")
-	}
-	if p.ServerKeepAlive != nil {
-		keep = time.Duration(*p.ServerKeepAlive) * time.Second
-	}
-	return keep, nil
+	return nil
 }
 
-// listen reads until the connection ends.
-func (l *link) listen(s *Sink, r *bufio.Reader) {
-	for {
-		p, err := readPacket(r)
-		if err != nil {
-			l.end(fmt.Errorf("the connection ended: %w", plain(err)))
-			return
-		}
-		l.silent.Store(false)
-		switch p := p.(type) {
-		case *packets.Puback:
-			select {
-			case l.answers <- p:
-			default:
-				l.end(errors.New("the server breaks the protocol: it acknowledges more than was sent"))
-				return
-			}
-		case *packets.Pingresp:
-		case *packets.Disconnect:
-			l.end(s.disconnected(p))
-			return
-		default:
-			l.end(fmt.Errorf("the server breaks the protocol: it sends a %T", p))
-			return
-		}
+// publish sends a message without waiting for its answer. The window leaves room for it in the client's quota.
+func (l *link) publish(ctx context.Context, p *paho.Publish) (answer, error) {
+	l.session.next = make(answer, 1)
+	_, err := l.client.PublishWithOptions(ctx, p, paho.PublishOptions{Method: paho.PublishMethod_AsyncSend})
+	if err != nil {
+		return nil, l.why(err)
 	}
+	return l.session.next, nil
 }
 
-// keep sends pings, and ends the connection if the server does not answer.
-func (l *link) keep(every time.Duration) {
-	tick := time.NewTicker(every)
-	defer tick.Stop()
-	for {
+// await returns the answer to a message.
+func (l *link) await(a answer, within time.Duration) (*packets.Puback, error) {
+	timer := time.NewTimer(within)
+	defer timer.Stop()
+	var p packets.ControlPacket
+	select {
+	case p = <-a:
+	case <-l.done: // if the connection ends while the client registers a message, it passes nothing to the channel
 		select {
-		case <-l.done:
-			return
-		case <-tick.C:
+		case p = <-a: // it arrived before
+		default:
 		}
-		if l.silent.Swap(true) {
-			l.end(fmt.Errorf("the server did not answer a ping within %s", every))
-			return
-		}
-		if err := l.write(&packets.Pingreq{}, true); err != nil {
-			l.end(err)
-			return
-		}
+	case <-timer.C:
+		l.end(fmt.Errorf("no acknowledgement within %s", within))
+	}
+	if ack, ok := p.Content.(*packets.Puback); ok {
+		return ack, nil
+	}
+	return nil, l.why(errors.New("the server breaks the protocol: its answer is not a PUBACK"))
+}
+
+// why returns the reason for the end of the connection, which may still be on its way, or else err.
+func (l *link) why(err error) error {
+	l.grace()
+	l.end(err)
+	return l.err
+}
+
+// grace waits until the connection has ended, but not long.
+func (l *link) grace() {
+	timer := time.NewTimer(time.Second)
+	defer timer.Stop()
+	select {
+	case <-l.done:
+	case <-timer.C:
 	}
 }
 
-// write writes a packet to the buffer, and flushes it if asked to. After an error the connection is unusable.
-func (l *link) write(p packets.Packet, flush bool) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := l.raw.SetWriteDeadline(time.Now().Add(l.timeout)); err != nil {
-		return err
+// broken handles an error of writing. If the server ended the connection, the reader knows more.
+func (l *link) broken(err error) {
+	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, net.ErrClosed) {
+		l.grace()
 	}
-	_, err := p.WriteTo(l.writer)
-	if err == nil && flush {
-		err = l.writer.Flush()
-	}
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("the server read nothing within %s", l.timeout)
-	}
-	return err
+	l.end(lost(err))
 }
 
-func (l *link) flush() error { return l.write(nothing{}, true) }
+// lost describes the client's error.
+func lost(err error) error {
+	if errors.Is(err, io.EOF) && !errors.Is(err, errHungUp) { // the client reads a packet to its end before it decodes it
+		return errors.New("the server breaks the protocol: it sends a malformed packet")
+	}
+	return fmt.Errorf("the connection ended: %w", plain(err))
+}
 
 // end ends the connection. The first reason counts.
 func (l *link) end(why error) {
@@ -231,33 +241,15 @@ func (l *link) over() bool {
 	}
 }
 
-// close disconnects, and waits until the goroutines have ended.
-func (l *link) close(ctx context.Context) {
-	const maxWait = time.Second
-	by := time.Now().Add(maxWait)
-	if d, ok := ctx.Deadline(); ok && d.Before(by) {
-		by = d
+// close disconnects within a second if ctx has not ended, and waits until the goroutines have ended.
+func (l *link) close(ctx context.Context) error {
+	if ctx.Err() == nil && !l.over() {
+		within, cancel := context.WithTimeout(ctx, time.Second)
+		defer cancel()
+		defer context.AfterFunc(within, func() { _ = l.raw.Close() })()
+		_ = l.client.Disconnect(&paho.Disconnect{}) // the connection ends either way
 	}
-	// A Send that hangs holds the writer. Then the connection ends without a DISCONNECT.
-	if l.mu.TryLock() {
-		if l.raw.SetWriteDeadline(by) == nil {
-			bye := packets.Disconnect{Properties: &packets.Properties{}}
-			if _, err := bye.WriteTo(l.writer); err == nil {
-				_ = l.writer.Flush() // the connection ends either way
-			}
-		}
-		l.mu.Unlock()
-	}
-	l.end(errors.New("the sink is closed"))
-	l.running.Wait()
-}
-
-// nextID returns an unused packet number.
-func (l *link) nextID(inFlight map[uint16]int) uint16 {
-	for {
-		l.lastID++
-		if _, used := inFlight[l.lastID]; l.lastID != 0 && !used {
-			return l.lastID
-		}
-	}
+	l.end(sink.ErrClosed)
+	<-l.client.Done()
+	return nil
 }

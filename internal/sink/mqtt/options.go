@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
-	"net/url"
 	"strings"
 	"time"
 	"unicode"
@@ -74,13 +72,11 @@ func (o Options) Validate() error {
 		return errors.New("keepAlive: whole seconds, from 1s to 18h")
 	case o.Timeout < 0:
 		return errors.New("timeout: must not be negative")
-	case u.Scheme != "mqtts" && o.TLS != (sink.TLS{}):
-		return errors.New("tls: the url does not begin with mqtts://")
 	}
-	if err := o.TLS.Validate(); err != nil {
-		return fmt.Errorf("tls: %w", err)
+	if err := scheme.Check(u, o.TLS, o.Insecure); err != nil {
+		return err
 	}
-	if o.Password != "" && u.Scheme != "mqtts" {
+	if o.Password != "" && !u.Secure {
 		if err := sink.ClearText(o.Insecure, "it", "mqtts://", u.Hostname()); err != nil {
 			return fmt.Errorf("password: %w", err)
 		}
@@ -101,35 +97,20 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+var scheme = sink.Scheme{Plain: "mqtt", Secure: "mqtts", PlainPort: "1883", SecurePort: "8883", Example: "mqtt://127.0.0.1:1883"}
+
 // parseURL parses the address of a server. Its errors do not quote it, because it may contain a password.
-func parseURL(s string) (*url.URL, error) {
-	u, err := url.Parse(s)
+func parseURL(s string) (sink.Address, error) {
+	u, err := scheme.Parse(s)
 	switch {
-	case s == "":
-		return nil, errors.New("missing; an example is mqtt://127.0.0.1:1883")
 	case err != nil:
-		return nil, errors.New("not a URL (not shown: it may contain a credential)")
-	case u.Scheme != "mqtt" && u.Scheme != "mqtts" || u.Hostname() == "":
-		return nil, errors.New("must begin with mqtt:// or mqtts:// and a host")
+		return u, err
 	case u.User != nil:
-		return nil, errors.New("must not contain a user: set user and password")
+		return u, errors.New("must not contain a user: set user and password")
 	case strings.Trim(u.Path, "/") != "" || u.RawQuery != "" || u.Fragment != "":
-		return nil, errors.New("must be a scheme and a host only; set topic")
+		return u, errors.New("must be a scheme and a host only; set topic")
 	}
 	return u, nil
-}
-
-// hostPort returns the address to connect to.
-func hostPort(u *url.URL) string {
-	port := u.Port()
-	switch {
-	case port != "":
-	case u.Scheme == "mqtts":
-		port = "8883"
-	default:
-		port = "1883"
-	}
-	return net.JoinHostPort(u.Hostname(), port)
 }
 
 // topics compiles the template of a topic.

@@ -55,8 +55,8 @@ func TestOptions(t *testing.T) {
 	for _, tc := range []struct{ why, text, want string }{
 		{"the least", "url: mqtt://h", ""},
 		{"no URL", "{}", "url: missing"},
-		{"no scheme", "url: h:1883", "url: must begin with mqtt://"},
-		{"another scheme", "url: 'http://u:" + canary + "@h'", "url: must begin with mqtt://"},
+		{"no scheme", "url: h:1883", "url: must begin with mqtts://"},
+		{"another scheme", "url: 'http://u:" + canary + "@h'", "url: must begin with mqtts://"},
 		{"no host", "url: mqtt://:1883", "url: must begin with"},
 		{"a port that is invalid", "url: 'mqtt://h:" + canary + "'", "url: not a URL"},
 		{"a user in it", "url: 'mqtt://u:" + canary + "@h'", "url: must not contain a user"},
@@ -136,8 +136,8 @@ func TestFromURL(t *testing.T) {
 		}
 	}
 	for _, tc := range []struct{ why, address, want string }{
-		{"no host", "mqtt:", "must begin with mqtt://"},
-		{"no host behind slashes", "mqtt:///c", "must begin with mqtt://"},
+		{"no host", "mqtt:", "must begin with mqtts://"},
+		{"no host behind slashes", "mqtt:///c", "must begin with mqtts://"},
 		{"an unknown key", "mqtt://u:" + canary + "@h/c?qos=" + canary, "unknown key in the query: known are ca, clientId"},
 		{"no truth", "mqtt://u:" + canary + "@h/c?retain=" + canary, "retain must be true or false"},
 		{"no duration", "mqtt://u:" + canary + "@h/c?timeout=" + canary, "timeout must be a duration"},

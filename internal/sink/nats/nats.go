@@ -18,7 +18,6 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -37,9 +36,7 @@ type Sink struct {
 	tls     *tls.Config
 	mask    *sink.Mask
 
-	mu     sync.Mutex // Close may run concurrently with Send
-	link   *link      // nil: not connected
-	closed bool
+	conn sink.Lazy[*link]
 }
 
 // New returns a sink. It reads files, and connects with the first Send. The agent names the connection, such as
@@ -63,29 +60,25 @@ func New(agent string, o Options) (*Sink, error) {
 	if s.tls, err = o.TLS.Client(); err != nil {
 		return nil, fmt.Errorf("nats sink: tls: %w", err)
 	}
+	s.conn = sink.Lazy[*link]{
+		Open:   s.connect, // bounds the attempt for each server
+		Free:   func(_ context.Context, l *link) error { l.close(); return nil },
+		Broken: func(l *link) bool { return l.failed.Err() != nil },
+	}
 	return s, nil
 }
 
 func (s *Sink) String() string { return "nats " + s.place + " " + s.o.Subject }
 
 // Close ends the connection and with it any running Send.
-func (s *Sink) Close(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	if s.link != nil {
-		s.link.close()
-		s.link = nil
-	}
-	return nil
-}
+func (s *Sink) Close(ctx context.Context) error { return s.conn.Close(ctx) }
 
 // Send publishes messages in order, and those of one object one after the other.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	if len(ms) == 0 {
 		return 0, nil
 	}
-	l, err := s.connected(ctx)
+	l, err := s.conn.Get(ctx)
 	if err == nil {
 		acked, err = s.publish(ctx, l, ms)
 	}
@@ -93,55 +86,12 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 		return acked, nil
 	}
 	if l != nil && s.broken(ctx, l, err) {
-		s.drop(l)
+		s.conn.Reset(l)
 	}
 	if ended := ctx.Err(); ended != nil && !errors.Is(err, ended) {
 		err = fmt.Errorf("%w (%w)", ended, err)
 	}
 	return acked, s.shown(err)
-}
-
-// connected returns the connection, or opens a new one if none works.
-func (s *Sink) connected(ctx context.Context) (*link, error) {
-	s.mu.Lock()
-	l, closed := s.link, s.closed
-	s.mu.Unlock()
-	if closed {
-		return nil, errClosed
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if l != nil && l.failed.Err() == nil {
-		return l, nil
-	}
-	if l != nil {
-		s.drop(l)
-	}
-	l, err := s.connect(ctx)
-	if err != nil {
-		return nil, err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
-		l.close()
-		return nil, errClosed
-	}
-	s.link = l
-	return l, nil
-}
-
-var errClosed = errors.New("the sink is closed")
-
-// drop ends an unusable connection.
-func (s *Sink) drop(l *link) {
-	l.close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.link == l {
-		s.link = nil
-	}
 }
 
 // broken reports whether to give a connection up after an error. After the end of ctx it is kept: the answer may

@@ -3,39 +3,17 @@ package notify
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/url"
-	"os"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/sink"
 )
-
-// newClient returns a client for one host and one request at a time. It uses the proxy of the environment, and
-// follows no redirects: a message must not reach another server.
-func newClient(c *tls.Config) *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-			TLSClientConfig:        c,
-			TLSHandshakeTimeout:    10 * time.Second,
-			ForceAttemptHTTP2:      true,
-			IdleConnTimeout:        90 * time.Second,
-			HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
-			MaxResponseHeaderBytes: 64 << 10,
-		},
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
-}
 
 // post sends a message to a web service.
 func (s *Sink) post(ctx context.Context, m *Message, text string) error {
@@ -51,11 +29,7 @@ func (s *Sink) post(ctx context.Context, m *Message, text string) error {
 	req.Header.Set("Content-Type", "application/json; charset=UTF-8")
 	resp, err := s.client.Do(req)
 	if err != nil {
-		var of *url.Error // its text contains the URL
-		if errors.As(err, &of) {
-			err = of.Err
-		}
-		return err
+		return sink.NoURL(err)
 	}
 	defer resp.Body.Close()
 	const maxRead = 64 << 10
@@ -171,9 +145,7 @@ func retryAfter(h http.Header, said []byte) (time.Duration, bool) {
 // newMask masks the credentials of the options: a receiver may echo them.
 func newMask(o Options) *sink.Mask {
 	b := &sink.Mask{}
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		b.Add(sink.MinSecret, os.Getenv(name)) // net/http quotes an invalid one
-	}
+	b.AddProxies()
 	b.Add(sink.MinWord, o.URL)
 	t, err := parseTarget(o.URL, o.Service)
 	if err != nil {

@@ -77,7 +77,7 @@ func New(agent string, o Options) (*Sink, error) {
 	case others:
 		s.shout = newShout(s.target)
 	default:
-		s.client = newClient(c)
+		s.client = sink.HTTPClient(c, 0)
 	}
 	return s, nil
 }
@@ -100,7 +100,7 @@ func (s *Sink) ready(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.closed {
-		return fmt.Errorf("send to %s: the sink is closed", s.target.place)
+		return fmt.Errorf("send to %s: %w", s.target.place, sink.ErrClosed)
 	}
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("send to %s: %w", s.target.place, err)

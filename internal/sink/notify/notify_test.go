@@ -218,7 +218,7 @@ func TestPumped(t *testing.T) {
 			add := func(from int) {
 				for n := range 3 {
 					item := sinktest.Item(from + n)
-					item.Event.Data.Observed.At = time.Now()
+					item.Event().Data.Observed.At = time.Now()
 					store.Append(item)
 				}
 			}

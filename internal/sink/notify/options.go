@@ -22,7 +22,7 @@ type Options struct {
 	// docs/sinks/notify.md, such as mattermost://host/TOKEN, telegram://BOT:TOKEN@CHAT or
 	// smtp://user:password@host:587/ops@example.com. It is a credential.
 	URL string `yaml:"url"`
-	// Service names the chat service: slack, teams, discord, mattermost or telegram. Set it if URL begins with
+	// Service names the chat service: slack, teams, discord, mattermost or telegram. Set it if url begins with
 	// https:// or http:// and its host is not the service's own (derived from the URL).
 	Service Service `yaml:"service"`
 	// BaseURL is the URL of a page that shows changes; messages then link to BASEURL/changes/ID (none: no links).
@@ -38,7 +38,7 @@ type Options struct {
 	Digest Clock `yaml:"digest"`
 	// QuietHours are hours of each day in which nothing is sent; one message at their end sums them up (none).
 	QuietHours QuietHours `yaml:"quietHours"`
-	// Timezone is the time zone of Digest and QuietHours, such as Europe/Berlin (the process's own).
+	// Timezone is the time zone of digest and quietHours, such as Europe/Berlin (the process's own).
 	Timezone string `yaml:"timezone"`
 	// Timeout bounds one request, or one mail (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`

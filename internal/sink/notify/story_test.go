@@ -50,8 +50,7 @@ func (p *play) is(seconds float64, kind, name, text string) sink.Message {
 	p.version++
 	key := kind + "/" + name
 	c := change.Change{
-		Op: event.Updated, Namespace: "shop", Name: name, UID: "uid-" + name, ResourceVersion: fmt.Sprint(1000 + p.version), At: at,
-		Resource: change.Resource{Group: groups[kind], Version: "v1", Resource: strings.ToLower(kind) + "s", Kind: kind, Namespaced: true},
+		Meta: change.Meta{Op: event.Updated, Namespace: "shop", Name: name, UID: "uid-" + name, ResourceVersion: fmt.Sprint(1000 + p.version), At: at, Kind: change.Kind{Group: groups[kind], Version: "v1", Resource: strings.ToLower(kind) + "s", Kind: kind, Namespaced: true}},
 	}
 	if kind == "Node" {
 		c.Namespace = ""

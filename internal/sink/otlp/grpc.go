@@ -3,13 +3,11 @@ package otlp
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
 	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -27,13 +25,9 @@ import (
 
 // grpcTransport exports over gRPC.
 type grpcTransport struct {
-	s       *Sink
-	options []grpc.DialOption
-	header  metadata.MD
-
-	mu     sync.Mutex
-	conn   *grpc.ClientConn // nil: not open
-	closed bool
+	s      *Sink
+	header metadata.MD
+	conn   sink.Lazy[*grpc.ClientConn]
 }
 
 // maxReply is the maximum length of a gRPC reply. The client's error for a longer reply has the same code and wording
@@ -53,15 +47,19 @@ func newGRPC(s *Sink, config *tls.Config) *grpcTransport {
 	for name, value := range headers(s) {
 		header.Set(name, value)
 	}
-	return &grpcTransport{s: s, header: header, options: []grpc.DialOption{
+	options := []grpc.DialOption{
 		grpc.WithTransportCredentials(creds), grpc.WithUserAgent(s.agent), grpc.WithDefaultCallOptions(calls...),
 		// The pump retries, so the policies of the server and of DNS are ignored.
 		grpc.WithDisableRetry(), grpc.WithDisableServiceConfig(),
+	}
+	return &grpcTransport{s: s, header: header, conn: sink.Lazy[*grpc.ClientConn]{
+		Open: func(context.Context) (*grpc.ClientConn, error) { return grpc.NewClient(s.url.Host, options...) },
+		Free: func(_ context.Context, c *grpc.ClientConn) error { return c.Close() },
 	}}
 }
 
 func (c *grpcTransport) export(ctx context.Context, req *collogspb.ExportLogsServiceRequest) (answer, error) {
-	conn, err := c.connect()
+	conn, err := c.conn.Get(ctx)
 	if err != nil {
 		return answer{}, c.s.failed(err)
 	}
@@ -75,7 +73,7 @@ func (c *grpcTransport) export(ctx context.Context, req *collogspb.ExportLogsSer
 		return answer{}, nil // a receiver sends a message only if it took the request
 	}
 	if slices.Contains(broken, st.Code()) {
-		c.drop() // a new connection dials at once; this one would back off longer after each failure
+		c.conn.Reset(conn) // a new connection dials at once; this one would back off longer after each failure
 	}
 	return answer{}, c.s.classify(st, nil)
 }
@@ -83,42 +81,7 @@ func (c *grpcTransport) export(ctx context.Context, req *collogspb.ExportLogsSer
 // broken lists the codes that the client also uses for a missing or unresponsive connection.
 var broken = []codes.Code{codes.Unavailable, codes.DeadlineExceeded, codes.Canceled, codes.Internal, codes.Unknown}
 
-func (c *grpcTransport) connect() (*grpc.ClientConn, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn != nil || c.closed {
-		return c.conn, closedError(c.closed)
-	}
-	conn, err := grpc.NewClient(c.s.url.Host, c.options...)
-	if err != nil {
-		return nil, err
-	}
-	c.conn = conn
-	return conn, nil
-}
-
-func closedError(closed bool) error {
-	if closed {
-		return errors.New("the sink is closed")
-	}
-	return nil
-}
-
-func (c *grpcTransport) drop() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn != nil {
-		_ = c.conn.Close() // it fails only if it is closed
-		c.conn = nil
-	}
-}
-
-func (c *grpcTransport) close() {
-	c.drop()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-}
+func (c *grpcTransport) close() { _ = c.conn.Close(context.Background()) } // it fails only if it is closed
 
 // sizes matches gRPC's error for a message that is too long: its size, which may be missing, and the limit.
 var sizes = regexp.MustCompile(`larger than max \(?(?:(\d+) vs\.? )?(\d+)`)

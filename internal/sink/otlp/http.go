@@ -9,12 +9,9 @@ import (
 	"fmt"
 	"io"
 	"mime"
-	"net"
 	"net/http"
-	"net/url"
 	"strconv"
 	"strings"
-	"time"
 
 	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
 	statuspb "google.golang.org/genproto/googleapis/rpc/status"
@@ -46,19 +43,7 @@ func newHTTP(s *Sink, config *tls.Config) *httpTransport {
 	if s.o.Compression == Gzip {
 		w.header.Set("Content-Encoding", "gzip")
 	}
-	w.client = &http.Client{
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-		Transport: &http.Transport{
-			Proxy:                  http.ProxyFromEnvironment,
-			DialContext:            (&net.Dialer{Timeout: 30 * time.Second, KeepAlive: 30 * time.Second}).DialContext,
-			TLSClientConfig:        config,
-			ForceAttemptHTTP2:      true,
-			MaxConnsPerHost:        1,
-			IdleConnTimeout:        90 * time.Second,
-			HTTP2:                  &http.HTTP2Config{SendPingTimeout: 15 * time.Second, PingTimeout: 10 * time.Second},
-			MaxResponseHeaderBytes: maxRead,
-		},
-	}
+	w.client = sink.HTTPClient(config, 1)
 	return w
 }
 
@@ -74,12 +59,12 @@ func (w *httpTransport) export(ctx context.Context, message *collogspb.ExportLog
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.url, bytes.NewReader(body))
 	if err != nil {
-		return answer{}, w.failed(err)
+		return answer{}, w.s.failed(sink.NoURL(err))
 	}
 	req.Header = w.header.Clone()
 	resp, err := w.client.Do(req)
 	if err != nil {
-		return answer{}, w.failed(err)
+		return answer{}, w.s.failed(sink.NoURL(err))
 	}
 	defer resp.Body.Close()
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRead)) // the status decides, even if the body cannot be read
@@ -104,15 +89,6 @@ func gzipped(body []byte) []byte {
 	_, _ = z.Write(body) // a bytes.Buffer returns no error
 	_ = z.Close()
 	return b.Bytes()
-}
-
-// failed describes a request without a response.
-func (w *httpTransport) failed(err error) error {
-	var of *url.Error // its text contains the URL
-	if errors.As(err, &of) {
-		err = of.Err
-	}
-	return w.s.failed(err)
 }
 
 // refused describes a response that does not take the request. Its body should be a google.rpc.Status.

@@ -20,7 +20,7 @@ type Options struct {
 	// or 4318 for the protocol http, whose default path is /v1/logs. A user and a password in it are sent as the
 	// header authorization.
 	Endpoint string `yaml:"endpoint"`
-	// Protocol is grpc, or http for protobuf over HTTP (grpc).
+	// Protocol is the transport: grpc, or http for protobuf over HTTP (grpc).
 	Protocol Protocol `yaml:"protocol"`
 	// Body is the content of a record's body: event for the CloudEvents JSON as a map, or object for the form of the
 	// Collector's k8sobjects receiver while it watches: type and object. To have the objects of updates, the sink
@@ -38,7 +38,7 @@ type Options struct {
 	// Timeout bounds one request, including connecting and its answer (10 seconds).
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows credentials to be sent without TLS to another machine (false): a password in the endpoint, and
-	// and headers such as authorization.
+	// headers such as authorization.
 	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`
 }
@@ -135,15 +135,13 @@ func (o Options) withDefaults() Options {
 }
 
 // parseEndpoint parses the URL and adds a missing port and path.
+var scheme = sink.Scheme{Plain: "http", Secure: "https", Example: "http://collector:4317"}
+
 func parseEndpoint(s string, p Protocol) (*url.URL, error) {
-	u, err := url.Parse(s)
-	switch {
-	case s == "":
-		return nil, errors.New("missing; an example is http://collector:4317")
-	case err != nil: // its text may quote part of a password
-		return nil, errors.New("not a URL (not shown: it may contain a credential)")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Hostname() == "":
-		return nil, errors.New("must begin with https:// or http:// and a host")
+	a, err := scheme.Parse(s)
+	switch u := a.URL; {
+	case err != nil:
+		return nil, err
 	case u.RawQuery != "" && p == GRPC || u.Fragment != "":
 		return nil, errors.New("must not have a query or a fragment")
 	case p == GRPC && strings.Trim(u.Path, "/") != "":
@@ -153,13 +151,13 @@ func parseEndpoint(s string, p Protocol) (*url.URL, error) {
 	if p == HTTP {
 		port = "4318"
 	}
-	if u.Port() == "" {
-		u.Host = strings.TrimSuffix(u.Host, ":") + ":" + port
+	if a.Port() == "" {
+		a.Host = strings.TrimSuffix(a.Host, ":") + ":" + port
 	}
-	if p == HTTP && strings.Trim(u.Path, "/") == "" {
-		u.Path = logsPath
+	if p == HTTP && strings.Trim(a.Path, "/") == "" {
+		a.Path = logsPath
 	}
-	return u, nil
+	return a.URL, nil
 }
 
 // reserved lists the headers that the sink or the protocol sets.

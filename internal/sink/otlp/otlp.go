@@ -21,7 +21,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	collogspb "go.opentelemetry.io/proto/otlp/collector/logs/v1"
@@ -39,9 +39,7 @@ type Sink struct {
 	mask      *sink.Mask
 	transport transport
 	suspect   string // id of the message that was refused last: it goes alone, so that no other is repeated
-
-	mu     sync.Mutex // Close may run concurrently with Send
-	closed bool
+	closed    atomic.Bool
 }
 
 // transport sends requests over one protocol. Close closes its connections.
@@ -84,20 +82,15 @@ func (s *Sink) String() string { return "otlp " + s.place }
 
 // Close closes the connection.
 func (s *Sink) Close(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
+	s.closed.Store(true)
 	s.transport.close()
 	return nil
 }
 
 // Send exports messages, as many per request as fit.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
-	s.mu.Lock()
-	closed := s.closed
-	s.mu.Unlock()
-	if closed {
-		return 0, fmt.Errorf("export to %s: the sink is closed", s.place)
+	if s.closed.Load() {
+		return 0, s.failed(sink.ErrClosed)
 	}
 	for acked < len(ms) {
 		rest := ms[acked:]

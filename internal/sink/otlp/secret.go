@@ -2,7 +2,6 @@ package otlp
 
 import (
 	"encoding/base64"
-	"os"
 	"strings"
 
 	"github.com/tattler-dev/tattler/internal/sink"
@@ -28,9 +27,7 @@ func newMask(o Options) *sink.Mask {
 		b.Add(sink.MinSecret, value)
 		b.Add(sink.MinWord, strings.Fields(value)...) // Bearer and its token
 	}
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		b.Add(sink.MinSecret, os.Getenv(name)) // both clients quote an invalid one
-	}
+	b.AddProxies() // gRPC quotes an invalid one, too
 	if u, err := parseEndpoint(o.Endpoint, HTTP); err == nil {
 		b.AddUser(u.User)
 		b.Add(sink.MinWord, u.User.Username(), u.RawQuery)

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -34,11 +33,9 @@ type connection struct {
 	free    chan struct{} // closed if the server reads
 }
 
-// dial opens a connection within the timeout.
+// dial opens a connection.
 func (s *Sink) dial(ctx context.Context) (*connection, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
-	defer cancel()
-	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.server.address)
+	raw, err := (&net.Dialer{}).DialContext(ctx, "tcp", s.server.HostPort)
 	if err != nil {
 		return nil, err
 	}
@@ -48,9 +45,6 @@ func (s *Sink) dial(ctx context.Context) (*connection, error) {
 	c, err := s.handshake(ctx, raw)
 	if err != nil {
 		_ = raw.Close()
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			err = fmt.Errorf("no answer within %s: %w", s.o.Timeout, ctx.Err())
-		}
 		return nil, err
 	}
 	return c, nil
@@ -59,10 +53,10 @@ func (s *Sink) dial(ctx context.Context) (*connection, error) {
 // handshake opens an AMQP connection over a TCP connection.
 func (s *Sink) handshake(ctx context.Context, raw net.Conn) (*connection, error) {
 	guarded := net.Conn(&writeDeadline{raw, s.o.Timeout})
-	if s.server.tls {
+	if s.server.Secure {
 		c := s.tls.Clone()
 		if c.ServerName == "" {
-			c.ServerName, _, _ = net.SplitHostPort(s.server.address)
+			c.ServerName = s.server.Hostname()
 		}
 		over := tls.Client(guarded, c)
 		if err := over.HandshakeContext(ctx); err != nil {
@@ -124,14 +118,14 @@ func (f *firstError) explain(err error) error {
 
 // auth authenticates as the user, or by client certificate if there is no user.
 func (s *Sink) auth() []amqp.Authentication {
-	if s.server.user == nil {
+	if s.server.User == nil {
 		if s.o.TLS.Cert != "" {
 			return []amqp.Authentication{&amqp.ExternalAuth{}}
 		}
 		return []amqp.Authentication{&amqp.PlainAuth{Username: "guest", Password: "guest"}} // the default of all clients
 	}
-	password, _ := s.server.user.Password()
-	return []amqp.Authentication{&amqp.PlainAuth{Username: s.server.user.Username(), Password: password}}
+	password, _ := s.server.User.Password()
+	return []amqp.Authentication{&amqp.PlainAuth{Username: s.server.User.Username(), Password: password}}
 }
 
 // open opens the channel.
@@ -208,9 +202,13 @@ func (c *connection) reason() error {
 	return amqp.ErrClosed
 }
 
-// close closes the connection, gracefully within the time, or at once if that is 0.
-func (c *connection) close(within time.Duration) {
-	if within > 0 {
+// close closes the connection, gracefully within a second if ctx has not ended.
+func (c *connection) close(ctx context.Context) {
+	if ctx.Err() == nil {
+		within := time.Second
+		if deadline, ok := ctx.Deadline(); ok {
+			within = min(within, time.Until(deadline))
+		}
 		defer time.AfterFunc(within, func() { _ = c.net.Close() }).Stop()
 		_ = c.amqp.CloseDeadline(time.Now().Add(within)) // best effort
 	}

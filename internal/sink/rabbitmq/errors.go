@@ -46,37 +46,31 @@ func (s *Sink) failed(ctx context.Context, c *connection, err error) error {
 	case sink.BlamesMessage(err):
 		return err
 	case ctx.Err() != nil: // keep the connection: it may only be slow
-		return fmt.Errorf("publish to %s: %w", s.place, ctx.Err())
-	case c == nil:
-		return s.refused(err)
+		return s.mask.Wrap("publish to "+s.place, ctx.Err())
 	}
-	blocked := c.isBlocked()
 	var returned *returnedError
-	// A blocked server has the messages written before it said so, and processes them later.
-	if !errors.As(err, &returned) && !errors.Is(err, errNack) && (blocked == "" || !c.alive()) {
-		s.drop(c)
+	unroutable, blocked := errors.As(err, &returned), ""
+	if c != nil {
+		blocked = c.isBlocked()
+		// A blocked server has the messages written before it said so, and processes them later.
+		if !unroutable && !errors.Is(err, errNack) && (blocked == "" || !c.alive()) {
+			s.conn.Reset(c)
+		}
 	}
+	hint := ""
 	switch {
-	case errors.As(err, &returned) && s.o.Queue != "":
-		return fmt.Errorf("publish to %s: the queue does not exist (declare it): %w", s.place, s.mask.Error(err))
-	case errors.As(err, &returned):
-		return fmt.Errorf("publish to %s: no queue is bound for this message (bind one, or set allowUnroutable): %w", s.place, s.mask.Error(err))
+	case unroutable && s.o.Queue != "":
+		hint = "the queue does not exist (declare it): "
+	case unroutable:
+		hint = "no queue is bound for this message (bind one, or set allowUnroutable): "
 	case blocked != "":
-		return fmt.Errorf("publish to %s: the server is blocked by an alarm (%s): %w", s.place, s.mask.Text(blocked), s.mask.Error(err))
+		hint = "the server is blocked by an alarm (" + blocked + "): "
+	case code(err) == amqp.NotFound:
+		hint = "it does not exist (declare it): "
+	case code(err) == amqp.AccessRefused:
+		hint = "refused (check user, password, and the right to write): "
+	case code(err) == amqp.NotAllowed:
+		hint = "not allowed in vhost " + s.server.vhost + " (does it exist, and may the user use it?): "
 	}
-	return s.refused(err)
-}
-
-// refused describes an error of the server or the connection.
-func (s *Sink) refused(err error) error {
-	said := s.mask.Error(err)
-	switch code(err) {
-	case amqp.NotFound:
-		return fmt.Errorf("publish to %s: it does not exist (declare it): %w", s.place, said)
-	case amqp.AccessRefused:
-		return fmt.Errorf("publish to %s: refused (check user, password, and the right to write): %w", s.place, said)
-	case amqp.NotAllowed:
-		return fmt.Errorf("publish to %s: not allowed in vhost %s (does it exist, and may the user use it?): %w", s.place, s.server.vhost, said)
-	}
-	return fmt.Errorf("publish to %s: %w", s.place, said)
+	return s.mask.Wrap("publish to "+s.place, fmt.Errorf("%s%w", hint, err))
 }

@@ -3,7 +3,6 @@ package rabbitmq
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/url"
 	"strings"
 	"time"
@@ -16,7 +15,7 @@ type Options struct {
 	// URL is the server's address: amqp://USER:PASSWORD@HOST:PORT/VHOST, or amqps:// for TLS. The default port is
 	// 5672, or 5671 with TLS; the default vhost is /.
 	URL string `yaml:"url"`
-	// Exchange is the exchange to publish to; it must exist. Empty means the default exchange, which needs Queue.
+	// Exchange is the exchange to publish to; it must exist. Empty means the default exchange, which needs queue.
 	Exchange string `yaml:"exchange"`
 	// RoutingKey is a text/template over the event that makes the routing key, with the field names of package
 	// event, such as changes.{{.Data.Resource.Namespace}}.{{.Data.Op}} (the empty key). In its output, dots, stars,
@@ -56,9 +55,6 @@ func (o Options) Validate() error {
 	if _, err := keyName(o.RoutingKey); err != nil {
 		return fmt.Errorf("routingKey: %w", err)
 	}
-	if err := o.TLS.Validate(); err != nil {
-		return fmt.Errorf("tls: %w", err)
-	}
 	switch {
 	case o.Exchange == "" && o.Queue == "":
 		return errors.New("exchange: missing; set exchange or queue")
@@ -74,16 +70,8 @@ func (o Options) Validate() error {
 		return errors.New("heartbeat: at least 1s")
 	case o.Timeout < 0:
 		return errors.New("timeout: must not be negative")
-	case !s.tls && o.TLS != (sink.TLS{}):
-		return errors.New("tls: the url does not begin with amqps://")
 	}
-	if _, ok := s.user.Password(); ok && !s.tls {
-		host, _, _ := net.SplitHostPort(s.address) // parseServer joined them
-		if err := sink.ClearText(o.Insecure, "the password", "amqps://", host); err != nil {
-			return fmt.Errorf("url: %w", err)
-		}
-	}
-	return nil
+	return scheme.Check(s.Address, o.TLS, o.Insecure)
 }
 
 func (o Options) withDefaults() Options {
@@ -114,43 +102,33 @@ func cleanKey(value string) string {
 	return strings.NewReplacer(".", "_", "*", "_", "#", "_", " ", "_").Replace(value)
 }
 
+var scheme = sink.Scheme{Plain: "amqp", Secure: "amqps", PlainPort: "5672", SecurePort: "5671"}
+
 // server is a parsed URL.
 type server struct {
-	tls            bool
-	address, vhost string
-	user           *url.Userinfo
+	sink.Address
+	vhost string
 }
 
 // parseServer parses a URL. Its errors do not quote it.
-func parseServer(text string) (server, error) {
-	if text == "" {
-		return server{}, errors.New("missing")
+func parseServer(text string) (s server, err error) {
+	if s.Address, err = scheme.Parse(text); err != nil {
+		return s, err
 	}
-	u, err := url.Parse(text)
+	s.vhost = "/"
+	path := strings.TrimPrefix(s.EscapedPath(), "/")
 	switch {
-	case err != nil: // its text may quote part of a password
-		return server{}, errors.New("not a URL (not shown: it may contain a credential)")
-	case u.Scheme != "amqp" && u.Scheme != "amqps" || u.Hostname() == "":
-		return server{}, errors.New("must begin with amqp:// or amqps:// and a host")
-	case u.RawQuery != "" || u.Fragment != "":
-		return server{}, errors.New("must not have a query or a fragment: options have their own keys")
+	case s.RawQuery != "" || s.Fragment != "":
+		return s, errors.New("must not have a query or a fragment: options have their own keys")
+	case strings.ContainsRune(path, '@'): // the host is then part of a password with a slash
+		return s, errors.New("write an @ in the vhost as %40")
+	case strings.Contains(path, "/"):
+		return s, errors.New("write a slash in the vhost as %2F")
+	case path == "":
+		return s, nil
 	}
-	s := server{tls: u.Scheme == "amqps", user: u.User, vhost: "/"}
-	port := u.Port()
-	if port == "" {
-		port = map[bool]string{false: "5672", true: "5671"}[s.tls]
-	}
-	s.address = net.JoinHostPort(u.Hostname(), port)
-	if path := strings.TrimPrefix(u.EscapedPath(), "/"); path != "" {
-		if strings.ContainsRune(path, '@') { // the host is then part of a password with a slash
-			return server{}, errors.New("write an @ in the vhost as %40")
-		}
-		if strings.Contains(path, "/") {
-			return server{}, errors.New("write a slash in the vhost as %2F")
-		}
-		if s.vhost, err = url.PathUnescape(path); err != nil {
-			return server{}, errors.New("the vhost has an invalid escape")
-		}
+	if s.vhost, err = url.PathUnescape(path); err != nil {
+		return s, errors.New("the vhost has an invalid escape")
 	}
 	return s, nil
 }

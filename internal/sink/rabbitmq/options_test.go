@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -34,8 +35,8 @@ func TestOptions(t *testing.T) {
 		{"the least", "{url: 'amqp://h', queue: q}", ""},
 		{"an exchange", "{url: 'amqps://u:p4ss@h:1/v', exchange: x, routingKey: 'a.{{.Data.Op}}'}", ""},
 		{"no URL", "{queue: q}", "url: missing"},
-		{"no scheme", "{url: 'h:5672', queue: q}", "must begin with amqp://"},
-		{"another scheme", "{url: 'http://u:p4ss@h', queue: q}", "must begin with amqp://"},
+		{"no scheme", "{url: 'h:5672', queue: q}", "must begin with amqps://"},
+		{"another scheme", "{url: 'http://u:p4ss@h', queue: q}", "must begin with amqps://"},
 		{"not a URL", "{url: 'amqp://u:p4ss@h:x', queue: q}", "not a URL"},
 		{"a query", "{url: 'amqp://u:p4ss@h?heartbeat=1', queue: q}", "options have their own keys"},
 		{"two vhosts", "{url: 'amqp://h/a/b', queue: q}", "%2F"},
@@ -86,14 +87,15 @@ func TestOptionKeys(t *testing.T) {
 }
 
 func TestParseServer(t *testing.T) {
-	for text, want := range map[string]server{
-		"amqp://h":                   {address: "h:5672", vhost: "/"},
-		"amqp://h/":                  {address: "h:5672", vhost: "/"},
-		"amqps://h/%2F":              {tls: true, address: "h:5671", vhost: "/"},
-		"amqp://[::1]:5673/team%2Fa": {address: "[::1]:5673", vhost: "team/a"},
+	for text, want := range map[string]string{
+		"amqp://h":                   "h:5672 false /",
+		"amqp://h/":                  "h:5672 false /",
+		"amqps://h/%2F":              "h:5671 true /",
+		"amqp://[::1]:5673/team%2Fa": "[::1]:5673 false team/a",
 	} {
-		if got, err := parseServer(text); err != nil || got != want {
-			t.Errorf("%s: %+v, %v; want %+v", text, got, err, want)
+		s, err := parseServer(text)
+		if got := fmt.Sprint(s.HostPort, " ", s.Secure, " ", s.vhost); err != nil || got != want {
+			t.Errorf("%s: %s, %v; want %s", text, got, err, want)
 		}
 	}
 }
@@ -118,7 +120,7 @@ func TestFromURL(t *testing.T) {
 
 func TestFromURLErrors(t *testing.T) {
 	for _, tc := range []struct{ why, address, want string }{
-		{"no host", "amqp:///v?queue=q", "must begin with amqp://"},
+		{"no host", "amqp:///v?queue=q", "must begin with amqps://"},
 		{"nowhere to go", "amqp://u:p4ss@h/v", "exchange or queue"},
 		{"a slash in the password", "amqp://u:p4ss/p4ss@h/v?queue=q", "%2F"},
 		{"a slash behind digits in it", "amqp://u:1/p4ss@h?queue=q", "%2F"},

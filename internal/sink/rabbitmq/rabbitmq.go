@@ -15,9 +15,7 @@ package rabbitmq
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -38,18 +36,7 @@ type Sink struct {
 	// max is the server's limit on bodies, or 0 if it is unknown. Only Send uses it.
 	max int
 
-	mu      sync.Mutex // Close may run concurrently with Send
-	conn    *connection
-	dialing *dialing
-	closed  bool
-}
-
-// dialing is a connection attempt. It continues after the Send that started it has ended.
-type dialing struct {
-	done   chan struct{}
-	cancel func()
-	conn   *connection
-	err    error
+	conn sink.Lazy[*connection]
 }
 
 // New returns a sink. It reads the TLS files, and connects with the first Send. The agent, such as tattler/v1.2.3,
@@ -65,13 +52,19 @@ func New(agent string, o Options) (*Sink, error) {
 	if o.Queue != "" {
 		s.place = "queue " + o.Queue
 	}
-	s.place += " at " + s.server.address
-	if s.server.user != nil {
-		s.mask.AddUser(s.server.user)
+	s.place += " at " + s.server.HostPort
+	if s.server.User != nil {
+		s.mask.AddUser(s.server.User)
 	}
 	var err error
 	if s.tls, err = o.TLS.Client(); err != nil {
 		return nil, fmt.Errorf("rabbitmq sink: tls: %w", err)
+	}
+	s.conn = sink.Lazy[*connection]{
+		Open: s.dial, Timeout: s.o.Timeout,
+		Patient: true, // the handshake has many round trips
+		Free:    func(ctx context.Context, c *connection) error { c.close(ctx); return nil },
+		Broken:  func(c *connection) bool { return !c.alive() },
 	}
 	return s, nil
 }
@@ -79,87 +72,12 @@ func New(agent string, o Options) (*Sink, error) {
 func (s *Sink) String() string { return "rabbitmq " + s.place }
 
 // Close closes the connection gracefully.
-func (s *Sink) Close(ctx context.Context) error {
-	s.mu.Lock()
-	s.closed = true
-	conn, d := s.conn, s.dialing
-	s.conn, s.dialing = nil, nil
-	s.mu.Unlock()
-	if d != nil {
-		d.cancel()
-		<-d.done
-		if d.conn != nil {
-			d.conn.close(0)
-		}
-	}
-	if conn != nil {
-		within := time.Second
-		if deadline, ok := ctx.Deadline(); ok {
-			within = min(within, time.Until(deadline))
-		}
-		conn.close(within)
-	}
-	return nil
-}
-
-// drop closes an unusable connection.
-func (s *Sink) drop(c *connection) {
-	s.mu.Lock()
-	if s.conn == c {
-		s.conn = nil
-	}
-	s.mu.Unlock()
-	c.close(0)
-}
-
-// connect returns the connection. A connection attempt outlives ctx, so that a slow server is reached in the end.
-func (s *Sink) connect(ctx context.Context) (*connection, error) {
-	s.mu.Lock()
-	if s.closed {
-		s.mu.Unlock()
-		return nil, errors.New("the sink is closed")
-	}
-	if c := s.conn; c != nil && c.alive() {
-		s.mu.Unlock()
-		return c, nil
-	} else if c != nil {
-		s.conn = nil
-		defer c.close(0)
-	}
-	d := s.dialing
-	if d == nil {
-		d = &dialing{done: make(chan struct{})}
-		var background context.Context
-		background, d.cancel = context.WithCancel(context.WithoutCancel(ctx))
-		s.dialing = d
-		go func() {
-			defer close(d.done)
-			defer d.cancel()
-			d.conn, d.err = s.dial(background)
-		}()
-	}
-	s.mu.Unlock()
-	select {
-	case <-d.done:
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.dialing != d { // Close ran meanwhile
-		return nil, errors.New("the sink is closed")
-	}
-	s.dialing, s.conn = nil, d.conn
-	return d.conn, d.err
-}
+func (s *Sink) Close(ctx context.Context) error { return s.conn.Close(ctx) }
 
 // Send publishes messages.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
 	for acked < len(ms) {
-		if ctx.Err() != nil {
-			return acked, fmt.Errorf("publish to %s: %w", s.place, ctx.Err())
-		}
-		c, err := s.connect(ctx)
+		c, err := s.conn.Get(ctx)
 		if err != nil {
 			return acked, s.failed(ctx, nil, err)
 		}

@@ -44,7 +44,7 @@ func TestRefused(t *testing.T) {
 		{"no vhost", &amqp.Error{Code: amqp.NotAllowed, Reason: "vhost"}, "not allowed in vhost v"},
 		{"who quotes us", errors.New("no user u:p4ssword"), "no user ***"},
 	} {
-		got := s.refused(tc.err)
+		got := s.failed(t.Context(), nil, tc.err)
 		var permanent *sink.PermanentError
 		if errors.As(got, &permanent) || !strings.Contains(got.Error(), tc.says) || strings.Contains(got.Error(), "p4ssword") {
 			t.Errorf("%s: %v, want a passing error with %q", tc.why, got, tc.says)

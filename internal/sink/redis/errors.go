@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -30,7 +31,10 @@ var hints = []struct{ word, hint string }{
 }
 
 // refused describes an error of the server or of the connection. All of them are temporary.
-func (s *Sink) refused(err error) error {
+func (s *Sink) refused(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
+	}
 	var timeout net.Error
 	for _, h := range hints {
 		if client.HasErrorPrefix(err, h.word) {

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -51,18 +49,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("replicas: must be between 0 and %d", maxReplicas)
 	case o.Timeout < 0:
 		return errors.New("timeout: must not be negative")
-	case !t.tls && o.TLS != (sink.TLS{}):
-		return errors.New("tls: the url does not begin with rediss://")
 	}
-	if err := o.TLS.Validate(); err != nil {
-		return fmt.Errorf("tls: %w", err)
-	}
-	if _, ok := t.user.Password(); ok && !t.tls {
-		if err := sink.ClearText(o.Insecure, "the password", "rediss://", t.host); err != nil {
-			return fmt.Errorf("url: %w", err)
-		}
-	}
-	return nil
+	return scheme.Check(t.Address, o.TLS, o.Insecure)
 }
 
 func (o Options) withDefaults() Options {
@@ -75,32 +63,24 @@ func streamName(text string) (*sink.Name, error) {
 	return sink.NewName(cmp.Or(text, "tattler"), nil, nil)
 }
 
+var scheme = sink.Scheme{Plain: "redis", Secure: "rediss", PlainPort: "6379", SecurePort: "6379", Example: "redis://localhost:6379/0"}
+
 // target is a parsed URL.
 type target struct {
-	tls      bool
-	host     string // without the port
-	address  string
-	user     *url.Userinfo
+	sink.Address
 	database int
 }
 
-func parseURL(s string) (target, error) {
-	u, err := url.Parse(s)
-	switch {
-	case s == "":
-		return target{}, errors.New("missing; an example is redis://localhost:6379/0")
-	case err != nil: // its text may quote part of a password
-		return target{}, errors.New("not a URL (not shown: it may contain a credential)")
-	case u.Scheme != "redis" && u.Scheme != "rediss" || u.Hostname() == "":
-		return target{}, errors.New("must begin with rediss:// or redis:// and a host")
-	case u.RawQuery != "" || u.Fragment != "":
-		return target{}, errors.New("must not have a query or a fragment: options have their own keys")
+func parseURL(s string) (t target, err error) {
+	if t.Address, err = scheme.Parse(s); err != nil {
+		return t, err
 	}
-	t := target{tls: u.Scheme == "rediss", host: u.Hostname(), user: u.User}
-	t.address = net.JoinHostPort(t.host, cmp.Or(u.Port(), "6379"))
-	if path := strings.Trim(u.Path, "/"); path != "" {
+	if t.RawQuery != "" || t.Fragment != "" {
+		return t, errors.New("must not have a query or a fragment: options have their own keys")
+	}
+	if path := strings.Trim(t.Path, "/"); path != "" {
 		if t.database, err = strconv.Atoi(path); err != nil || t.database < 0 {
-			return target{}, errors.New("the path must be the number of a database")
+			return t, errors.New("the path must be the number of a database")
 		}
 	}
 	return t, nil

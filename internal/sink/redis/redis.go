@@ -18,9 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strconv"
-	"sync"
 
 	client "github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/logging"
@@ -36,16 +34,8 @@ type Sink struct {
 	stream *sink.Name
 	mask   *sink.Mask
 	config *client.Options
-	limit  int // the longest value; 0: ask the server
-
-	mu     sync.Mutex // Close may run concurrently with Send
-	closed bool
-	client *client.Client // nil: not open
-	conn   net.Conn       // the client's newest connection
+	conn   sink.Lazy[*link]
 }
-
-// defaultLimit is the default of proto-max-bulk-len.
-const defaultLimit = 512 << 20
 
 // New returns a sink. It reads the TLS files, and connects with the first Send.
 func New(_ string, o Options) (*Sink, error) {
@@ -55,19 +45,16 @@ func New(_ string, o Options) (*Sink, error) {
 	s := &Sink{o: o.withDefaults(), mask: &sink.Mask{}}
 	t, _ := parseURL(o.URL)
 	s.stream, _ = streamName(o.Stream)
-	s.mask.AddUser(t.user)
-	s.place = "redis://" + t.address + "/" + strconv.Itoa(t.database)
+	s.mask.AddUser(t.User)
+	s.place = t.Scheme + "://" + t.HostPort + "/" + strconv.Itoa(t.database)
 	dial, err := s.dialer(t)
 	if err != nil {
 		return nil, fmt.Errorf("redis sink: tls: %w", err)
 	}
-	if t.tls {
-		s.place = "rediss" + s.place[len("redis"):]
-	}
-	password, _ := t.user.Password()
+	password, _ := t.User.Password()
 	logging.Disable() // Send returns what the client would print to stderr
 	s.config = &client.Options{
-		Addr: t.address, Dialer: dial, DB: t.database, Username: t.user.Username(), Password: password,
+		Addr: t.HostPort, Dialer: dial, DB: t.database, Username: t.User.Username(), Password: password,
 		// The sink uses one connection at a time, and the pump retries. A pool whose size equals the number of failed
 		// dials would keep dialling, in a goroutine that outlives Close by a second.
 		PoolSize: 2, PipelinePoolSize: -1, MaxRetries: -1, DialerRetries: 1,
@@ -77,100 +64,44 @@ func New(_ string, o Options) (*Sink, error) {
 		DisableIdentity:          true,
 		MaintNotificationsConfig: &maintnotifications.Config{Mode: maintnotifications.ModeDisabled},
 	}
+	s.conn = sink.Lazy[*link]{Open: s.open, Free: func(_ context.Context, l *link) error { return l.client.Close() }}
 	return s, nil
 }
 
 func (s *Sink) String() string { return "redis " + s.place }
 
 // Close closes the connection.
-func (s *Sink) Close(context.Context) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
-	return s.failed(s.drop())
-}
+func (s *Sink) Close(ctx context.Context) error { return s.failed(s.conn.Close(ctx)) }
 
 // Send adds messages in one transaction.
 func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err error) {
-	c := s.open()
-	switch {
-	case c == nil:
-		return 0, s.failed(errors.New("the sink is closed"))
-	case ctx.Err() != nil:
-		return 0, s.failed(context.Cause(ctx))
-	case len(ms) == 0:
+	if len(ms) == 0 {
 		return 0, nil
 	}
-	hung := make(chan struct{}) // the client checks the context only before it waits
-	stop := context.AfterFunc(ctx, func() { defer close(hung); s.hangUp() })
-	defer func() {
-		if !stop() {
-			<-hung // otherwise hangUp could close the next connection
-		}
-	}()
-	if err := s.probe(ctx, c); err != nil {
-		return 0, s.reset(ctx, err)
+	l, err := s.conn.Get(ctx)
+	if err != nil {
+		return 0, s.refused(ctx, err)
 	}
-	entries, refusal := s.entries(ms)
-	if len(entries) > 0 {
-		if n, err := s.add(ctx, c, entries); err != nil {
-			return n, s.reset(ctx, err)
-		}
+	defer l.hangUpAfter(ctx)()
+	entries, refusal := s.entries(ms, l.limit)
+	if acked, err = s.add(ctx, l.client, entries); err != nil {
+		s.conn.Reset(l) // the next connection may reach another server, for example after a failover
+		return acked, s.refused(ctx, err)
 	}
-	return len(entries), refusal
-}
-
-// reset drops the connection after a failure that is not about a message, and returns the error of Send. The next
-// connection may reach another server, for example after a failover, and have other rights.
-func (s *Sink) reset(ctx context.Context, err error) error {
-	s.limit = 0
-	s.mu.Lock()
-	_ = s.drop() // err is the error to report
-	s.mu.Unlock()
-	if ctx.Err() != nil {
-		return s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
-	}
-	return err
-}
-
-// probe checks, first and after each failure, whether transactions are allowed, and reads the limit on values. If the
-// user may not read it, probe assumes the default. Transactions are tried alone first: a server that refuses MULTI
-// would take the following commands one by one, with every attempt.
-func (s *Sink) probe(ctx context.Context, c *client.Client) error {
-	if s.limit > 0 {
-		return nil
-	}
-	pipe := c.Pipeline()
-	multi, exec := pipe.Do(ctx, "multi"), pipe.Do(ctx, "exec")
-	limit := pipe.ConfigGet(ctx, "proto-max-bulk-len")
-	_, _ = pipe.Exec(ctx) // each command has its own error
-	for _, cmd := range []*client.Cmd{multi, exec} {
-		if cmd.Err() != nil {
-			return s.refused(cmd.Err())
-		}
-	}
-	values, err := limit.Result()
-	if err != nil && !configForbidden(err) {
-		return s.refused(err)
-	}
-	s.limit = defaultLimit
-	if n, err := strconv.Atoi(values["proto-max-bulk-len"]); err == nil && n > 0 {
-		s.limit = n
-	}
-	return nil
+	return acked, s.failed(refusal)
 }
 
 // entries converts the first messages, and returns why the next one cannot be sent.
-func (s *Sink) entries(ms []sink.Message) ([]*client.XAddArgs, error) {
+func (s *Sink) entries(ms []sink.Message, limit int) ([]*client.XAddArgs, error) {
 	var out []*client.XAddArgs
 	for _, m := range ms {
 		stream, err := s.stream.Of(m.Event)
 		if err != nil {
-			return out, &sink.PermanentError{Err: s.failed(fmt.Errorf("make name of stream: %w", err))}
+			return out, &sink.PermanentError{Err: fmt.Errorf("make name of stream: %w", err)}
 		}
-		if len(m.Body) > s.limit {
-			err := fmt.Errorf("the event has %d bytes, which exceeds the server's proto-max-bulk-len (%d): see maxBytes", len(m.Body), s.limit)
-			return out, &sink.TooLargeError{Limit: s.limit, Err: s.failed(err)}
+		if len(m.Body) > limit {
+			err := fmt.Errorf("the event has %d bytes, which exceeds the server's proto-max-bulk-len (%d): see maxBytes", len(m.Body), limit)
+			return out, &sink.TooLargeError{Limit: limit, Err: err}
 		}
 		out = append(out, &client.XAddArgs{Stream: stream, MaxLen: s.o.MaxLen, Approx: s.o.MaxLen > 0, Values: []any{
 			"id", m.ID, "op", string(m.Event.Data.Op), "subject", m.Event.Subject, "type", m.Event.Type, "data", m.Body,
@@ -182,6 +113,9 @@ func (s *Sink) entries(ms []sink.Message) ([]*client.XAddArgs, error) {
 // add adds entries: all of them, or none after an error. If an entry fails during execution (WRONGTYPE), the server
 // has added those of other streams; add acknowledges the ones before it.
 func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAddArgs) (int, error) {
+	if len(entries) == 0 {
+		return 0, nil
+	}
 	conn := c.Conn() // WAIT waits for the writes of one connection
 	defer conn.Close()
 	pipe := conn.TxPipeline()
@@ -203,9 +137,6 @@ func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAdd
 	if err == nil && added < len(cmds) {
 		err = errors.New("the server answered without an entry id")
 	}
-	if err != nil {
-		err = s.refused(err)
-	}
 	if added == 0 || s.o.Replicas == 0 {
 		return added, err
 	}
@@ -213,9 +144,9 @@ func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAdd
 	n, waiting := conn.Wait(ctx, s.o.Replicas, s.o.Timeout/2).Result()
 	switch {
 	case waiting != nil:
-		return 0, s.refused(waiting)
+		return 0, waiting
 	case n < int64(s.o.Replicas):
-		return 0, s.failed(fmt.Errorf("%d of %d replicas have the entries (replicas)", n, s.o.Replicas))
+		return 0, fmt.Errorf("%d of %d replicas have the entries (replicas)", n, s.o.Replicas)
 	}
 	return added, err
 }

@@ -20,13 +20,13 @@ type Options struct {
 	URL string `yaml:"url"`
 	// Headers are added to each request. They may replace Content-Type and User-Agent.
 	Headers map[string]string `yaml:"headers"`
-	// Secret, if set, signs each request as https://www.standardwebhooks.com specifies: the header webhook-signature
+	// Secret signs each request, as https://www.standardwebhooks.com specifies: the header webhook-signature
 	// is "v1," and the base64 of the HMAC-SHA256 of ID.TIMESTAMP.BODY; the headers webhook-id and webhook-timestamp
 	// (Unix seconds) carry the first two. After the prefix whsec_ the secret is base64; without it, the secret is
 	// the key itself.
 	Secret string `yaml:"secret"`
-	// Template, if set, makes the body: a text/template over the event, with the field names of package event and
-	// the function json. The Content-Type is then application/json unless Headers sets another; a body that is
+	// Template makes the body: a text/template over the event, with the field names of package event and
+	// the function json. The Content-Type is then application/json unless headers sets another; a body that is
 	// declared as JSON must be JSON.
 	Template string `yaml:"template"`
 	// Timeout bounds one request, its answer included (10 seconds).
@@ -68,11 +68,9 @@ func (o Options) Validate() error {
 		return errors.New("timeout: must not be negative")
 	case o.Parallel < 0 || o.Parallel > maxParallel:
 		return fmt.Errorf("parallel: must be between 1 and %d", maxParallel)
-	case u.Scheme != "https" && o.TLS != (sink.TLS{}):
-		return errors.New("tls: the url does not begin with https://")
 	}
-	if err := o.TLS.Validate(); err != nil {
-		return fmt.Errorf("tls: %w", err)
+	if err := scheme.Check(sink.Address{URL: u, Secure: u.Scheme == "https"}, o.TLS, o.Insecure); err != nil {
+		return err
 	}
 	if err := sink.ClearHTTP(o.Insecure, u, o.Headers); err != nil {
 		return fmt.Errorf("url: %w", err)
@@ -103,17 +101,11 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
+var scheme = sink.Scheme{Plain: "http", Secure: "https"}
+
 func parseURL(s string) (*url.URL, error) {
-	u, err := url.Parse(s)
-	switch {
-	case s == "":
-		return nil, errors.New("missing")
-	case err != nil: // its text may quote part of a password
-		return nil, errors.New("not a URL (not shown: it may contain a credential)")
-	case u.Scheme != "http" && u.Scheme != "https" || u.Host == "":
-		return nil, errors.New("must begin with https:// or http:// and a host")
-	}
-	return u, nil
+	a, err := scheme.Parse(s)
+	return a.URL, err
 }
 
 func validateHeaders(headers map[string]string) error {

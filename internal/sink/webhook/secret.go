@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
-	"os"
 	"regexp"
 	"strconv"
 	"strings"
@@ -40,9 +39,7 @@ func newMask(o Options) *sink.Mask {
 		b.Add(sink.MinWord, strings.Fields(value)...) // Bearer and its token
 	}
 	b.Add(minToken, token.FindAllString(o.Template, -1)...)
-	for _, name := range []string{"HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"} {
-		b.Add(sink.MinSecret, os.Getenv(name)) // net/http quotes an invalid one
-	}
+	b.AddProxies()
 	if u, err := parseURL(o.URL); err == nil {
 		b.AddUser(u.User)
 		b.Add(sink.MinWord, u.User.Username())

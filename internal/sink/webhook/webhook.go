@@ -12,7 +12,6 @@ package webhook
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -60,14 +59,11 @@ func New(agent string, o Options) (*Sink, error) {
 	for name, value := range o.Headers {
 		s.header.Set(name, value)
 	}
-	transport, err := newTransport(s.o)
+	config, err := s.o.TLS.Client()
 	if err != nil {
 		return nil, fmt.Errorf("webhook sink: tls: %w", err)
 	}
-	s.client = &http.Client{
-		Transport:     transport,
-		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
-	}
+	s.client = sink.HTTPClient(config, s.o.Parallel)
 	return s, nil
 }
 
@@ -88,7 +84,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	closed := s.closed
 	s.mu.Unlock()
 	if closed {
-		return 0, fmt.Errorf("post to %s: the sink is closed", s.place)
+		return 0, s.failed(sink.ErrClosed)
 	}
 	if s.o.Parallel == 1 { // keeps the order of all messages
 		return s.each(ctx, ms)
@@ -142,11 +138,7 @@ func (s *Sink) post(ctx context.Context, m sink.Message) error {
 
 // failed describes a request without a response.
 func (s *Sink) failed(err error) error {
-	var of *url.Error // its text contains the URL
-	if errors.As(err, &of) {
-		err = of.Err
-	}
-	return s.mask.Wrap("post to "+s.place, err)
+	return s.mask.Wrap("post to "+s.place, sink.NoURL(err))
 }
 
 // refused describes a response that does not acknowledge.

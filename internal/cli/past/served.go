@@ -1,0 +1,91 @@
+package past
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
+	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/history"
+	"github.com/tattler-dev/tattler/internal/incluster"
+)
+
+// Served is a journal that a daemon serves.
+type Served interface {
+	history.Source
+	// URL names the daemon.
+	URL() string
+	// Recording reports whether it records now. Status is its state.
+	Recording(ctx context.Context) bool
+	Status(ctx context.Context) (control.Status, error)
+}
+
+// anyDaemon is the value of --in-cluster without one.
+const anyDaemon = "any"
+
+// daemonFlags select a daemon in the cluster.
+type daemonFlags struct {
+	service, ca, account string
+	sendToken            bool
+}
+
+// AddServed declares the flags of Add, and those for a daemon in the cluster, for commands that use Open or Status.
+func (f *Flags) AddServed(cmd *cobra.Command) {
+	f.Add(cmd)
+	fs := cmd.Flags()
+	fs.StringVar(&f.daemon.service, "in-cluster", "", "read from a daemon in the cluster; NAMESPACE/`name` of its Service")
+	fs.Lookup("in-cluster").NoOptDefVal = anyDaemon
+	fs.StringVar(&f.daemon.ca, "daemon-ca", "", "`file` with its CA; default: the ConfigMap NAME-ca")
+	complete.Files(cmd, "daemon-ca")
+	fs.StringVar(&f.daemon.account, "daemon-account", "", "see what a ServiceAccount, NAMESPACE/`name`, may see")
+	fs.BoolVar(&f.daemon.sendToken, "send-token", false, "send your token to the daemon, which can then act as you")
+}
+
+// serving opens a served journal; nil if the flags select a file.
+func (f *Flags) serving(ctx context.Context) (Served, error) {
+	if f.Serving != nil {
+		return f.Serving(ctx)
+	}
+	d := f.daemon
+	switch {
+	case d.service == "" && (d.ca != "" || d.account != "" || d.sendToken):
+		return nil, capture.Usage("--daemon-ca, --daemon-account and --send-token need --in-cluster")
+	case d.service == "":
+		return nil, nil
+	case f.Path != "" || f.Config != "":
+		return nil, capture.Usage("--in-cluster excludes --journal and --config")
+	case d.service == anyDaemon:
+		d.service = ""
+	}
+	cluster, err := f.Kube.Load()
+	if err != nil {
+		return nil, err
+	}
+	j, err := incluster.Open(ctx, incluster.Options{
+		Config: cluster.Config, Service: d.service, Account: d.account, SendToken: d.sendToken, CA: d.ca,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+// Status returns the state of the daemon that writes the journal.
+func (f *Flags) Status(ctx context.Context) (control.Status, error) {
+	s, err := f.serving(ctx)
+	if err != nil {
+		return control.Status{}, err
+	}
+	if s != nil {
+		status, err := s.Status(ctx)
+		return status, errors.Join(err, s.Close())
+	}
+	path, err := f.File(ctx)
+	if err != nil {
+		return control.Status{}, err
+	}
+	return (&control.Client{Journal: path}).Status(ctx)
+}

@@ -1,0 +1,57 @@
+package setup
+
+import (
+	"log/slog"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/web/auth"
+)
+
+// WebRights returns the rights that the daemon needs to authenticate and authorize the viewers of the web page; nil if the
+// page is open, or not served.
+func WebRights(w config.Web) []Right {
+	if w.Address == "" || !w.Authenticates() {
+		return nil
+	}
+	var all []Right
+	if w.Tokens {
+		all = append(all, Right{
+			Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"},
+			Without: "the web page refuses viewers with bearer tokens",
+		})
+	}
+	return append(all, Right{
+		Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"},
+		Without: "the web page shows nothing, because it cannot check what viewers may see",
+	})
+}
+
+// WebAuth returns the protection of the web page of a configuration. The client's own rights make the reviews.
+func WebAuth(w config.Web, client *rest.Config, log *slog.Logger) (*auth.Auth, error) {
+	o := webOptions(w)
+	o.Log = log
+	if w.Authenticates() {
+		var err error
+		if o.Reviewer, err = auth.Kubernetes(client); err != nil {
+			return nil, err
+		}
+	}
+	return auth.New(o)
+}
+
+// CheckWeb returns an error if WebAuth would fail, such as for a certificate that cannot be read. It needs no cluster.
+func CheckWeb(w config.Web) error { return webOptions(w).Validate() }
+
+func webOptions(w config.Web) auth.Options {
+	return auth.Options{
+		Address: w.Address, Hosts: w.Hosts, Cert: w.TLS.Cert, Key: w.TLS.Key,
+		Tokens: w.Tokens, Audiences: w.Audiences, ClientCA: w.ClientCA,
+		RequestHeader: auth.RequestHeader{
+			CA: w.RequestHeader.ClientCA, AllowedNames: w.RequestHeader.AllowedNames,
+			UserHeaders: w.RequestHeader.UsernameHeaders, UIDHeaders: w.RequestHeader.UIDHeaders,
+			GroupHeaders: w.RequestHeader.GroupHeaders, ExtraPrefixes: w.RequestHeader.ExtraHeaderPrefixes,
+		},
+	}
+}

@@ -1,0 +1,43 @@
+package history
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// Source is a journal to read: a file, a part of it that a viewer may see, or a journal that a daemon serves.
+// *journal.Reader documents the methods.
+//
+// All methods may be called concurrently. Entries can be used until Close.
+type Source interface {
+	// Cluster is the name in the ids of changes.
+	Cluster() string
+	// Last returns the newest sequence number ever assigned. RecordedUntil returns up to when a daemon recorded.
+	Last(ctx context.Context) (seq int64, err error)
+	RecordedUntil(ctx context.Context) (at time.Time, err error)
+
+	// Rows yields changes. ByID returns the change whose id begins with prefix: else journal.ErrNotFound, or a
+	// *journal.AmbiguousError.
+	Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error]
+	ByID(ctx context.Context, prefix string) (journal.Entry, error)
+
+	// At and Between yield states of objects. History yields the changes that led to a state, which comes from this
+	// Source.
+	At(ctx context.Context, q journal.Query, t time.Time) iter.Seq2[journal.State, error]
+	Between(ctx context.Context, q journal.Query) iter.Seq2[[2]journal.State, error]
+	History(ctx context.Context, s *journal.State) iter.Seq2[journal.Step, error]
+
+	// Kinds returns the recorded kinds, and Names the names of objects, for completion.
+	Kinds(ctx context.Context) ([]journal.Kind, error)
+	Names(ctx context.Context, resources []string, namespace, prefix string, limit int) ([]string, error)
+	// Schema returns a kind's merge keys, ShortNames the kinds' short names by group-resource.
+	Schema(ctx context.Context, k journal.Kind) (schema []byte, upTo int64, err error)
+	ShortNames(ctx context.Context) (map[string][]string, error)
+
+	Close() error
+}
+
+var _ Source = (*journal.Reader)(nil)

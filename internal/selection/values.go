@@ -1,0 +1,84 @@
+package selection
+
+import (
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/scope"
+)
+
+// Parameters are the names of the parameters of a selection in a URL, in the order of Values. They are log's flags, and
+// type and name for its arguments. Lists are repeated parameters, or separated by commas where no value has one.
+var Parameters = []string{
+	"type", "name", "namespace", "exclude-namespace", "selector", "field-selector", "since", "until",
+	"op", "manager", "path", "where", "severity", "q", "humans", "noise",
+}
+
+// FromValues reads the parameters of a URL, and ignores others. Parse checks what they say.
+func FromValues(v url.Values) (Options, error) {
+	list := func(name string) (all []string) {
+		for _, text := range v[name] {
+			for part := range strings.SplitSeq(text, ",") {
+				if part = strings.TrimSpace(part); part != "" && !slices.Contains(all, part) {
+					all = append(all, part)
+				}
+			}
+		}
+		return all
+	}
+	var err error
+	flag := func(name string) bool {
+		text := v.Get(name)
+		if text == "" {
+			return false
+		}
+		on, e := strconv.ParseBool(text)
+		if e != nil && err == nil {
+			err = capture.Usage("%s: %q is not true or false", name, text)
+		}
+		return on
+	}
+	o := Options{
+		Types: list("type"), Names: list("name"),
+		Scope: scope.Flags{
+			Namespaces: list("namespace"), Exclude: list("exclude-namespace"),
+			Labels: v.Get("selector"), Fields: v.Get("field-selector"),
+		},
+		Since: v.Get("since"), Until: v.Get("until"), Ops: list("op"), Managers: list("manager"),
+		Paths: slices.DeleteFunc(slices.Clone(v["path"]), func(s string) bool { return s == "" }), Where: v.Get("where"),
+		Severities: list("severity"), Text: v.Get("q"), Humans: flag("humans"), Noise: flag("noise"), parameters: true,
+	}
+	if len(o.Types) > 1 && !slices.ContainsFunc(o.Types, func(t string) bool { return strings.Contains(t, "/") }) {
+		o.Types = []string{strings.Join(o.Types, ",")}
+	}
+	return o, err
+}
+
+// Values returns the options as the parameters of a URL, without empty ones: FromValues reads the same options from them.
+func (o *Options) Values() url.Values {
+	v := url.Values{}
+	types, names := o.Types, o.Names
+	if len(types) > 1 && !slices.ContainsFunc(types, func(t string) bool { return strings.Contains(t, "/") }) {
+		types, names = types[:1], slices.Concat(types[1:], names) // as arguments
+	}
+	for name, list := range map[string][]string{
+		"type": types, "name": names, "namespace": o.Scope.Namespaces, "exclude-namespace": o.Scope.Exclude,
+		"selector": {o.Scope.Labels}, "field-selector": {o.Scope.Fields}, "since": {o.Since}, "until": {o.Until},
+		"op": o.Ops, "manager": o.Managers, "path": o.Paths, "where": {o.Where}, "severity": o.Severities, "q": {o.Text},
+	} {
+		for _, text := range list {
+			if text != "" {
+				v.Add(name, text)
+			}
+		}
+	}
+	for name, on := range map[string]bool{"humans": o.Humans, "noise": o.Noise} {
+		if on {
+			v.Set(name, "true")
+		}
+	}
+	return v
+}

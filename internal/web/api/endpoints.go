@@ -1,0 +1,146 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/selection"
+)
+
+// endpoint is a path of the API. The handler and its description are made from the same table.
+type endpoint struct {
+	path, summary string
+	parameters    []parameter
+	selects       bool // it takes the parameters of a selection
+	expensive     bool // it may read many changes or objects
+	answer        any  // the zero value of what handle returns; nil: the OpenAPI document
+	handle        func(a *api, r *http.Request) (any, error)
+	// stream, instead of handle, sends lines.
+	stream func(a *api, r *http.Request, send func(Line) error) error
+}
+
+// parameter is a parameter of a request.
+type parameter struct {
+	name, doc string
+	kind      string // the JSON type
+	required  bool
+}
+
+var (
+	limit = parameter{name: "limit", kind: "integer", doc: "the most values in an answer"}
+	atOne = parameter{name: "at", kind: "string", doc: "a time, as since; default: now"}
+	id    = parameter{name: "id", kind: "string", doc: "the change's id, or its beginning", required: true}
+	q     = parameter{name: "query", kind: "string", doc: "a query of the journal, as JSON"}
+)
+
+// selecting describes the parameters of selection.
+var selecting = map[string]parameter{
+	"type":              {doc: "TYPE, such as deploy or deployments.apps, or TYPE/NAME; repeatable", kind: "array"},
+	"name":              {doc: "name of an object, of any type if there is no type; repeatable", kind: "array"},
+	"namespace":         {doc: "name or glob; repeatable", kind: "array"},
+	"exclude-namespace": {doc: "name or glob to leave out; repeatable", kind: "array"},
+	"selector":          {doc: "label selector, such as app=web,tier!=debug", kind: "string"},
+	"field-selector":    {doc: "metadata.name or metadata.namespace", kind: "string"},
+	"since":             {doc: "from this time on: 30m, 3d, 10:42 or RFC 3339", kind: "string"},
+	"until":             {doc: "before this time", kind: "string"},
+	"op":                {doc: "created, updated, deleted, entered, left, gap, absent, snapshot or converted; repeatable", kind: "array"},
+	"manager":           {doc: "field manager or glob; repeatable", kind: "array"},
+	"path":              {doc: "only changes below this path; repeatable", kind: "array"},
+	"where":             {doc: "only where this expression (CEL) is true", kind: "string"},
+	"severity":          {doc: "failure, warning, recovery or change; repeatable", kind: "array"},
+	"q":                 {doc: "words that must occur in the kind, name, namespace, manager, or in a changed path or value", kind: "string"},
+	"humans":            {doc: "leave out what controllers do by themselves", kind: "boolean"},
+	"noise":             {doc: "also quiet changes and fields", kind: "boolean"},
+}
+
+// all returns the parameters of an endpoint.
+func (e *endpoint) all() []parameter {
+	var all []parameter
+	if e.selects {
+		for _, name := range selection.Parameters {
+			p := selecting[name]
+			p.name = name
+			all = append(all, p)
+		}
+	}
+	return append(all, e.parameters...)
+}
+
+// unknownParameter returns an error for a parameter that the endpoint does not have: a misspelled filter would show
+// everything.
+func (e *endpoint) unknownParameter(r *http.Request) error {
+	known := e.all()
+	for name := range r.URL.Query() {
+		if !slices.ContainsFunc(known, func(p parameter) bool { return p.name == name }) {
+			var names []string
+			for _, p := range known {
+				if !strings.Contains(e.path, "{"+p.name+"}") {
+					names = append(names, p.name)
+				}
+			}
+			return problem(http.StatusBadRequest, "there is no parameter %q; this path has: %s", name, strings.Join(names, ", "))
+		}
+	}
+	return nil
+}
+
+// endpoints returns all paths below Root. It is a function because the document of one of them describes all.
+func endpoints() []endpoint {
+	return []endpoint{
+		{path: "journal", summary: "The journal: its cluster, its newest change, and up to when it was recorded", answer: Info{}, handle: (*api).info},
+		{path: "changes", summary: "Changes, as events", selects: true, expensive: true, answer: Changes{}, handle: (*api).changes, parameters: []parameter{
+			{name: "before", kind: "integer", doc: "only changes before this sequence number"},
+			{name: "after", kind: "integer", doc: "only changes after this sequence number"},
+			{name: "order", kind: "string", doc: "newest (default) or oldest first"},
+			{name: "objects", kind: "boolean", doc: "with the objects before and after"},
+			limit,
+		}},
+		{path: "changes/{id}", summary: "One complete change, with its objects", parameters: []parameter{id}, answer: Change{}, handle: (*api).change},
+		{path: "kinds", summary: "The recorded kinds", answer: Kinds{}, handle: (*api).kinds, parameters: []parameter{
+			{name: "namespace", kind: "array", doc: "only kinds that you may see in one of these namespaces; repeatable"},
+		}},
+		{path: "names", summary: "Names of objects, for suggestions", answer: Names{}, handle: (*api).names, parameters: []parameter{
+			{name: "type", kind: "array", doc: "TYPE; repeatable; default: all"},
+			{name: "namespace", kind: "string", doc: "only in this namespace"},
+			{name: "prefix", kind: "string", doc: "only names that begin with this"},
+			limit,
+		}},
+		{path: "objects", summary: "Objects as they were at a time", selects: true, expensive: true, answer: Objects{}, handle: (*api).objects, parameters: []parameter{
+			atOne, {name: "after", kind: "string", doc: "next of the page before"}, limit,
+		}},
+		{path: "differences", summary: "Net differences between since and until", selects: true, expensive: true, answer: Differences{}, handle: (*api).differences},
+		{path: "versions", summary: "The history of an object, the newest version first", selects: true, expensive: true, answer: Versions{}, handle: (*api).versions, parameters: []parameter{
+			atOne, {name: "before", kind: "integer", doc: "next of the page before"}, limit,
+		}},
+		{path: "blame", summary: "An object's YAML, with the change that led to each line", selects: true, expensive: true, answer: Blame{}, handle: (*api).blame,
+			parameters: []parameter{atOne}},
+		{path: "status", summary: "The daemon's state, as tattler status -o json", answer: control.Status{}, handle: (*api).status},
+		{path: "openapi.json", summary: "This document", handle: (*api).openapi},
+
+		{path: "raw/rows", summary: "Lossless: a page of entries", expensive: true, answer: Rows{}, handle: (*api).rawRows, parameters: []parameter{q}},
+		{path: "raw/contents", summary: "Lossless: the objects of some entries", answer: Contents{}, handle: (*api).rawContents, parameters: []parameter{
+			{name: "seq", kind: "string", doc: "sequence numbers, separated by commas", required: true},
+		}},
+		{path: "raw/id/{id}", summary: "Lossless: the entry with an id", answer: Entry{}, handle: (*api).rawID, parameters: []parameter{id}},
+		{path: "raw/states", summary: "Lossless: objects as they were at a time, as lines", answer: Line{}, stream: (*api).rawStates, parameters: []parameter{
+			q, {name: "at", kind: "string", doc: "the time, in RFC 3339", required: true},
+		}},
+		{path: "raw/between", summary: "Lossless: objects at both ends of a query's times, as lines", answer: Line{}, stream: (*api).rawBetween, parameters: []parameter{q}},
+		{path: "raw/history", summary: "Lossless: the changes of an object up to one of them, as lines", answer: Line{}, stream: (*api).rawHistory, parameters: []parameter{
+			{name: "seq", kind: "integer", doc: "the newest of them", required: true},
+		}},
+		{path: "raw/names", summary: "Lossless: names of objects", answer: Names{}, handle: (*api).rawNames, parameters: []parameter{
+			{name: "resource", kind: "array", doc: "group-resources, such as deployments.apps"},
+			{name: "namespace", kind: "string", doc: "only in this namespace"},
+			{name: "prefix", kind: "string", doc: "only names that begin with this"},
+			limit,
+		}},
+		{path: "raw/schema", summary: "Lossless: the merge-key schema of a kind", answer: Schema{}, handle: (*api).rawSchema, parameters: []parameter{
+			{name: "group", kind: "string"}, {name: "version", kind: "string"}, {name: "resource", kind: "string", required: true},
+			{name: "kind", kind: "string"}, {name: "namespaced", kind: "boolean", required: true},
+		}},
+		{path: "raw/short-names", summary: "Lossless: the short names of kinds", answer: ShortNames{}, handle: (*api).rawShortNames},
+	}
+}

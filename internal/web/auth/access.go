@@ -1,0 +1,203 @@
+package auth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	authorization "k8s.io/api/authorization/v1"
+
+	"github.com/tattler-dev/tattler/internal/access"
+)
+
+// Target is a resource in a namespace. Namespace is empty for cluster-scoped resources.
+type Target = access.Target
+
+var _ access.Access = (*Viewer)(nil)
+
+// Action is something other than seeing objects. It is a non-resource URL of RBAC, whose verb is a method in lower
+// case. The URLs are names for roles; no server serves them.
+type Action struct{ Verb, URL string }
+
+// The actions. Roles that grant them are in docs/security.md.
+var (
+	// SeeStatus is seeing streams, sinks and the journal's size.
+	SeeStatus = Action{"get", "/tattler/status"}
+	// ManageSinks is pausing and resuming sinks, and replaying and skipping dead letters.
+	ManageSinks = Action{"post", "/tattler/sinks"}
+)
+
+const (
+	// keepAllowed is how long an allowed access is not reviewed again.
+	keepAllowed = 10 * time.Second
+	// keepDenied is how long a denied access is not reviewed again.
+	keepDenied = 5 * time.Second
+	// maxDecisions is how many of both are remembered.
+	maxDecisions = 32768
+	// maxAccessReviews is how many are made at once, for all viewers.
+	maxAccessReviews = 16
+	// maxShare is how many of these one request has.
+	maxShare = 8
+)
+
+// errNoViewer means that a request did not pass Auth.Wrap.
+var errNoViewer = errors.New("the request has no viewer")
+
+// decision is the key of a remembered review.
+type decision struct {
+	viewer string
+	target Target
+	action Action
+}
+
+// rights makes and remembers access reviews.
+type rights struct {
+	reviewer Reviewer
+	log      *slog.Logger
+	asking   chan struct{} // has an element for each review
+	failed   complaint
+	decided  memo[decision, bool]
+}
+
+// May returns for each target whether the viewer may `get` it. A resource that the viewer may get in the whole
+// cluster needs one review; any other, one more for each of its namespaces. So ask for all targets of an answer
+// in one call. The result has an element for each target, or is nil with an error: then nothing may be shown. The
+// error is a *TooManyReviews, the context's, or says that a review failed.
+func (v *Viewer) May(ctx context.Context, targets []Target) ([]bool, error) {
+	out := make([]bool, len(targets))
+	if v == nil || !v.all && v.rights == nil {
+		return nil, errNoViewer
+	}
+	if v.all {
+		for i := range out {
+			out[i] = true
+		}
+		return out, nil
+	}
+	var wide, narrow []decision
+	for _, t := range targets {
+		t.Namespace = ""
+		wide = append(wide, decision{viewer: v.key, target: t})
+	}
+	allowed := map[decision]bool{}
+	if err := v.ask(ctx, wide, allowed); err != nil {
+		return nil, err
+	}
+	for i, t := range targets {
+		if !allowed[wide[i]] && t.Namespace != "" {
+			narrow = append(narrow, decision{viewer: v.key, target: t})
+		}
+	}
+	if err := v.ask(ctx, narrow, allowed); err != nil {
+		return nil, err
+	}
+	for i, t := range targets {
+		out[i] = allowed[wide[i]] || allowed[decision{viewer: v.key, target: t}]
+	}
+	return out, nil
+}
+
+// MayDo reports whether the viewer may do something. With an error, the viewer may not.
+func (v *Viewer) MayDo(ctx context.Context, action Action) (bool, error) {
+	switch {
+	case v == nil || !v.all && v.rights == nil:
+		return false, errNoViewer
+	case v.all:
+		return true, nil
+	}
+	d, allowed := decision{viewer: v.key, action: action}, map[decision]bool{}
+	if err := v.ask(ctx, []decision{d}, allowed); err != nil {
+		return false, err
+	}
+	return allowed[d], nil
+}
+
+// ask makes the reviews that are not remembered, and sets allowed for each decision. Decisions may repeat.
+func (v *Viewer) ask(ctx context.Context, wanted []decision, allowed map[decision]bool) error {
+	var distinct []decision
+	unknown := 0
+	for _, d := range wanted {
+		if _, seen := allowed[d]; seen {
+			continue
+		}
+		allowed[d] = false
+		distinct = append(distinct, d)
+		if !v.rights.decided.known(d) {
+			unknown++
+		}
+	}
+	if err := v.spend(unknown); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	next := make(chan decision, len(distinct))
+	for _, d := range distinct {
+		next <- d
+	}
+	close(next)
+	var (
+		mu      sync.Mutex
+		workers sync.WaitGroup
+	)
+	for range min(maxShare, max(unknown, 1), len(distinct)) {
+		workers.Go(func() {
+			for d := range next {
+				may, err := v.rights.review(ctx, v, d)
+				if err != nil {
+					cancel(err)
+					return
+				}
+				mu.Lock()
+				allowed[d] = may
+				mu.Unlock()
+			}
+		})
+	}
+	workers.Wait()
+	return context.Cause(ctx)
+}
+
+func (r *rights) review(ctx context.Context, v *Viewer, d decision) (bool, error) {
+	return r.decided.do(ctx, d, func() (bool, time.Duration, error) {
+		ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+		defer cancel()
+		release, err := acquire(ctx, r.asking)
+		if err != nil {
+			return false, 0, fmt.Errorf("review access: %w", err)
+		}
+		defer release()
+		status, err := r.reviewer.ReviewAccess(ctx, d.spec(v))
+		switch {
+		case err != nil:
+			if !errors.Is(err, context.Canceled) {
+				r.failed.log(r.log, "cannot review access: viewers see nothing", err)
+			}
+			return false, 0, fmt.Errorf("review access: %w", err)
+		case status.Allowed && !status.Denied:
+			return true, keepAllowed, nil
+		}
+		return false, keepDenied, nil
+	})
+}
+
+func (d decision) spec(v *Viewer) authorization.SubjectAccessReviewSpec {
+	s := authorization.SubjectAccessReviewSpec{User: v.User, UID: v.UID, Groups: v.Groups}
+	for k, values := range v.Extra {
+		if s.Extra == nil {
+			s.Extra = map[string]authorization.ExtraValue{}
+		}
+		s.Extra[k] = values
+	}
+	if d.action != (Action{}) {
+		s.NonResourceAttributes = &authorization.NonResourceAttributes{Verb: d.action.Verb, Path: d.action.URL}
+		return s
+	}
+	s.ResourceAttributes = &authorization.ResourceAttributes{
+		Verb: "get", Group: d.target.Group, Resource: d.target.Resource, Namespace: d.target.Namespace,
+	}
+	return s
+}
