@@ -17,6 +17,8 @@ import (
 type Change struct {
 	Meta
 	Names
+	// Seq is the change's number in the journal; 0 if it was not read from one.
+	Seq int64
 	// Before and After are redacted and shared; do not modify them. Before is nil for objects that appear,
 	// After for objects that disappear.
 	Before, After map[string]any

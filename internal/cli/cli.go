@@ -34,6 +34,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/sinks"
 	statusverb "github.com/tattler-dev/tattler/internal/cli/status"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/cli/ui"
 	"github.com/tattler-dev/tattler/internal/cli/version"
 	"github.com/tattler-dev/tattler/internal/cli/watch"
 	fileconfig "github.com/tattler-dev/tattler/internal/config"
@@ -144,7 +145,7 @@ func newRoot(binary string, io *terminal.IO, program *kinds.Program) *cobra.Comm
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(watch.NewCommand(io), run.NewCommand(io, program), logverb.NewCommand(io), show.NewCommand(io),
 		diff.NewCommand(io), get.NewCommand(io), blame.NewCommand(io),
-		statusverb.NewCommand(io), sinks.NewCommand(io),
+		statusverb.NewCommand(io), ui.NewCommand(io), sinks.NewCommand(io),
 		journal.NewCommand(io), config.NewCommand(io, program), rbac.NewCommand(io, program), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()

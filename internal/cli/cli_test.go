@@ -207,7 +207,7 @@ func TestCompletion(t *testing.T) {
 	}
 	const files, noFiles = ":0\n", ":4\n"
 	for _, tt := range []struct{ args, want string }{
-		{"", "blame\ncompletion\nconfig\ndiff\nget\nhelp\njournal\nlog\nrbac\nrun\nshow\nsinks\nstatus\nversion\nwatch\n" + noFiles},
+		{"", "blame\ncompletion\nconfig\ndiff\nget\nhelp\njournal\nlog\nrbac\nrun\nshow\nsinks\nstatus\nui\nversion\nwatch\n" + noFiles},
 		{"watch ", noFiles},
 		{"watch deploy ", noFiles},
 		{"watch -n ", noFiles},

@@ -33,12 +33,12 @@ func (j *Journal) AppendThen(ctx context.Context, batches []Batch, then func()) 
 		if err := j.boundLog(); err != nil {
 			return err
 		}
-		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone()}
+		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone(), recount: j.recount}
 		if err := j.db.transaction(func() error { return w.all(batches) }); err != nil {
 			j.names.forget() //  the transaction may have made some of them
 			return err
 		}
-		j.tail, j.full = w.tail, false
+		j.tail, j.full, j.recount = w.tail, false, false
 		w.done.Last = w.tail.next() - 1
 		then()
 		if w.done.Rows > 0 {
@@ -60,10 +60,17 @@ type writer struct {
 	codec   *codec
 	cluster string
 	tail    block
+	recount bool // the tail's counts are not up to date
 	done    Appended
 }
 
 func (w *writer) all(batches []Batch) error {
+	if w.recount {
+		var err error
+		if w.tail.counts, err = w.db.recount(w.tail.first, w.tail.next()); err != nil {
+			return err
+		}
+	}
 	for i := range batches {
 		if err := w.batch(&batches[i]); err != nil {
 			return err

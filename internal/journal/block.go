@@ -5,6 +5,7 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"math"
+	"slices"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -22,14 +23,15 @@ const (
 // touch a random page for each change. It is written once per commit that adds to it. Removed changes stay in it; it
 // goes with its last change.
 type block struct {
-	first          int64  // sequence number of its first change
-	size           int    // number of changes
-	ids            []byte // idSize bytes per change; nil if not read
-	oldest, newest int64  // when its changes happened, in milliseconds; both ends of an interval count
-	seen           times  // when they were seen
-	listed         int    // number of listed (not quiet) changes
-	kinds          set    // kinds of the listed changes
-	sum            sum    // of all changes
+	first          int64   // sequence number of its first change
+	size           int     // number of changes
+	ids            []byte  // idSize bytes per change; nil if not read
+	oldest, newest int64   // when its changes happened, in milliseconds; both ends of an interval count
+	seen           times   // when they were seen
+	listed         int     // number of listed (not quiet) changes
+	kinds          set     // kinds of the listed changes
+	sum            sum     // of all changes
+	counts         tallies // of the listed changes; nil if not read
 }
 
 // times is a span of milliseconds.
@@ -76,6 +78,7 @@ func (b *block) next() int64 { return b.first + int64(b.size) }
 func (b *block) clone() block {
 	c := *b
 	c.ids, c.kinds = bytes.Clone(b.ids), bytes.Clone(b.kinds)
+	c.counts = slices.Clone(b.counts)
 	c.sum = sum{b.sum.ops, bytes.Clone(b.sum.kinds), bytes.Clone(b.sum.namespaces), bytes.Clone(b.sum.managers)}
 	return c
 }
@@ -107,6 +110,7 @@ func (b *block) add(c noted) {
 	if !c.quiet {
 		b.listed++
 		b.kinds.add(c.kind)
+		b.counts.add(c.time, c.kind, c.namespace, c.op)
 	}
 	b.sum.ops |= 1 << c.op
 	b.sum.kinds.add(c.kind)
@@ -174,8 +178,8 @@ func (b *block) find(low, high uint64, found func(seq int64)) {
 }
 
 func (db *db) saveBlock(b *block) error {
-	return db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		b.first, b.ids, b.oldest, b.newest, b.listed, append([]byte{}, b.kinds...), b.sum.bytes(), b.seen.oldest, b.seen.newest)
+	return db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		b.first, b.ids, b.oldest, b.newest, b.listed, append([]byte{}, b.kinds...), b.sum.bytes(), b.seen.oldest, b.seen.newest, b.counts.bytes())
 }
 
 // blocks returns the query of blocks, with ids or only their size.
@@ -209,6 +213,9 @@ func (db *db) tail() (block, error) {
 		return nil
 	})
 	if err != nil {
+		return b, err
+	}
+	if b.counts, err = db.counts(b.first); err != nil {
 		return b, err
 	}
 	newest, err := db.integer("SELECT max(seq) FROM changes")

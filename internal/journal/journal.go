@@ -52,6 +52,7 @@ type Journal struct {
 	reserve int64
 	full    bool            // a write failed on a full disk, and no append has succeeded since
 	listed  map[int64]int64 // bytes of the listed changes of full blocks, by their first; see floor
+	recount bool            // changes of the newest block were removed: its counts must be made again
 	changed chan struct{}
 }
 

@@ -269,6 +269,7 @@ func (m *model) check(t *testing.T, path string) {
 	}
 	defer r.Close()
 	m.checkRows(t, r)
+	m.checkCounts(t, r)
 	for _, limit := range []int{4 << 10, 1 << 20} {
 		r.ReadForwards(limit)
 		m.checkRows(t, r)

@@ -39,11 +39,26 @@ func (p *pruner) blocks(victims []victim) error {
 		if err == nil && first < p.j.tail.first {
 			err = p.j.db.exec("DELETE FROM blocks WHERE first = ?1 AND NOT EXISTS (SELECT 1 FROM changes WHERE seq >= ?1 AND seq < ?2)", first, next)
 		}
+		if err == nil && slices.ContainsFunc(victims[i:], func(v victim) bool { return v.seq < next && !v.quiet }) {
+			err = p.recount(first, next)
+		}
 		if err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// recount stores the counts of a block that is left, after some of its listed changes were removed.
+func (p *pruner) recount(first, next int64) error {
+	if first >= p.j.tail.first {
+		p.j.recount = true
+	}
+	c, err := p.j.db.recount(first, next)
+	if err != nil {
+		return err
+	}
+	return p.j.db.exec("UPDATE blocks SET counts = ? WHERE first = ?", c.bytes(), first)
 }
 
 const blockOf = "SELECT first, first + length(ids) / ? FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"

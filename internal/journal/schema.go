@@ -8,8 +8,8 @@ import (
 const (
 	// applicationID marks a SQLite file as a journal: "Tatl".
 	applicationID = 0x5461746c
-	// format is the file's user_version. Formats 1 to 4 were never released.
-	format = 5
+	// format is the file's user_version. Formats 1 to 5 were never released.
+	format = 6
 )
 
 // schema makes the tables of an empty file. docs/journal.md describes the columns.
@@ -44,7 +44,8 @@ CREATE TABLE gaps (
 CREATE INDEX gaps_versions ON gaps ("from", "to");
 CREATE TABLE blocks (
   first INTEGER PRIMARY KEY, ids BLOB NOT NULL, oldest INTEGER NOT NULL, newest INTEGER NOT NULL,
-  listed INTEGER NOT NULL, kinds BLOB NOT NULL, sum BLOB NOT NULL, seen_oldest INTEGER NOT NULL, seen_newest INTEGER NOT NULL);
+  listed INTEGER NOT NULL, kinds BLOB NOT NULL, sum BLOB NOT NULL, seen_oldest INTEGER NOT NULL, seen_newest INTEGER NOT NULL,
+  counts BLOB NOT NULL);
 CREATE TABLE rules (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, at INTEGER);
 CREATE TABLE sinks (name TEXT PRIMARY KEY, cursor INTEGER, paused INTEGER NOT NULL, lost INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE dead (

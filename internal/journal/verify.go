@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -253,6 +254,7 @@ func (r *verifier) between(block, to int64) error {
 
 func (r *verifier) block(b *block) error {
 	var records []record
+	var actual tallies
 	err := r.db.query(selectRecords+byRange, []any{b.first, b.next() - 1}, func(s *sqlite3.Stmt) error {
 		records = append(records, columnRecord(s))
 		return nil
@@ -272,6 +274,20 @@ func (r *verifier) block(b *block) error {
 		if !known || !b.covers(c) {
 			r.damage(Index, "change %d does not match its block %d", e.Seq, b.first)
 		}
+		if !c.quiet {
+			actual.add(c.time, c.kind, c.namespace, c.op)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	var stored []byte
+	err = r.db.query("SELECT counts FROM blocks WHERE first = ?", []any{b.first}, func(s *sqlite3.Stmt) error {
+		stored = blob(s, 0)
+		return nil
+	})
+	if err == nil && b.size > 0 && !bytes.Equal(stored, actual.bytes()) {
+		r.damage(Index, "the counts of block %d do not match its changes", b.first)
 	}
 	return err
 }

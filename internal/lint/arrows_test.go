@@ -268,8 +268,21 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/selection",
-		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/cli/when", "./internal/journal", "./internal/managers", "./internal/spell", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
+		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/cli/when", "./internal/journal", "./internal/jsonmap", "./internal/managers", "./internal/relations", "./internal/spell", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
 		why:  "a URL and a command line select the same: it prints nothing, and reads changes that others pass to it",
+	},
+	{
+		who: "./internal/web",
+		only: []string{
+			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/history", "./internal/journal",
+			"./internal/managers", "./internal/quiet", "./internal/render", "./internal/selection", "./internal/web/auth",
+		},
+		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster",
+	},
+	{
+		who:  "./internal/relations",
+		only: []string{"std", "k8s.io/apimachinery/pkg/labels", "k8s.io/apimachinery/pkg/apis/meta/v1"},
+		why:  "relations follow from the objects alone, wherever they come from",
 	},
 	{
 		who:   "./internal/capture/...",

@@ -9,7 +9,7 @@ import (
 
 func (t *Text) absence(c change.Change) {
 	t.counts.Shown++
-	t.begin(row{at: c.Since, until: c.At, sign: signNotice, name: absenceText(c)})
+	t.begin(row{at: c.Since, until: c.At, sign: signNotice, name: absenceText(c), changes: numbers{c.Seq}})
 }
 
 // absenceText describes why nothing was recorded for a while, and whether anything was lost.

@@ -16,6 +16,9 @@ const bodyLines = 15
 // body prints a created object without its identity and status. A long object loses the server's defaults, and its most
 // important fields come first, so that the few lines show what its author wrote.
 func (t *Text) body(r change.Kind, obj map[string]any) {
+	if t.o.Each != nil {
+		return
+	}
 	if t.o.Whole {
 		t.whole(obj)
 		return
@@ -88,7 +91,7 @@ func highlights(obj map[string]any) []string {
 
 // whole prints all of an object, as kubectl get -o yaml would.
 func (t *Text) whole(obj map[string]any) {
-	if !t.o.Whole || len(obj) == 0 {
+	if !t.o.Whole || len(obj) == 0 || t.o.Each != nil {
 		return
 	}
 	for _, l := range diff.YAML(obj) {

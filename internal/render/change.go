@@ -154,6 +154,7 @@ func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []c
 		t.counts.Pending++
 		if f := o.fold; f != nil && f.pending() > 0 {
 			o.hot.fold(f.pending(), f.latest, f.lateSpan, "")
+			o.hot.changes.add(f.pendingNumbers()...)
 			f.rebase()
 		}
 		o.hot.add(c, fields)
@@ -166,7 +167,7 @@ func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []c
 	for i, f := range fields {
 		plain[i] = f.Change
 	}
-	if c.Owner != nil && !t.o.Flat {
+	if c.Owner != nil && !t.o.Flat || t.o.Each != nil {
 		r.info = firstOf(fields).String()
 		t.begin(r)
 		return
@@ -198,6 +199,7 @@ func managersOf(c change.Change, fields []change.FieldChange) string {
 
 // counted adds the number of changes in a line, and the flag that shows them.
 func (t *Text) counted(r row, f *fold) row {
+	r.changes = f.pendingNumbers()
 	switch {
 	case r.owned:
 		r.count = "(" + plural(f.pending(), "change") + ")"

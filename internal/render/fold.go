@@ -72,6 +72,7 @@ type object struct {
 type fold struct {
 	created bool      // created in this run
 	count   int       // changes that no line counts yet
+	changes numbers   // of these
 	first   time.Time // when the first of them was seen
 	last    time.Time
 	// stableSince is when the object last ceased to move; zero while it moves.
@@ -139,6 +140,7 @@ func (t *Text) add(o *object, c change.Change, fields []change.FieldChange) {
 		f.first = c.At
 	}
 	f.count++
+	f.changes.add(c.Seq)
 	f.last, f.to, f.latest, f.lateSpan = c.At, c.After, momentOf(c), lateSpanOf(c)
 	if isPod(o.kind) && terminating(c.After) && !terminating(c.Before) {
 		f.report = report{} // earlier problems no longer matter
@@ -193,7 +195,7 @@ func (f *fold) spec(c change.Change) {
 		return
 	}
 	f.since, f.origin = causeOf(c), c.Before
-	f.members = members{count: f.members.count, runs: f.members.runs}
+	f.members = members{count: f.members.count, changes: f.members.changes, runs: f.members.runs}
 }
 
 // schedule decides when an object is due, and forgets an object with nothing left to print.
@@ -318,6 +320,7 @@ func (t *Text) expire(now time.Time, o *object) {
 			t.printFold(now, o, text)
 		} else {
 			o.hot.fold(f.pending(), f.latest, f.lateSpan, text)
+			o.hot.changes.add(f.pendingNumbers()...)
 		}
 		f.rebase()
 		t.recovered(o)
@@ -334,7 +337,7 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	info, severity := t.reported(o, text, f.severity(o.kind))
 	r := t.counted(row{
 		at: t.happened(now, o), sign: signFolded, namespace: o.namespace, owned: o.owned,
-		name: t.typeName(o.kind, o.names) + "/" + o.name, info: info, severity: severity, last: f.changed(),
+		name: t.typeName(o.kind, o.names) + "/" + o.name, info: info, severity: severity, last: f.changed(), object: o.identity(),
 	}, f)
 	t.begin(t.withLateSpan(r, f.lateSpan))
 	lastState := gistOf(o)
@@ -426,6 +429,7 @@ func (f *fold) rebase() {
 	f.from, f.created, f.count, f.net, f.stableSince = f.to, false, 0, netChanges{}, time.Time{}
 	f.end, f.dropped, f.drops, f.report, f.reports = moment{}, moment{}, 0, report{}, 0
 	f.members.count, f.members.runs, f.lateSpan = 0, nil, lateSpan{}
+	f.changes, f.members.changes = nil, nil
 }
 
 // summary describes the net effect of the folded changes.

@@ -27,20 +27,24 @@ func (t *Text) gone(now time.Time, c change.Change) {
 			o.fold.report = report{} // such as Killing
 		}
 		o.fold.count++
+		o.fold.changes.add(c.Seq)
 		o.gone, o.fold.last, o.fold.to, o.fold.lateSpan = true, c.At, c.Before, lateSpanOf(c)
 		t.schedule(o)
 		return
 	}
 	absorbed := 0
+	var changes numbers
 	f := o.fold
 	if f != nil {
 		absorbed += f.pending()
+		changes = f.pendingNumbers()
 	}
 	t.counts.Pending -= absorbed
 	t.counts.Folded += absorbed
 	t.forget(o)
 
 	r := t.row(c, signDeleted)
+	r.changes.add(changes...)
 	switch {
 	case c.Op == event.Left:
 		r.sign, r.info, r.manager = signLeft, "left the selection", unknown
@@ -123,6 +127,7 @@ func (t *Text) absorbDeletion(o *object, c change.Change) bool {
 	case w != nil && !(w.fold.orphans && finished && !t.o.Noise):
 		t.counts.Pending++
 		o.fold.count++
+		o.fold.changes.add(c.Seq)
 		o.gone, o.fold.last, o.fold.lateSpan = true, c.At, lateSpanOf(c)
 		w.fold.absorb(o)
 		t.forget(o)

@@ -27,6 +27,7 @@ const (
 // hot is the state of an object that changes too often for a line each.
 type hot struct {
 	count         int
+	changes       numbers // of the counted changes
 	net           netChanges
 	managers      []string
 	text          string         // the state, where it is what changed last
@@ -58,6 +59,7 @@ func (t *Text) mayPrint(now time.Time, o *object) bool {
 // add counts a change without its own line.
 func (h *hot) add(c change.Change, fields []change.FieldChange) {
 	h.fold(1, momentOf(c), lateSpanOf(c), "")
+	h.changes.add(c.Seq)
 	if s := c.Severity(); severityRank(s) > severityRank(h.severity) {
 		h.severity = s
 	}
@@ -92,7 +94,7 @@ func (t *Text) printHot(now time.Time, o *object) {
 	} else {
 		h.idleIntervals++
 	}
-	h.count, h.since, h.net, h.managers, h.text, h.severity = 0, now, netChanges{}, nil, "", event.Normal
+	h.count, h.since, h.net, h.managers, h.text, h.severity, h.changes = 0, now, netChanges{}, nil, "", event.Normal, nil
 	over := now.Sub(h.window) >= hotWindow
 	switch {
 	case h.idleIntervals == hotIdle, over && h.seen <= hotLines:
@@ -122,7 +124,7 @@ func (t *Text) hotLine(now time.Time, o *object) {
 	t.begin(t.withLateSpan(row{
 		at: at, sign: signFolded, namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.kind, o.names) + "/" + o.name, info: info,
-		manager: strings.Join(h.managers, ", "), severity: h.severity,
+		manager: strings.Join(h.managers, ", "), severity: h.severity, changes: h.changes, object: o.identity(),
 		hint: fmt.Sprintf("folded: more than %d a minute", hotLines),
 	}, h.lateSpan))
 	t.details(net[:min(len(net), hotDetails)])

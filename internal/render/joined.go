@@ -41,6 +41,7 @@ func (t *Text) join(c change.Change) bool {
 	}
 	t.counts.Pending++
 	f.count++
+	f.changes.add(c.Seq)
 	f.reports++
 	f.last = c.At
 	f.report = worse(f.report, r)

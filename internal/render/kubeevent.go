@@ -31,6 +31,12 @@ func (t *Text) event(c change.Change) {
 		return
 	}
 	t.counts.Shown++
+	r := eventRow(t.row(c, signUpdated), c)
+	r.at, r.until = lastSeen(c), time.Time{}
+	if t.o.Each != nil {
+		t.begin(r)
+		return
+	}
 	kind, object, message := text(c.After, "type"), about(c.After), messageOf(c.After)
 	at := t.clock(lastSeen(c))
 	if t.o.Namespaces {
@@ -50,6 +56,7 @@ func (t *Text) event(c change.Change) {
 		said = cut(line(parts), w) // rather than the message
 	}
 	t.muted = !t.wanted(c.Severity())
+	t.announce(r)
 	t.line(t.style(severityStyles[c.Severity()], said))
 }
 

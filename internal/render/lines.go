@@ -42,7 +42,9 @@ func (l *Lines) Change(c change.Change) error {
 	}
 	t := l.text
 	id := change.Event(l.cluster, &c).ID
-	line := t.head(l.row(c))
+	r := l.row(c)
+	t.remark(&r)
+	line := t.head(r)
 	t.line(t.style(yellow, id[:idShown]) + " " + line)
 	return t.write()
 }

@@ -22,6 +22,7 @@ import (
 // has to run for a minute before that is a recovery. Repeated lines follow after 1, 2, 4 … minutes.
 type members struct {
 	count   int       // changes that no line counts yet
+	changes numbers   // of these
 	last    time.Time // when the last of them happened
 	partial bool      // the transition began before the first known change
 	// born are the new pods since the transition began, gone those that were deleted or are terminating.
@@ -202,6 +203,7 @@ func failureOf(f *fold) string {
 func (f *fold) absorb(o *object) {
 	if n := o.fold.pending(); n > 0 {
 		f.members.count += n
+		f.members.changes.add(o.fold.pendingNumbers()...)
 		f.members.last = later(f.members.last, o.fold.changed())
 		if f.count == 0 {
 			f.lateSpan = o.fold.lateSpan

@@ -51,7 +51,10 @@ type row struct {
 	count     string // in parentheses: the number of changes in the line
 	hint      string // the flag that shows them, or why they are folded
 	note      string // in parentheses: more, such as when the change was seen
+	remark    string // Options.Remark
 	severity  event.Severity
+	changes   numbers // of the changes that the line covers
+	object    Object  // what the line is about; zero for a notice
 }
 
 // cell is a piece of a line that starts at a column or later.
@@ -85,7 +88,7 @@ func (t *Text) head(r row) string {
 	cells := t.cells(r, shift)
 	shorten := []func(){func() { r.hint = "" }, func() { r.count = "" }}
 	if r.severity == event.Failure { // the cause matters more than when it was seen
-		shorten = append(shorten, func() { r.note = "" })
+		shorten = append(shorten, func() { r.note = "" }, func() { r.remark = "" })
 	}
 	for _, less := range shorten {
 		if limit == 0 || r.info == "" || lineWidth(prefix, closedUp(cells)) <= limit {
@@ -103,6 +106,12 @@ func (t *Text) head(r row) string {
 // cells returns the columns of a row.
 func (t *Text) cells(r row, shift int) []cell {
 	cells := []cell{{escape(r.name), 0, t.signStyle(r.sign)}}
+	if t.o.Nameless {
+		shift -= infoColumn - detailIndent
+		if s, ok := severityStyles[r.severity]; ok {
+			cells[0].style = s
+		}
+	}
 	count := r.count
 	switch {
 	case r.hint != "" && count == "":
@@ -111,7 +120,7 @@ func (t *Text) cells(r row, shift int) []cell {
 		count = strings.TrimSuffix(count, ")") + "; " + r.hint + ")"
 	}
 	for _, c := range []cell{
-		{r.info, infoColumn, severityStyles[r.severity]}, {r.manager, managerColumn, cyan}, {notes(count, r.note), noteColumn, dim},
+		{r.info, infoColumn, severityStyles[r.severity]}, {r.manager, managerColumn, cyan}, {notes(count, r.note, inParentheses(r.remark)), noteColumn, dim},
 	} {
 		if c.text != "" {
 			c.text = escape(c.text)
@@ -120,6 +129,13 @@ func (t *Text) cells(r row, shift int) []cell {
 		}
 	}
 	return cells
+}
+
+func inParentheses(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "(" + text + ")"
 }
 
 // closedUp returns the cells, two spaces apart.

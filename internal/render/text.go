@@ -14,7 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
-// Options configure a Text. Only Out is required; the zero values of the rest print for a pipe.
+// Options configure a Text. Only Out or Each is required; the zero values of the rest print for a pipe.
 type Options struct {
 	Out io.Writer
 	// Terminal prints times as 15:04:05 instead of RFC 3339.
@@ -45,6 +45,15 @@ type Options struct {
 	From time.Time
 	// Location is the time zone of printed times; nil means the local one.
 	Location *time.Location
+	// Each, if set, receives each line as data, and nothing is written to Out. Details below lines are left out: an update
+	// names its first field instead.
+	Each func(Line)
+	// Head, if set, receives each line as data before it is written. Each Write to Out is then one line with its details.
+	Head func(Line)
+	// Remark, if set, returns a remark for the lines about an object; empty for none.
+	Remark func(Object) string
+	// Nameless leaves out the names of objects, for a caller that prints them above their lines.
+	Nameless bool
 }
 
 // Text prints changes. It is not safe for concurrent use.
@@ -238,6 +247,12 @@ func (t *Text) Flush(now time.Time) error {
 // begin prints the line of a row. The following lines belong to it.
 func (t *Text) begin(r row) {
 	t.muted = !t.wanted(r.severity) || later(later(r.at, r.until), r.last).Before(t.o.From)
+	t.remark(&r)
+	if t.o.Each != nil {
+		t.emit(r)
+		return
+	}
+	t.announce(r)
 	t.line(t.head(r))
 }
 
@@ -248,7 +263,7 @@ func (t *Text) wanted(s event.Severity) bool {
 
 // line prints a line, unless it belongs to one that was filtered out.
 func (t *Text) line(s string) {
-	if t.muted {
+	if t.muted || t.o.Each != nil {
 		return
 	}
 	t.buf.WriteString(s)
@@ -265,7 +280,8 @@ func (t *Text) write() error {
 
 // row returns the row of a change, without a description.
 func (t *Text) row(c change.Change, sign string) row {
-	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Kind, c.Names) + "/" + c.Name, note: t.seen(c), severity: c.Severity()}
+	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Kind, c.Names) + "/" + c.Name, note: t.seen(c), severity: c.Severity(), object: objectOf(c)}
+	r.changes.add(c.Seq)
 	if r.at, r.until = c.Span(); r.at.Equal(r.until) {
 		r.until = time.Time{}
 	}
@@ -295,6 +311,9 @@ func notes(parts ...string) string {
 
 // details prints fields below a head.
 func (t *Text) details(changes []diff.Change) {
+	if t.o.Each != nil {
+		return
+	}
 	o := diff.TextOptions{}
 	if t.o.Full {
 		o.MaxLines = -1

@@ -18,16 +18,7 @@ func (t *Text) typeName(r change.Kind, names change.Names) string {
 	if n, ok := t.names[id]; ok {
 		return n
 	}
-	n := names.Short
-	if l, ok := longer[n]; ok && builtIn(r.Group) {
-		n = l
-	}
-	if len(n) < 2 {
-		n = names.Singular
-	}
-	if n == "" {
-		n = strings.ToLower(r.Kind)
-	}
+	n := TypeName(r, names)
 	for _, taken := range t.names {
 		if taken == n {
 			n = names.Singular + "." + r.Group
@@ -74,4 +65,20 @@ func plural[N int | int64](n N, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// TypeName is the printed name of a kind: its short name, unless that says too little. Of several kinds with one name,
+// lines name the group of all but the first.
+func TypeName(r change.Kind, names change.Names) string {
+	n := names.Short
+	if l, ok := longer[n]; ok && builtIn(r.Group) {
+		n = l
+	}
+	if len(n) < 2 {
+		n = names.Singular
+	}
+	if n == "" {
+		n = strings.ToLower(r.Kind)
+	}
+	return n
 }

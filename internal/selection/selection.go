@@ -49,6 +49,7 @@ type Selection struct {
 	severities []string
 	humans     bool
 	text       []string
+	related    *Related // nil: all
 }
 
 // Resolve finds the kinds that the user named among those of a journal. Kinds may appear later: see Types.Unknown.
@@ -90,6 +91,9 @@ func (s *Selection) Partial() bool {
 // Selects applies the conditions that need no object. A gap of a cluster-wide stream may concern any namespace, and an
 // absence concerns everything.
 func (s *Selection) Selects(e *journal.Entry) bool {
+	if s.related != nil {
+		return s.related.has(e) && scope.Has(capture.Namespaces{Exclude: s.Namespaces.Exclude}, e.Namespace)
+	}
 	if e.Op == event.Absent {
 		return true
 	}

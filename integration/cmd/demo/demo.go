@@ -97,6 +97,11 @@ func (d *demo) show(ctx context.Context) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.daemon.stop()) }()
+	page, err := d.start(ctx, "", "ui") // it prints the page's address
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, page.stop()) }()
 	follower, err := d.start(ctx, "", append([]string{"log", "--follow"}, d.Log...)...)
 	if err != nil {
 		return err

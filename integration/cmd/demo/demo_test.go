@@ -82,6 +82,7 @@ func TestDemo(t *testing.T) {
 		"the new kind":       "widget/blue",
 		"the list's element": "spec.parts[name=wheel].count: 4 → 6",
 		"the deletions":      "- cm/web-config",
+		"the page":           "http://127.0.0.1:",
 	} {
 		if !strings.Contains(strings.ReplaceAll(shown, "  ", " "), line) {
 			t.Errorf("%s is not displayed: no %q", what, line)

@@ -57,7 +57,7 @@ func (t *lister) lastStories(ctx context.Context) error {
 		case !all && changes < most:
 			continue
 		case !all:
-			fmt.Fprintf(t.o.IO.Err, "only the last %d changes, which are fewer lines than --limit; earlier ones are left out (--since shows them)\n", len(seqs))
+			t.limited(fmt.Sprintf("only the last %d changes, which are fewer lines than --limit; earlier ones are left out (--since shows them)", len(seqs)))
 		}
 		return stories.gate.open()
 	}
@@ -85,5 +85,11 @@ func (t *lister) noteLimit(more bool, what string) {
 	if t.o.Limit > 1 {
 		what = fmt.Sprintf("%d %ss", t.o.Limit, what)
 	}
-	fmt.Fprintf(t.o.IO.Err, "only the last %s; earlier ones are left out (--limit 0 shows all)\n", what)
+	t.limited("only the last " + what + "; earlier ones are left out (--limit 0 shows all)")
+}
+
+// limited says what the limit leaves out, on stderr and on the page.
+func (t *lister) limited(text string) {
+	t.limits = append(t.limits, text)
+	fmt.Fprintln(t.o.IO.Err, text)
 }

@@ -24,6 +24,7 @@ type lister struct {
 	shown   int
 	quiet   int // quiet changes that were not shown; maxQuiet means that many or more
 	damaged int
+	limits  []string // what --limit leaves out
 }
 
 // maxQuiet bounds the counted quiet changes: if most changes are quiet, counting takes most of the time.
@@ -41,13 +42,35 @@ func (t *lister) run(ctx context.Context) error {
 	if err := t.out.Flush(t.end()); err != nil {
 		return err
 	}
-	if err := t.sumUp(context.WithoutCancel(ctx)); err != nil {
+	if err := t.finish(context.WithoutCancel(ctx)); err != nil {
 		return err
 	}
-	if t.damaged > 0 {
-		return fmt.Errorf("%s cannot be shown; tattler journal verify looks for all damage", count(t.damaged, "change"))
+	return t.complain("shown")
+}
+
+// complain returns an error if changes are damaged.
+func (t *lister) complain(what string) error {
+	if t.damaged == 0 {
+		return nil
 	}
-	return nil
+	return fmt.Errorf("%s cannot be %s; tattler journal verify looks for all damage", count(t.damaged, "change"), what)
+}
+
+// finish prints what is kept until the end, and on stderr what was not shown.
+func (t *lister) finish(ctx context.Context) error {
+	notes, err := t.notes(ctx)
+	if err != nil {
+		return err
+	}
+	if f, ok := t.out.(*folding); ok && f.tree != nil {
+		err = f.tree.print(t.o.IO.Out)
+	} else if ok && f.page != nil {
+		err = t.writePage(ctx, f.page, append(slices.Clip(t.limits), notes...))
+	}
+	if err != nil {
+		return err
+	}
+	return t.sumUp(notes)
 }
 
 // end returns the end of the requested time range.
@@ -60,19 +83,15 @@ func (t *lister) end() time.Time {
 }
 
 func (t *lister) list(ctx context.Context) error {
-	err := t.Resolve(ctx, t.journal)
-	if err != nil {
+	if err := t.prepare(ctx); err != nil {
 		return err
 	}
-	for _, word := range t.Types.Unknown {
-		unknown := t.journal.Explain(ctx, word)
-		if !t.o.Follow {
-			return unknown
+	if t.related != nil { // a tree needs to know its objects
+		out, err := t.o.printer(t.selected, t.journal.Cluster())
+		if err != nil {
+			return err
 		}
-		fmt.Fprintf(t.o.IO.Err, "%s\n", terminal.Line(unknown.Error())) // so far
-	}
-	if t.last, err = t.journal.Last(ctx); err != nil {
-		return err
+		t.out = out
 	}
 	if t.o.Follow {
 		ended, err := t.ended(ctx)
@@ -87,6 +106,26 @@ func (t *lister) list(ctx context.Context) error {
 		return err
 	}
 	return t.follow(ctx)
+}
+
+// prepare finds the selected kinds and objects, and the end of the journal.
+func (t *lister) prepare(ctx context.Context) error {
+	err := t.Resolve(ctx, t.journal)
+	if err != nil {
+		return err
+	}
+	for _, word := range t.Types.Unknown {
+		unknown := t.journal.Explain(ctx, word)
+		if !t.o.Follow {
+			return unknown
+		}
+		fmt.Fprintf(t.o.IO.Err, "%s\n", terminal.Line(unknown.Error())) // so far
+	}
+	if err := t.relate(ctx, t.o, t.journal); err != nil {
+		return err
+	}
+	t.last, err = t.journal.Last(ctx)
+	return err
 }
 
 // listPast shows what is in the journal.

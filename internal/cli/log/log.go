@@ -34,6 +34,16 @@ type Options struct {
 	Output            string
 	Humans            bool
 	Flat, Full, Noise bool
+
+	// Related selects the named objects and everything related to them; Tree also prints them as a tree.
+	Related, Tree bool
+	// Stat counts changes instead of printing them.
+	Stat bool
+	// HTML is the file of a page with the lines; - is standard output.
+	HTML string
+	// Command is the command line, for the page.
+	Command string
+
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
 	// Recording reports whether a daemon writes a journal; nil asks the journal.
@@ -61,6 +71,20 @@ A change has the time that its object gives. If Tattler saw it much later,
 interval in which the change happened. The time of a summary is the end of its
 changes. A time range selects all changes that may have happened within it.
 
+--related adds what was related to the named objects at some time in the range:
+owners and what they own, the ConfigMaps, Secrets, claims and other objects that
+their pods name, the Services, NetworkPolicies and PodDisruptionBudgets that
+select them, autoscalers, routes to their Services, the nodes of their pods, and
+Events about any of these. A line says through which object it is related.
+--tree prints the same below the object that each belongs to. The search follows
+at most 10 relations, within the namespaces of the named objects, and none that
+lead through a node, a PriorityClass or what every namespace has; an object that
+others share does not bring them in. Events need tattler run --noise.
+
+--stat counts changes by object, manager and path; * stands for any element of
+a list. --html writes the lines as one page without scripts, to attach to an
+incident; a file of that name is replaced.
+
 Without any journal, it lists the selected kinds and shows what the cluster
 itself still records of the last hour, or since --since. These lines are
 reconstructed, and have the sign ≈.
@@ -74,6 +98,10 @@ const examples = `  tattler log                              the last 50 lines
   tattler log deploy/web --path 'spec.**.image'
                                            who changed the image, and when?
   tattler log --op deleted --since yesterday
+  tattler log deploy/web --related --since 1h
+                                           and all that belongs to it
+  tattler log --since 1d --stat            what changes most?
+  tattler log --since 1h --html incident.html
   tattler log -o json | jq .data           one CloudEvents event per line`
 
 // NewCommand returns the verb.
@@ -86,8 +114,15 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 		Example: examples,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Types = args
+			o.Command = command(cmd, args)
 			if (o.Since != "" || o.Until != "") && !cmd.Flags().Changed("limit") {
 				o.Limit = 0 // the time range is the limit
+			}
+			if o.Stat && !cmd.Flags().Changed("limit") {
+				o.Limit = statRows
+				if o.Output == render.JSON {
+					o.Limit = 0
+				}
 			}
 			return Run(cmd.Context(), o)
 		},
@@ -109,6 +144,11 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Flat, "flat", false, "show each change of a rollout")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
+	f.BoolVar(&o.Related, "related", false, "also show what is related to the named objects, and how")
+	f.BoolVar(&o.Tree, "tree", false, "like --related, below the object that each belongs to")
+	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit rows each")
+	f.StringVar(&o.HTML, "html", "", "write one self-contained page to this `file`, or to stdout (-)")
+	complete.Files(cmd, "html")
 	complete.Words(cmd, "severity", scope.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
 	o.Past.AddServed(cmd)
@@ -135,6 +175,9 @@ func Run(ctx context.Context, o *Options) error {
 	defer j.Close()
 	if o.Recording == nil {
 		o.Recording = func(ctx context.Context, _ string) bool { return j.Recording(ctx) }
+	}
+	if o.Stat {
+		return (&counter{lister: &lister{o: o, journal: j, selected: s}}).run(ctx)
 	}
 	out, err := o.printer(s, j.Cluster())
 	if err != nil {

@@ -28,12 +28,19 @@ func (o *Options) printer(s *selected, cluster string) (printer, error) {
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
 		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.Partial(),
 		Only: s.Paths, Severities: s.lines, From: s.Query.Since,
+		Remark: s.via,
 	}
 	switch o.Output {
 	case text:
 		f := &folding{width: o.IO.Width}
 		f.gate = &gate{out: o.IO.Out, now: func() time.Time { return f.now }}
 		ro.Out = f.gate
+		switch {
+		case o.HTML != "":
+			f.asPage(&ro)
+		case o.Tree:
+			f.asTree(s, &ro)
+		}
 		f.text = render.New(ro)
 		return f, nil
 	case oneline:
@@ -54,6 +61,9 @@ type folding struct {
 	order render.Order
 	width func() int
 	now   time.Time // of the playback. It never goes back, although kinds are not seen in order
+	// At most one of these is set. They keep the lines until the end.
+	tree *tree
+	page *page
 }
 
 func (f *folding) Change(c change.Change) error {

@@ -92,14 +92,23 @@ func isUsage(err error) bool {
 
 // needsJournal refuses what cannot be reconstructed.
 func (o *Options) needsJournal(path string) error {
+	const leaveOut = "leave it out to see what the cluster itself still records"
 	var flag, instead string
 	switch {
 	case o.Follow:
 		flag, instead = "-f", "tattler watch --since shows live changes"
 	case len(o.Ops) > 0:
-		flag, instead = "--op", "leave it out to see what the cluster itself still records"
+		flag, instead = "--op", leaveOut
 	case o.Where != "":
-		flag, instead = "--where", "leave it out to see what the cluster itself still records"
+		flag, instead = "--where", leaveOut
+	case o.Tree:
+		flag, instead = "--tree", leaveOut
+	case o.Related:
+		flag, instead = "--related", leaveOut
+	case o.Stat:
+		flag, instead = "--stat", leaveOut
+	case o.HTML != "":
+		flag, instead = "--html", leaveOut
 	case o.Output == oneline:
 		flag, instead = "-o oneline", "use -o text to see what the cluster itself still records"
 	default:

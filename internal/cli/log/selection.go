@@ -14,6 +14,9 @@ import (
 type selected struct {
 	*selection.Selection
 	lines []event.Severity // of printed lines, including summaries; nil: all
+	// related are the objects of --related; nil without it. Names are the printed names of kinds.
+	related *selection.Related
+	names   map[[2]string]string
 }
 
 // selection reads the flags.
@@ -33,12 +36,15 @@ func (o *Options) selection() (*selected, error) {
 	case !slices.Contains([]string{text, oneline, render.JSON, render.YAML}, o.Output):
 		return nil, capture.Usage("unknown output %q: use text, oneline, json or yaml", o.Output)
 	}
-	if !o.folds(s) {
+	if err := o.together(); err != nil {
+		return nil, err
+	}
+	if !o.folds(s) || o.Stat {
 		return &selected{Selection: s}, nil
 	}
 	so.Severities = nil // a line sums up changes of several
 	s, err = so.Parse(o.Now())
-	return &selected{s, scope.SeveritiesOf(o.Severities)}, err
+	return &selected{Selection: s, lines: scope.SeveritiesOf(o.Severities)}, err
 }
 
 // folds reports whether lines sum up changes, and so have their own severities.

@@ -9,12 +9,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
 
-// sumUp prints on stderr what was not shown.
-func (t *lister) sumUp(ctx context.Context) error {
-	var said []string
+// notes say what was not shown.
+func (t *lister) notes(ctx context.Context) (said []string, err error) {
 	coverage, err := t.coverage(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if coverage != "" {
 		said = append(said, coverage)
@@ -32,16 +31,21 @@ func (t *lister) sumUp(ctx context.Context) error {
 	if !t.o.Follow {
 		ended, err := t.ended(ctx)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if ended != "" {
 			said = append(said, ended)
 		}
 	}
+	return said, nil
+}
+
+// sumUp prints notes on stderr.
+func (t *lister) sumUp(said []string) error {
 	if len(said) == 0 {
 		return nil
 	}
-	_, err = fmt.Fprintln(t.o.IO.Err, terminal.Line(strings.Join(said, "; ")))
+	_, err := fmt.Fprintln(t.o.IO.Err, terminal.Line(strings.Join(said, "; ")))
 	return err
 }
 

@@ -129,6 +129,18 @@ func Run(ctx context.Context, o *Options) error {
 		defer l.Close() // unless the daemon gets to serve it
 		do.Serve = serve(l, ops.Options{Address: s.Listen.Address, Pprof: s.Listen.Pprof, Log: do.Log})
 	}
+	if s.Web.Address != "" {
+		l, err := ops.Listen(ctx, s.Web.Address, false)
+		if err != nil {
+			return s.Blame("web.address", "%v", err)
+		}
+		defer l.Close() // unless the daemon gets to serve it
+		protection, err := setup.WebAuth(s.Web, cluster.Config, do.Log)
+		if err != nil {
+			return s.Blame("web", "%v", err)
+		}
+		do.Serve = together(do.Serve, servePage(l, protection, &page{path: do.Journal, log: do.Log}))
+	}
 	if _, err := s.Plan(ctx, cluster); err != nil { // before creating a journal for something that cannot be watched
 		if ctx.Err() != nil {
 			return nil

@@ -1,0 +1,165 @@
+package log
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tattler-dev/tattler/internal/buildinfo"
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/render/html"
+)
+
+// page keeps the lines of a page until the end.
+type page struct {
+	entries []entry
+	cut     int
+}
+
+func (p *page) add(e entry) {
+	if len(p.entries) == 2*html.MaxEntries {
+		p.entries = append(p.entries[:0], p.entries[html.MaxEntries:]...)
+		p.cut += html.MaxEntries
+	}
+	p.entries = append(p.entries, e)
+}
+
+// asPage makes a folding collect the lines of a page.
+func (f *folding) asPage(ro *render.Options) {
+	f.page = &page{}
+	ro.Each, ro.Namespaces, ro.Terminal = f.gate.line, true, true
+	f.gate.take = f.page.add
+}
+
+// writePage writes the page to the file that the user names. A file of that name is replaced once the page is complete.
+func (t *lister) writePage(ctx context.Context, p *page, notes []string) (err error) {
+	if t.o.HTML == "-" {
+		out := bufio.NewWriter(t.o.IO.Out)
+		if err := t.page(ctx, out, p, notes); err != nil {
+			return err
+		}
+		return out.Flush()
+	}
+	if info, err := os.Stat(t.o.HTML); err == nil && !info.Mode().IsRegular() {
+		return fmt.Errorf("write page: %s is not a regular file", t.o.HTML)
+	}
+	f, err := os.CreateTemp(filepath.Dir(t.o.HTML), "."+filepath.Base(t.o.HTML)+".*")
+	if err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	out := bufio.NewWriter(f)
+	err = errors.Join(t.page(ctx, out, p, notes), out.Flush(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), t.o.HTML)
+	}
+	if err != nil {
+		return fmt.Errorf("write page: %w", err)
+	}
+	_, err = fmt.Fprintf(t.o.IO.Err, "wrote %s\n", terminal.Line(t.o.HTML))
+	return err
+}
+
+func (t *lister) page(ctx context.Context, w io.Writer, p *page, notes []string) error {
+	if n := len(p.entries) - html.MaxEntries; n > 0 {
+		p.entries = p.entries[n:]
+		p.cut += n
+	}
+	if p.cut > 0 {
+		notes = append(notes, fmt.Sprintf("the page has the last %d entries; %d earlier ones are left out", html.MaxEntries, p.cut))
+	}
+	out, err := html.New(w, html.Page{
+		Title: "What changed", Cluster: t.journal.Cluster(), Selection: cmp.Or(t.o.Command, "tattler log"),
+		Since: t.Query.Since, Until: t.Query.Until, Written: t.o.Now(), Notes: notes, Noise: t.o.Noise, Version: buildinfo.Version(),
+	})
+	if err != nil {
+		return err
+	}
+	for _, e := range p.entries {
+		changes, more, err := t.covered(ctx, e.Changes)
+		if err != nil {
+			return err
+		}
+		if err := out.Entry(html.Entry{Line: e.Line, Changes: changes, More: more}); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// covered reads the newest of the changes with the given numbers. One that cannot be read is left out: the list has a notice
+// about it.
+func (t *lister) covered(ctx context.Context, seqs []int64) (all []change.Change, more int, err error) {
+	more = max(len(seqs)-html.MaxChanges, 0)
+	for seqs = seqs[more:]; len(seqs) > 0; {
+		n := 1
+		for n < len(seqs) && seqs[n]-seqs[n-1] <= 16 { // one query reads nearby changes
+			n++
+		}
+		wanted := map[int64]bool{}
+		for _, seq := range seqs[:n] {
+			wanted[seq] = true
+		}
+		q := journal.Query{After: seqs[0] - 1, Before: seqs[n-1] + 1, OldestFirst: true, Quiet: true, Snapshots: true}
+		for e, err := range t.journal.Rows(ctx, q) {
+			if err != nil {
+				return nil, 0, err
+			}
+			if !wanted[e.Seq] {
+				continue
+			}
+			if c, err := t.journal.Change(ctx, &e); err == nil {
+				all = append(all, c)
+			} else if ctx.Err() != nil {
+				return nil, 0, ctx.Err()
+			}
+		}
+		seqs = seqs[n:]
+	}
+	return all, more, nil
+}
+
+// command is a command line as the user wrote it, without the flags that say where the journal and the page are.
+func command(cmd *cobra.Command, args []string) string {
+	words := append([]string{cmd.CommandPath()}, args...)
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "journal", "config", "kubeconfig", "html":
+			return
+		}
+		values := []string{f.Value.String()}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			values = list.GetSlice()
+		}
+		for _, v := range values {
+			switch {
+			case f.Value.Type() == "bool" && v == "true":
+				words = append(words, "--"+f.Name)
+			default:
+				words = append(words, "--"+f.Name, v)
+			}
+		}
+	})
+	for i, w := range words {
+		if strings.ContainsAny(w, " \t\n'\"$&|<>()*?[]{};!#~`\\") {
+			words[i] = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+	}
+	return strings.Join(words, " ")
+}

@@ -1,0 +1,102 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+
+	"github.com/tattler-dev/tattler/internal/access"
+	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/web"
+	"github.com/tattler-dev/tattler/internal/web/auth"
+)
+
+// page serves the web page of the daemon's journal.
+type page struct {
+	path string
+	log  *slog.Logger
+
+	mu     sync.Mutex
+	reader *journal.Reader
+	page   http.Handler
+}
+
+// ServeHTTP implements http.Handler.
+func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h, err := p.open(r.Context())
+	if err != nil {
+		p.log.Debug("the web page cannot open the journal yet", "err", err)
+		w.Header().Set("Retry-After", "2")
+		http.Error(w, "the journal is being opened: try again in a moment", http.StatusServiceUnavailable)
+		return
+	}
+	h.ServeHTTP(w, r)
+}
+
+// open opens the journal at the first request for which it exists: the daemon may take minutes to open it.
+func (p *page) open(ctx context.Context) (http.Handler, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.page != nil {
+		return p.page, nil
+	}
+	r, err := journal.OpenReader(ctx, p.path)
+	if err != nil {
+		return nil, err
+	}
+	h, err := web.New(web.Options{Source: access.New(r), Log: p.log})
+	if err != nil {
+		return nil, errors.Join(err, r.Close())
+	}
+	p.reader, p.page = r, h
+	return h, nil
+}
+
+// serve answers until ctx ends.
+func (p *page) serve(ctx context.Context, l net.Listener, protection *auth.Auth) error {
+	err := protection.Serve(ctx, l, p)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.reader != nil {
+		err = errors.Join(err, p.reader.Close())
+	}
+	return err
+}
+
+// together runs two servers, of which either may be nil, until both have ended. If one fails, the other ends.
+func together(a, b served) served {
+	switch {
+	case a == nil:
+		return b
+	case b == nil:
+		return a
+	}
+	return func(ctx context.Context, status func(context.Context) (control.Status, error)) error {
+		ctx, cancel := context.WithCancel(ctx)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() {
+			defer cancel()
+			done <- a(ctx, status)
+		}()
+		err := b(ctx, status)
+		cancel()
+		return errors.Join(err, <-done)
+	}
+}
+
+// servePage returns a function that serves the page while the daemon runs.
+func servePage(l net.Listener, protection *auth.Auth, p *page) served {
+	return func(ctx context.Context, _ func(context.Context) (control.Status, error)) error {
+		scheme := "http"
+		if protection.TLSConfig() != nil {
+			scheme = "https"
+		}
+		p.log.Info("serving the web page", "url", scheme+"://"+l.Addr().String()+"/")
+		return p.serve(ctx, l, protection)
+	}
+}

@@ -1,0 +1,109 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
+)
+
+// filter is what a URL selects: the parameters of package selection, flat and lanes. It is for one goroutine.
+type filter struct {
+	values url.Values // as in the URL, without what is empty
+	*selection.Selection
+	flat bool
+	// unknown says which kind the journal does not have.
+	unknown string
+}
+
+// parameters are those of a filter, in the order of the form.
+var parameters = append(slices.Clone(selection.Parameters), "flat", "lanes", "at")
+
+// filter reads the parameters of a URL.
+func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
+	f := &filter{values: url.Values{}}
+	for _, name := range parameters {
+		for _, v := range in[name] {
+			if v = strings.TrimSpace(v); v != "" {
+				f.values.Add(name, v)
+			}
+		}
+	}
+	o, err := selection.FromValues(f.values)
+	if err == nil {
+		f.Selection, err = o.Parse(p.o.Now().UTC())
+	}
+	if err == nil {
+		err = f.Resolve(ctx, p.past.builder)
+	}
+	var usage *capture.UsageError
+	if errors.As(err, &usage) {
+		return nil, &UserError{usage.Text}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if len(f.Types.Unknown) > 0 {
+		f.unknown = selection.Explain(ctx, p.past.builder, f.Types.Unknown[0]).Error()
+	}
+	f.Query.Quiet = f.Noise
+	f.flat = f.values.Has("flat") || f.Partial() || f.ReadsObjects()
+	return f, nil
+}
+
+// query is the part that the journal applies. Nothing matches a kind that the journal does not have.
+func (f *filter) query() (q journal.Query) {
+	q = f.Query
+	if f.MatchesNothing() {
+		q.Resources = []string{"\x00"}
+	}
+	return q
+}
+
+// with returns the URL of a path with the filter's parameters, of which pairs of names and values replace some. An empty
+// value removes a parameter.
+func (f *filter) with(path string, pairs ...string) string {
+	v := url.Values{}
+	for name, values := range f.values {
+		v[name] = values
+	}
+	for i := 0; i < len(pairs); i += 2 {
+		if pairs[i+1] == "" {
+			v.Del(pairs[i])
+		} else {
+			v.Set(pairs[i], pairs[i+1])
+		}
+	}
+	if len(v) == 0 {
+		return path
+	}
+	return path + "?" + v.Encode()
+}
+
+// relative reports whether a time is one that moves, such as 1h.
+func relative(text string) bool {
+	_, err := time.ParseDuration(strings.ReplaceAll(text, "d", "h"))
+	return err == nil
+}
+
+// fixed returns the URL in which times of day and days are moments, which mean the same for every reader;
+// empty if all times are such moments.
+func (f *filter) fixed(path string) string {
+	var pairs []string
+	for name, at := range map[string]time.Time{"since": f.Query.Since, "until": f.Query.Until} {
+		text := f.values.Get(name)
+		if _, err := time.Parse(time.RFC3339Nano, text); text != "" && err != nil && !relative(text) {
+			pairs = append(pairs, name, machine(at))
+		}
+	}
+	if len(pairs) == 0 {
+		return ""
+	}
+	return f.with(path, pairs...)
+}

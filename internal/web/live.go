@@ -1,0 +1,209 @@
+package web
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/render"
+)
+
+const (
+	// pollEvery is how often the journal is read for new changes.
+	pollEvery = 250 * time.Millisecond
+	// pingEvery is how often an idle stream sends a comment, so that proxies keep it.
+	pingEvery = 15 * time.Second
+	// maxBehind is how many changes a browser may be behind; beyond that it loads the page again.
+	maxBehind = 1000
+)
+
+// live sends new entries as server-sent events, until the browser leaves.
+//
+// The events are entry (the HTML of an entry) and stale (the browser must load the page again). Their id is the number of
+// the newest change that was read.
+func (p *Page) live(w http.ResponseWriter, r *http.Request) {
+	select {
+	case p.streams <- struct{}{}:
+		defer func() { <-p.streams }()
+	default:
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, "too many pages are live: try again later", http.StatusServiceUnavailable)
+		return
+	}
+	f, _, err := p.request(r.Context(), r.URL.Query())
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
+	if id, e := strconv.ParseInt(r.Header.Get("Last-Event-ID"), 10, 64); e == nil {
+		after, err = id, nil
+	}
+	if err != nil || after < 0 {
+		http.Error(w, "after: want the number of a change", http.StatusBadRequest)
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
+	out, err := newSender(w, r)
+	if err != nil {
+		p.o.Log.Error("cannot begin a live page", "err", err)
+		http.Error(w, "the page cannot be live", http.StatusInternalServerError)
+		return
+	}
+	defer out.Close()
+	w.WriteHeader(http.StatusOK)
+	s := &stream{p: p, f: f, out: out, after: after, start: after, sent: p.o.Now()}
+	s.player = newPlayer(f, s.line)
+	ctx := out.Context()
+	if err := s.run(ctx); err != nil && ctx.Err() == nil {
+		p.o.Log.Warn("a live page ended", "err", err)
+	}
+}
+
+// stream keeps one browser current.
+type stream struct {
+	p      *Page
+	f      *filter
+	out    sender
+	player *player
+	after  int64 // everything up to here was read
+	warm   bool  // lines are sent
+	start  int64 // the page shows everything up to here
+	sent   time.Time
+	err    error
+}
+
+func (s *stream) run(ctx context.Context) error {
+	if err := s.begin(ctx); err != nil {
+		return err
+	}
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	for s.err == nil {
+		last, err := s.p.past.source.Last(ctx)
+		switch {
+		case err != nil:
+			return err
+		case last-s.after > maxBehind:
+			return s.send("stale", nil)
+		case last > s.after:
+			if err := s.read(ctx, last); err != nil {
+				return err
+			}
+		}
+		now := s.p.o.Now()
+		if err := s.player.until(now); err != nil {
+			return err
+		}
+		if now.Sub(s.sent) >= pingEvery {
+			s.sent = now
+			_, s.err = s.out.Write([]byte(": ping\n\n"))
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+	}
+	return s.err
+}
+
+// begin plays the changes before the first new one, so that a rollout that has begun is one entry.
+func (s *stream) begin(ctx context.Context) error {
+	if _, s.err = fmt.Fprintf(s.out, "retry: 3000\nid: %d\n\n", s.after); s.err != nil {
+		return s.err
+	}
+	if !s.f.flat {
+		q := s.f.query()
+		q.Before, q.Limit = s.after+1, contextChanges
+		var first int64
+		for e, err := range s.p.past.rows(ctx, q) {
+			if err != nil {
+				return err
+			}
+			first = e.Seq
+		}
+		if first > 0 {
+			if err := s.between(ctx, first-1, s.after); err != nil {
+				return err
+			}
+		}
+	}
+	s.warm = true
+	return nil
+}
+
+func (s *stream) read(ctx context.Context, last int64) error {
+	from := s.after
+	s.after = last
+	return s.between(ctx, from, last)
+}
+
+// between plays the matching changes of an interval.
+func (s *stream) between(ctx context.Context, from, to int64) error {
+	q := s.f.query()
+	q.Since, q.Until, q.After, q.Before, q.OldestFirst = time.Time{}, time.Time{}, from, to+1, true
+	var seqs []int64
+	for e, err := range s.p.past.rows(ctx, q) {
+		if err != nil {
+			return err
+		}
+		ok, err := s.p.matches(ctx, s.f, &e)
+		if err != nil {
+			return err
+		}
+		if ok {
+			seqs = append(seqs, e.Seq)
+		}
+	}
+	return s.p.each(ctx, seqs, func(e *journal.Entry, c change.Change, known error) error {
+		if known != nil {
+			s.player.damaged(e, known)
+			return s.err
+		}
+		if err := s.player.change(c); err != nil {
+			return err
+		}
+		return s.err
+	})
+}
+
+// line sends a line.
+func (s *stream) line(l render.Line) {
+	if !s.warm || s.err != nil {
+		return
+	}
+	e := s.p.entry(s.f, l)
+	if e.Newest() <= s.start {
+		return
+	}
+	html, err := s.p.html("entry", &e)
+	if err == nil {
+		err = s.send("entry", html)
+	}
+	s.err = err
+}
+
+// send sends an event.
+func (s *stream) send(name string, data []byte) error {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "event: %s\nid: %d\n", name, s.after)
+	for line := range bytes.Lines(data) {
+		b.WriteString("data: ")
+		b.Write(bytes.TrimRight(line, "\r\n"))
+		b.WriteByte('\n')
+	}
+	if len(data) == 0 {
+		b.WriteString("data: \n")
+	}
+	b.WriteByte('\n')
+	_, err := s.out.Write(b.Bytes())
+	s.sent = s.p.o.Now()
+	return err
+}

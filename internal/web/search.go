@@ -1,0 +1,78 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/access"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// found is the result of a search, the oldest first.
+type found struct {
+	seqs []int64
+	// next is where to continue, as journal.Query.Before; 0 at the end. Early says that the search took too long.
+	next  int64
+	early bool
+	// read counts the changes that were looked at, and failed those for which the expression failed.
+	read, failed int
+	// until is the time of the oldest change that was looked at.
+	until time.Time
+}
+
+// search finds the newest matching changes before one.
+func (p *Page) search(ctx context.Context, f *filter, before int64, limit int, budget time.Duration) (s found, err error) {
+	q := f.query()
+	q.Before = before
+	failed := f.Failed
+	deadline := time.Now().Add(budget)
+	for e, err := range p.past.rows(access.WithPause(ctx, deadline), q) {
+		var paused *access.Paused
+		if errors.As(err, &paused) {
+			s.next, s.early = paused.Seq, true
+			break
+		}
+		if err != nil {
+			return s, err
+		}
+		if s.early = s.read == maxRead || s.read%16 == 15 && time.Now().After(deadline); s.early || len(s.seqs) == limit {
+			s.next = e.Seq + 1
+			break
+		}
+		s.read++
+		s.until = e.Time
+		ok, err := p.matches(ctx, f, &e)
+		if err != nil {
+			return s, err
+		}
+		if ok {
+			s.seqs = append(s.seqs, e.Seq)
+		}
+	}
+	s.failed = f.Failed - failed
+	slices.Reverse(s.seqs)
+	return s, nil
+}
+
+// matches reports whether an entry matches what the journal's query does not cover. A change that cannot be read matches:
+// it is shown as such, because it might.
+func (p *Page) matches(ctx context.Context, f *filter, e *journal.Entry) (bool, error) {
+	if !f.Selects(e) {
+		return false, nil
+	}
+	if !f.ReadsObjects() {
+		return true, nil
+	}
+	c, err := p.past.build(ctx, e)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case errors.Is(err, journal.ErrNotFound): // removed meanwhile
+		return false, nil
+	case err != nil:
+		return true, nil //nolint:nilerr // it is shown as unreadable
+	}
+	return f.Matches(&c), nil
+}

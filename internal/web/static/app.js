@@ -1,0 +1,228 @@
+// Comfort for the pages of tattler. Everything works without it, by links and forms.
+(function () {
+  "use strict";
+  const $ = (selector, root) => (root || document).querySelector(selector);
+  const all = (selector, root) => Array.from((root || document).querySelectorAll(selector));
+
+  // Times: the server writes UTC; readers see their own time zone.
+  const two = (n) => String(n).padStart(2, "0");
+  const clock = (d) => two(d.getHours()) + ":" + two(d.getMinutes()) + ":" + two(d.getSeconds());
+  const day = (d) => d.getFullYear() + "-" + two(d.getMonth() + 1) + "-" + two(d.getDate());
+  const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+  function localTimes(root) {
+    for (const t of all("time[datetime]:not([data-local])", root)) {
+      const d = new Date(t.dateTime);
+      if (isNaN(d)) continue;
+      t.dataset.local = "1";
+      if (t.classList.contains("t")) t.textContent = clock(d);
+      else if (t.classList.contains("dt")) t.textContent = day(d) + " " + clock(d);
+      else if (t.classList.contains("d")) t.textContent = d.getDate() + " " + months[d.getMonth()] + " " + two(d.getHours()) + ":" + two(d.getMinutes());
+    }
+  }
+  function zone() {
+    const name = Intl.DateTimeFormat().resolvedOptions().timeZone || "local time";
+    if ($("#zone")) $("#zone").textContent = name;
+  }
+
+  // Colours.
+  function setTheme(theme) {
+    const root = document.documentElement;
+    if (theme) root.dataset.theme = theme; else delete root.dataset.theme;
+    try { if (theme) localStorage.setItem("theme", theme); else localStorage.removeItem("theme"); } catch (e) { /* storage may be off */ }
+    $("#theme").setAttribute("aria-label", "Colours: " + (theme || "automatic"));
+  }
+  function nextTheme() {
+    const order = ["", "light", "dark"];
+    setTheme(order[(order.indexOf(document.documentElement.dataset.theme || "") + 1) % order.length]);
+  }
+
+  // Unfolding: a second click folds again. The request is htmx's.
+  document.addEventListener("htmx:confirm", (e) => {
+    const link = e.target.closest("a.unfold");
+    if (!link || link.getAttribute("aria-expanded") !== "true") return;
+    e.preventDefault();
+    const below = $(":scope > .below", link.closest(".entry"));
+    below.replaceChildren();
+    link.setAttribute("aria-expanded", "false");
+  });
+  document.addEventListener("htmx:afterSwap", (e) => {
+    const entry = e.target.closest ? e.target.closest(".entry") : null;
+    if (e.target.classList && e.target.classList.contains("below") && entry) $("a.unfold", entry).setAttribute("aria-expanded", "true");
+  });
+  document.addEventListener("htmx:load", (e) => localTimes(e.target));
+
+  // Keys.
+  const entries = () => all("#entries > .entry, .entries.inner > .entry").filter((e) => e.offsetParent);
+  let current = null;
+  function select(entry) {
+    if (!entry) return;
+    if (current) current.classList.remove("current");
+    current = entry;
+    entry.classList.add("current");
+    const link = $("a.unfold", entry);
+    if (link) link.focus({ preventScroll: true });
+    entry.scrollIntoView({ block: "nearest" });
+  }
+  function move(by) {
+    const list = entries();
+    const at = list.indexOf(current);
+    select(list[at < 0 ? 0 : Math.min(Math.max(at + by, 0), list.length - 1)]);
+  }
+  document.addEventListener("keydown", (e) => {
+    if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select, dialog[open]")) {
+      if (e.key === "Escape" && e.target.closest("input")) e.target.blur();
+      return;
+    }
+    switch (e.key) {
+      case "j": move(1); break;
+      case "k": move(-1); break;
+      case "g": window.scrollTo(0, 0); showFresh(); select(entries()[0]); break;
+      case "o": if (current) $("a.unfold", current).click(); break;
+      case "a": if (current) $("a.around", current).click(); break;
+      case "/": { const input = $(".filter input"); if (input) { input.focus(); input.select(); } break; }
+      case "t": nextTheme(); break;
+      case "?": $("#keys").showModal(); break;
+      case "-": if ($(".zoomout")) $(".zoomout").click(); break;
+      case "+": zoomMiddle(); break;
+      default: return;
+    }
+    e.preventDefault();
+  });
+
+  // The histogram: drag over it to zoom.
+  const at = (chart, share) => {
+    const from = Date.parse(chart.dataset.start), to = Date.parse(chart.dataset.to);
+    return new Date(from + (to - from) * share);
+  };
+  function zoom(from, to) {
+    const url = new URL(location.href);
+    url.pathname = "/";
+    for (const name of ["before", "at"]) url.searchParams.delete(name);
+    url.searchParams.set("since", from.toISOString().replace(".000Z", "Z"));
+    url.searchParams.set("until", to.toISOString().replace(".000Z", "Z"));
+    location.assign(url);
+  }
+  function zoomMiddle() {
+    const chart = $("#chart");
+    if (chart) zoom(at(chart, 0.25), at(chart, 0.75));
+  }
+  let drag = null;
+  document.addEventListener("pointerdown", (e) => {
+    const chart = e.target.closest("#chart");
+    if (!chart || e.button !== 0) return;
+    const box = chart.getBoundingClientRect();
+    drag = { chart, box, x: e.clientX, moved: false, to: e.clientX };
+  });
+  document.addEventListener("pointermove", (e) => {
+    if (!drag) return;
+    drag.to = Math.min(Math.max(e.clientX, drag.box.left), drag.box.right);
+    if (Math.abs(drag.to - drag.x) > 4) drag.moved = true;
+    if (!drag.moved) return;
+    const sel = $(".sel", drag.chart);
+    sel.hidden = false;
+    sel.style.left = Math.min(drag.x, drag.to) - drag.box.left + "px";
+    sel.style.width = Math.abs(drag.to - drag.x) + "px";
+  });
+  document.addEventListener("pointerup", () => {
+    if (!drag) return;
+    const d = drag;
+    drag = null;
+    if (!d.moved) return;
+    // The click that follows would open the bar under the pointer.
+    addEventListener("click", (e) => { e.preventDefault(); e.stopPropagation(); }, { capture: true, once: true });
+    const share = (x) => (x - d.box.left) / d.box.width;
+    zoom(at(d.chart, share(Math.min(d.x, d.to))), at(d.chart, share(Math.max(d.x, d.to))));
+  });
+  document.addEventListener("dragstart", (e) => { if (e.target.closest && e.target.closest("#chart")) e.preventDefault(); });
+
+  // New entries, as they are recorded. While the reader is further down, they wait, so that nothing moves.
+  const maxEntries = 500;
+  let source = null, waiting = [], paused = false, redraw = 0;
+  function say(text, state) {
+    const live = $("#live");
+    if (!live) return;
+    $(".say", live).textContent = text;
+    live.classList.toggle("on", state === "on");
+    live.classList.toggle("off", state === "off");
+  }
+  function insert(html) {
+    const list = $("#entries");
+    const box = document.createElement("template");
+    box.innerHTML = html;
+    const entry = box.content.querySelector(".entry");
+    if (!entry) return;
+    const old = entry.id && document.getElementById(entry.id);
+    if (old) old.remove();
+    entry.classList.add("new");
+    const first = list.firstElementChild;
+    list.insertBefore(entry, first && first.classList.contains("day") ? first.nextSibling : first);
+    localTimes(entry);
+    if (window.htmx) htmx.process(entry);
+    const empty = $(".empty");
+    if (empty) empty.remove();
+    while (list.children.length > maxEntries) list.lastElementChild.remove();
+  }
+  function showFresh() {
+    const fresh = $("#fresh");
+    if (!fresh) return;
+    for (const html of waiting) insert(html);
+    waiting = [];
+    fresh.hidden = true;
+  }
+  function arrive(html) {
+    if (!paused && window.scrollY < 200) {
+      insert(html);
+    } else {
+      waiting.push(html);
+      if (waiting.length > maxEntries) waiting.shift();
+      const fresh = $("#fresh");
+      fresh.textContent = waiting.length === 1 ? "1 new entry" : waiting.length + " new entries";
+      fresh.hidden = false;
+    }
+    if (!redraw && !paused) redraw = setTimeout(refresh, 5000);
+  }
+  function refresh() {
+    redraw = 0;
+    const box = $("#histogram");
+    if (!box || !box.dataset.live || drag || document.hidden) return;
+    fetch("/histogram" + location.search, { headers: { "HX-Request": "true" } })
+      .then((r) => (r.ok ? r.text() : Promise.reject(r.status)))
+      .then((html) => { if (!drag) { box.innerHTML = html; localTimes(box); } })
+      .catch(() => { /* the next change tries again */ });
+  }
+  function listen() {
+    const live = $("#live");
+    if (!live) return;
+    say("connecting", "");
+    source = new EventSource(live.dataset.url);
+    source.onopen = () => say("live", "on");
+    source.onerror = () => say(source.readyState === EventSource.CLOSED ? "not live: reload the page" : "not connected; trying again", "off");
+    source.addEventListener("entry", (e) => arrive(e.data));
+    source.addEventListener("stale", () => { source.close(); say("much has changed: reload the page", "off"); });
+    $("#pause").addEventListener("click", () => {
+      paused = !paused;
+      $("#pause").textContent = paused ? "Resume" : "Pause";
+      $("#pause").setAttribute("aria-pressed", String(paused));
+      say(paused ? "paused" : "live", paused ? "" : "on");
+      if (!paused) { showFresh(); refresh(); }
+    });
+    $("#fresh").addEventListener("click", () => { window.scrollTo(0, 0); showFresh(); refresh(); });
+    addEventListener("scroll", () => { if (window.scrollY < 50 && !paused && waiting.length) showFresh(); }, { passive: true });
+    addEventListener("pagehide", () => source.close());
+  }
+
+  // A form without what is empty makes a shorter link.
+  document.addEventListener("submit", (e) => {
+    for (const input of all("input[name]", e.target)) if (!input.value) input.disabled = true;
+  });
+  addEventListener("pageshow", () => { for (const input of all(".filter input:disabled")) input.disabled = false; });
+
+  localTimes(document);
+  zone();
+  if ($("#theme")) {
+    setTheme(document.documentElement.dataset.theme || "");
+    $("#theme").addEventListener("click", nextTheme);
+    $("#help").addEventListener("click", () => $("#keys").showModal());
+  }
+  listen();
+})();

@@ -1,0 +1,139 @@
+// Package web serves the page: a timeline of the recorded changes, and each change with its diff.
+//
+// The server renders HTML. Everything works by links and forms; scripts only add comfort: htmx unfolds in place, and a
+// small script zooms, moves by keys, and shows new changes as they are recorded.
+//
+// Every text from the cluster is escaped for HTML, and characters that control or reorder text are shown as such. Handler
+// answers GET and HEAD only. It does not authenticate: auth.Auth does, and serves it.
+package web
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/tattler-dev/tattler/internal/history"
+	"github.com/tattler-dev/tattler/internal/journal"
+)
+
+// Options configure the page. Only Source is required.
+type Options struct {
+	// Source is the journal. The caller closes it after the last request. Where viewers may see only a part, it must be an
+	// access.Source.
+	Source history.Source
+	// Log receives failures; nil discards them.
+	Log *slog.Logger
+	// Now returns the time; nil is time.Now.
+	Now func() time.Time
+	// Recording reports whether a daemon writes the journal now; nil means yes.
+	Recording func(context.Context) bool
+}
+
+// Page is the handler of all pages.
+type Page struct {
+	o         Options
+	past      *past
+	templates *template.Template
+	streams   chan struct{} // has an element for each live stream
+	handler   http.Handler
+}
+
+// maxStreams is how many browsers are kept current at once.
+const maxStreams = 64
+
+// New returns the page of a journal.
+func New(o Options) (*Page, error) {
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Recording == nil {
+		o.Recording = func(context.Context) bool { return true }
+	}
+	p := &Page{o: o, streams: make(chan struct{}, maxStreams)}
+	var err error
+	if p.past, err = newPast(o.Source); err != nil {
+		return nil, err
+	}
+	if p.templates, err = parseTemplates(); err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", p.answer(p.timeline))
+	mux.HandleFunc("GET /entries", p.answer(p.older))
+	mux.HandleFunc("GET /histogram", p.answer(p.counts))
+	mux.HandleFunc("GET /unfold", p.answer(p.unfold))
+	mux.HandleFunc("GET /live", p.live)
+	mux.HandleFunc("GET /changes/{id}", p.answer(p.change))
+	mux.HandleFunc("GET /changes/{id}/event.json", p.answer(p.event))
+	mux.HandleFunc("GET /static/", static)
+	mux.HandleFunc("GET /favicon.ico", favicon)
+	mux.HandleFunc("/", p.answer(func(http.ResponseWriter, *http.Request) error { return errNoPage }))
+	p.handler = mux
+	return p, nil
+}
+
+// policy permits our own scripts and styles only, and none inline.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// ServeHTTP implements http.Handler.
+func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h.Set("Content-Security-Policy", policy)
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cache-Control", "no-store")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		h.Set("Allow", "GET, HEAD")
+		http.Error(w, "the page answers GET and HEAD only", http.StatusMethodNotAllowed)
+		return
+	}
+	p.handler.ServeHTTP(w, withRights(r))
+}
+
+// UserError is a mistake in a URL, with what to do about it.
+type UserError struct{ Text string }
+
+func (e *UserError) Error() string { return e.Text }
+
+func mistake(format string, args ...any) error { return &UserError{fmt.Sprintf(format, args...)} }
+
+var errNoPage = errors.New("no such page")
+
+// answer turns a handler's error into a page.
+func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		err := f(w, r)
+		var user *UserError
+		var several *journal.AmbiguousError
+		code, text := http.StatusInternalServerError, "The journal cannot be read. The log of this program says why."
+		switch {
+		case err == nil, r.Context().Err() != nil:
+			return
+		case errors.As(err, &user):
+			code, text = http.StatusBadRequest, user.Text
+		case errors.As(err, &several):
+			code, text = http.StatusBadRequest, several.Error()
+		case errors.Is(err, errNoPage):
+			code, text = http.StatusNotFound, "There is no such page."
+		case errors.Is(err, journal.ErrNotFound):
+			code, text = http.StatusNotFound, "The journal does not have this change. It may have been removed by retention or by a purge."
+		default:
+			p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "err", err)
+		}
+		_ = p.render(w, code, "error.html", errorPage{head: p.head(r, "Error"), Code: code, Text: text}) // the browser may have gone
+	}
+}
+
+type errorPage struct {
+	head
+	Code int
+	Text string
+}
