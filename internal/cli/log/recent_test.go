@@ -145,6 +145,10 @@ func TestWithoutJournalOrCluster(t *testing.T) {
 		{"--op", Options{Ops: []string{"deleted"}}, "--op needs a journal"},
 		{"--where", Options{Where: "true"}, "--where needs a journal"},
 		{"-o oneline", Options{Output: oneline}, "-o oneline needs a journal"},
+		{"--related", Options{Types: []string{"cm/a"}, Related: true}, "--related needs a journal"},
+		{"--tree", Options{Types: []string{"cm/a"}, Tree: true}, "--tree needs a journal"},
+		{"--stat", Options{Stat: true}, "--stat needs a journal"},
+		{"--html", Options{HTML: "-"}, "--html needs a journal"},
 		{"an unknown kind", Options{Types: []string{"deplyments"}}, "deplyments"},
 	} {
 		out, _, err := showRecent(t.Context(), tc.o)

@@ -9,8 +9,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 )
 
-// Missing reports that nothing records: the user names no journal and no daemon, and there is none at the returned path, nor elsewhere
-// on this machine. Any other problem is left to Open.
+// Missing reports that nothing records: the user names no journal and no daemon, and there is no journal at the returned
+// path, nor elsewhere on this machine. Any other problem is left to Open.
 func (f *Flags) Missing(ctx context.Context) (path string, missing bool) {
 	if f.Serving != nil || f.daemon != (daemonFlags{}) || f.Path != "" || f.Config != "" || os.Getenv(kube.JournalVariable) != "" {
 		return "", false

@@ -20,12 +20,14 @@ func (noSource) ListAlso(context.Context, string, string, capture.Seen) *capture
 	return &capture.Listing{}
 }
 
-// listed sends a batch with an object that was created a number of seconds ago, as the first list does.
-func (r *rig) listed(name string, ago int) {
+// listed sends a batch with an object that was created a number of seconds ago, as the first list does. named are the
+// objects of the kind that the user names; none means all.
+func (r *rig) listed(name string, ago int, named ...string) {
 	at := time.Now().Add(-time.Duration(ago) * time.Second).UTC().Format(time.RFC3339)
 	c := created(name)
 	c.Op, c.UID = event.Snapshot, name
 	r.receive(capture.Message{Batch: &capture.Batch{
+		Names:   named,
 		Stream:  capture.Stream{Resource: change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}},
 		Changes: []capture.Version{{Change: c, AfterJSON: fmt.Appendf(nil, `{"metadata":{"namespace":"shop","name":%q,"uid":%q,"creationTimestamp":%q}}`, name, name, at)}},
 	}})
@@ -92,6 +94,11 @@ func TestSince(t *testing.T) {
 		{"the end before that: nothing seen is lost", Options{Since: "1h"}, func(r *rig) {
 			r.change(created("live"))
 		}, "+cm/live"},
+		{"named objects: others of the kind are left out", Options{Since: "1h", Types: []string{"cm/b"}}, func(r *rig) {
+			r.listed("a", 20, "b")
+			r.listed("b", 10, "b")
+			r.becomesReady()
+		}, "( ≈cm/b )"},
 		{"without --since", Options{}, func(r *rig) {
 			r.becomesReady()
 			r.change(created("live"))
