@@ -274,8 +274,8 @@ var rows = []row{
 	{
 		who: "./internal/web",
 		only: []string{
-			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/history", "./internal/journal",
-			"./internal/managers", "./internal/quiet", "./internal/render", "./internal/selection", "./internal/web/auth",
+			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/control", "./internal/history", "./internal/journal",
+			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/web/auth",
 		},
 		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster",
 	},

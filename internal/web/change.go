@@ -27,14 +27,14 @@ const (
 
 // detail is a change with one of its views.
 type detail struct {
-	ID                              string
-	Op                              event.Op
-	Kind, Group, Namespace, Name    string
-	UID, Version, Manager, Owner    string
-	Severity                        event.Severity
-	From, To, Seen                  time.Time
-	Quiet, Net, Blind               bool
-	Subject, Link, Around, Timeline string
+	ID                                      string
+	Op                                      event.Op
+	Kind, Group, Namespace, Name            string
+	UID, Version, Manager, Owner            string
+	Severity                                event.Severity
+	From, To, Seen                          time.Time
+	Quiet, Net, Blind                       bool
+	Subject, Link, Around, Timeline, Object string
 
 	View string
 	Tabs []tab
@@ -91,6 +91,7 @@ func (p *Page) detail(e *journal.Entry, c change.Change, known error) detail {
 	f := &filter{}
 	if c.Op.HasObject() {
 		d.Timeline = f.with("/", "type", c.Kind.GroupResource(), "name", c.Name, "namespace", c.Namespace)
+		d.Object = object{resource: c.Kind.GroupResource(), namespace: c.Namespace, name: c.Name, version: e.ID}.url()
 	}
 	switch {
 	case known != nil:
@@ -228,8 +229,11 @@ func value(exists bool, v any) string {
 }
 
 // unified compares two objects as YAML.
-func unified(before, after map[string]any) []diffLine {
-	lines := diff.Text([]diff.Change{{Op: diff.Replace, From: before, To: after}}, diff.TextOptions{Context: 3, MaxLines: -1})
+func unified(before, after map[string]any) []diffLine { return compared(before, after, 3) }
+
+// compared compares two objects as YAML, with some unchanged lines around each changed one.
+func compared(before, after map[string]any, context int) []diffLine {
+	lines := diff.Text([]diff.Change{{Op: diff.Replace, From: before, To: after}}, diff.TextOptions{Context: context, MaxLines: -1})
 	if len(lines) < 2 { // too different to compare by line
 		var all []diffLine
 		for _, l := range diff.YAML(before) {

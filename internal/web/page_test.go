@@ -134,7 +134,7 @@ func TestMistakes(t *testing.T) {
 		code int
 		want string
 	}{
-		{"/?since=never", 400, "since"}, {"/?op=exploded", 400, "no operation"}, {"/?where=1", 400, "where"}, {"/?before=x", 400, "before"},
+		{"/?since=never", 400, "since"}, {"/?op=exploded", 400, "unknown operation"}, {"/?where=1", 400, "where"}, {"/?before=x", 400, "before"},
 		{"/unfold", 400, "changes"}, {"/unfold?changes=1+1*99999999", 400, "changes"}, {"/unfold?changes=999999", 404, "does not have"}, {"/changes/aaaaaaaaaa", 404, "does not have"}, {"/nowhere", 404, "no such page"}, {"/static/x", 404, ""}, {"/?lanes=x", 400, "lanes"},
 	} {
 		w := p.get(tc.url)

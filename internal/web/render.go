@@ -32,6 +32,8 @@ type head struct {
 	Title, Cluster string
 	// Section is the current item of the navigation.
 	Section string
+	// HasStatus says that there is a page of streams and sinks.
+	HasStatus bool
 	// Self is the page's path and query.
 	Self string
 	// Now is the server's time.
@@ -39,7 +41,7 @@ type head struct {
 }
 
 func (p *Page) head(r *http.Request, title string) head {
-	return head{Title: title, Cluster: p.past.source.Cluster(), Self: r.URL.RequestURI(), Now: p.o.Now().UTC()}
+	return head{HasStatus: p.o.Status != nil, Title: title, Cluster: p.past.source.Cluster(), Self: r.URL.RequestURI(), Now: p.o.Now().UTC()}
 }
 
 // fragment reports whether htmx wants a part of a page.

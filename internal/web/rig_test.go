@@ -73,7 +73,7 @@ func (b *book) set(k journal.Kind, namespace, name, manager string, o obj, owner
 			meta["namespace"] = namespace
 		}
 		if owner != nil {
-			meta["ownerReferences"] = []any{obj{"kind": owner.Kind, "name": owner.Name, "uid": owner.UID, "controller": true}}
+			meta["ownerReferences"] = []any{obj{"apiVersion": "apps/v1", "kind": owner.Kind, "name": owner.Name, "uid": owner.UID, "controller": true}}
 		}
 		if g, ok := o["generation"]; ok {
 			meta["generation"] = g

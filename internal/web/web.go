@@ -16,6 +16,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
@@ -29,6 +30,9 @@ type Options struct {
 	Log *slog.Logger
 	// Now returns the time; nil is time.Now.
 	Now func() time.Time
+	// Status returns the state of the daemon that writes the journal; nil leaves out the page of streams and sinks. An error
+	// *control.NoDaemonError or control.ErrSilent is shown on the page.
+	Status func(context.Context) (control.Status, error)
 	// Recording reports whether a daemon writes the journal now; nil means yes.
 	Recording func(context.Context) bool
 }
@@ -70,6 +74,10 @@ func New(o Options) (*Page, error) {
 	mux.HandleFunc("GET /histogram", p.answer(p.counts))
 	mux.HandleFunc("GET /unfold", p.answer(p.unfold))
 	mux.HandleFunc("GET /live", p.live)
+	if o.Status != nil {
+		mux.HandleFunc("GET /status", p.answer(p.status))
+	}
+	mux.HandleFunc("GET /object", p.answer(p.object))
 	mux.HandleFunc("GET /changes/{id}", p.answer(p.change))
 	mux.HandleFunc("GET /changes/{id}/event.json", p.answer(p.event))
 	mux.HandleFunc("GET /static/", static)
@@ -112,6 +120,7 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 	return func(w http.ResponseWriter, r *http.Request) {
 		err := f(w, r)
 		var user *UserError
+		var forbidden *forbiddenError
 		var several *journal.AmbiguousError
 		code, text := http.StatusInternalServerError, "The journal cannot be read. The log of this program says why."
 		switch {
@@ -121,6 +130,10 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 			code, text = http.StatusBadRequest, user.Text
 		case errors.As(err, &several):
 			code, text = http.StatusBadRequest, several.Error()
+		case errors.As(err, &forbidden):
+			code, text = http.StatusForbidden, forbidden.text
+		case errors.Is(err, errNoObject):
+			code, text = http.StatusNotFound, "The journal has no version of this object. Check its type, namespace and name."
 		case errors.Is(err, errNoPage):
 			code, text = http.StatusNotFound, "There is no such page."
 		case errors.Is(err, journal.ErrNotFound):

@@ -10,15 +10,19 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/web"
+	"github.com/tattler-dev/tattler/internal/web/api"
 	"github.com/tattler-dev/tattler/internal/web/auth"
 )
 
-// page serves the web page of the daemon's journal.
+// page serves the web page of the daemon's journal, and the JSON API.
 type page struct {
-	path string
-	log  *slog.Logger
+	path   string
+	log    *slog.Logger
+	status func(context.Context) (control.Status, error) // of the daemon
 
 	mu     sync.Mutex
 	reader *journal.Reader
@@ -48,12 +52,39 @@ func (p *page) open(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	h, err := web.New(web.Options{Source: access.New(r), Log: p.log})
+	mux, err := p.handlers(access.New(r))
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
-	p.reader, p.page = r, h
-	return h, nil
+	p.reader, p.page = r, mux
+	return mux, nil
+}
+
+// handlers serves the page and the API from a source that applies the viewers' rights.
+func (p *page) handlers(s *access.Source) (http.Handler, error) {
+	rules, err := quiet.New()
+	if err != nil {
+		return nil, err
+	}
+	h, err := web.New(web.Options{Source: s, Log: p.log, Status: p.status})
+	if err != nil {
+		return nil, err
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", h)
+	mux.Handle(api.Root, api.New(api.Options{
+		Source: s, Changes: history.New(s, rules), Log: p.log,
+		Status: func(ctx context.Context) (control.Status, error) {
+			switch may, err := auth.From(ctx).MayDo(ctx, auth.SeeStatus); {
+			case err != nil:
+				return control.Status{}, err
+			case !may:
+				return control.Status{}, api.ErrForbidden
+			}
+			return p.status(ctx)
+		},
+	}))
+	return mux, nil
 }
 
 // serve answers until ctx ends.
@@ -91,7 +122,8 @@ func together(a, b served) served {
 
 // servePage returns a function that serves the page while the daemon runs.
 func servePage(l net.Listener, protection *auth.Auth, p *page) served {
-	return func(ctx context.Context, _ func(context.Context) (control.Status, error)) error {
+	return func(ctx context.Context, status func(context.Context) (control.Status, error)) error {
+		p.status = status
 		scheme := "http"
 		if protection.TLSConfig() != nil {
 			scheme = "https"

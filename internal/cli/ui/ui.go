@@ -68,6 +68,7 @@ func Run(ctx context.Context, o *Options) error {
 	page, err := web.New(web.Options{
 		Source: j.Source(), Log: log,
 		Recording: func(ctx context.Context) bool { return control.Recording(ctx, j.Path()) },
+		Status:    (&control.Client{Journal: j.Path()}).Status,
 	})
 	if err != nil {
 		return err

@@ -50,6 +50,7 @@
     if (e.target.classList && e.target.classList.contains("below") && entry) $("a.unfold", entry).setAttribute("aria-expanded", "true");
   });
   document.addEventListener("htmx:load", (e) => localTimes(e.target));
+  document.addEventListener("tattler:times", (e) => localTimes(e.detail));
 
   // Keys.
   const entries = () => all("#entries > .entry, .entries.inner > .entry").filter((e) => e.offsetParent);
