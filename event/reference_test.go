@@ -39,6 +39,11 @@ func TestReference(t *testing.T) {
 	fmt.Fprintf(&b, "This event has every field set; real ones have fewer.\n\n```json\n%s\n```\n", example)
 	fmt.Fprintf(&b, "\n## Operations\n\n%s\n\n## Severities\n\n%s\n", g.comments["Op values"], g.comments["Severity values"])
 	g.tables(&b, reflect.TypeFor[Event](), map[string]bool{})
+
+	g.readSource(t, "reconstructed.go")
+	done := map[string]bool{"Resource": true, "Change": true}
+	fmt.Fprintf(&b, "\n## Reconstructed events\n\nThey are not in schema.json, and not recorded.\n\n## Facts\n\n%s\n", g.comments["Fact values"])
+	g.tables(&b, reflect.TypeFor[Reconstructed](), done)
 	golden(t, "../docs/event.md", b.Bytes())
 }
 

@@ -83,3 +83,6 @@ func isStatus(kind string, f FieldChange) bool {
 	}
 	return false
 }
+
+// IsComponent reports whether a field manager is one of Kubernetes' own programs.
+func IsComponent(manager string) bool { return slices.Contains(components, manager) }

@@ -247,6 +247,11 @@ var rows = []row{
 		why:  "reading the journal needs no cluster",
 	},
 	{
+		who:  "./internal/reconstruct/...",
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/jsonmap", "./internal/managers", "./internal/quiet"},
+		why:  "what an object records follows from the object alone: it makes no requests and reads no store",
+	},
+	{
 		who:  "./internal/access",
 		only: []string{"std", "./event", "./internal/history", "./internal/journal"},
 		why:  "the code that decides what a viewer sees is small enough to be read completely, and asks others for rights",
@@ -286,7 +291,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/render/...",
-		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/severity", "./internal/managers", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/severity", "./internal/managers", "./internal/reconstruct", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
 		why:  "a renderer sees finished changes; it asks no server and reads no store",
 	},
 	{
@@ -373,7 +378,7 @@ func violations(rows []row, pkgs []pkg) []string {
 }
 
 // shared are the packages of internal/cli that are not verbs.
-var shared = []string{"complete", "kube", "past", "report", "scope", "setup", "terminal", "when"}
+var shared = []string{"complete", "kube", "past", "recent", "report", "scope", "setup", "terminal", "when"}
 
 // siblings returns the verbs that import each other. Each verb must be readable alone.
 func siblings(pkgs []pkg) []string {

@@ -8,7 +8,6 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
@@ -59,16 +58,21 @@ func (e *Events) Change(c change.Change) error {
 	if err != nil {
 		return fmt.Errorf("encode event of %s/%s: %w", c.Kind.Resource, c.Name, err)
 	}
+	return e.print(line)
+}
+
+// print writes an encoded event in the format, in one write.
+func (e *Events) print(line []byte) error {
 	if e.o.Format == YAML {
 		doc, err := toYAML(line)
 		if err != nil {
-			return fmt.Errorf("encode event of %s/%s: %w", c.Kind.Resource, c.Name, err)
+			return fmt.Errorf("encode event as YAML: %w", err)
 		}
 		line = append([]byte("---\n"), doc...)
 	} else {
 		line = escapeJSON(line)
 	}
-	_, err = e.o.Out.Write(line)
+	_, err := e.o.Out.Write(line)
 	return err
 }
 
@@ -93,7 +97,7 @@ func listedFields(fields []change.FieldChange) []change.FieldChange {
 }
 
 // encode returns an event on one line, without HTML escapes.
-func encode(e event.Event) ([]byte, error) {
+func encode(e any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)

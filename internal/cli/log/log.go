@@ -57,7 +57,7 @@ const (
 )
 
 const long = `Show what changed, from the journal that tattler run writes, the newest last.
-It contacts the cluster only with --in-cluster.
+It contacts the cluster only with --in-cluster, or without any journal.
 
 TYPE is a plural, singular, kind or short name, as in watch; without it, every
 kind is shown. A named workload includes the objects that it owned: deploy/web
@@ -84,6 +84,10 @@ others share does not bring them in. Events need tattler run --noise.
 --stat counts changes by object, manager and path; * stands for any element of
 a list. --html writes the lines as one page without scripts, to attach to an
 incident; a file of that name is replaced.
+
+Without any journal, it lists the selected kinds and shows what the cluster
+itself still records of the last hour, or since --since. These lines are
+reconstructed, and have the sign ≈.
 
 With -o oneline, a line begins with the change's id, for tattler show.`
 
@@ -160,6 +164,9 @@ func Run(ctx context.Context, o *Options) error {
 	s, err := o.selection()
 	if err != nil {
 		return err
+	}
+	if path, missing := o.Past.Missing(ctx); missing {
+		return o.reconstruct(ctx, s, path)
 	}
 	j, err := o.Past.Open(ctx)
 	if err != nil {

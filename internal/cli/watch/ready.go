@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -13,9 +14,12 @@ import (
 )
 
 // becomeReady shows what is watched, what is not, and what to do about it.
-func (s *session) becomeReady(r *capture.Ready) error {
+func (s *session) becomeReady(ctx context.Context, r *capture.Ready) error {
 	s.ready = true
 	if err := s.refused(r); err != nil {
+		return err
+	}
+	if err := s.showHistory(ctx); err != nil {
 		return err
 	}
 	hidden := ""

@@ -133,6 +133,14 @@ func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
 			o: &o, cluster: cluster, namespaces: o.within("shop"),
 			watcher: r, printer: p, status: st, start: time.Now(),
 		}
+		if o.Since != "" {
+			since, serr := o.sinceTime(time.Now())
+			h, herr := o.history(since, cluster, o.within("shop"), st, nil, nil, nil)
+			if serr != nil || herr != nil {
+				t.Fatal(serr, herr)
+			}
+			r.session.history, h.source = h, noSource{}
+		}
 		var ctx context.Context
 		ctx, r.interrupt = context.WithCancel(t.Context())
 		defer r.interrupt()

@@ -26,7 +26,8 @@ type session struct {
 	status     *terminal.Status
 	start      time.Time
 	ready      bool
-	changes    int // listed ones, for --limit
+	changes    int      // listed ones, for --limit
+	history    *history // nil without --since
 }
 
 // watcher is the part of capture.Watcher that a session uses.
@@ -67,6 +68,9 @@ func (s *session) run(ctx context.Context) error {
 
 	err := s.loop(ctx, end)
 	cancel()
+	if err == nil {
+		err = s.release()
+	}
 	s.status.Clear()
 	if errors.Is(err, errLimit) {
 		err = nil
@@ -113,11 +117,14 @@ func (s *session) loop(ctx context.Context, end *ended) error {
 				return s.over(ctx, end)
 			}
 			s.printer.SetWidth(s.o.IO.Width())
-			err = s.message(m)
+			err = s.message(ctx, m)
 		case now := <-due.C:
 			s.printer.SetWidth(s.o.IO.Width())
 			err = s.printer.Tick(now)
 		case <-slow:
+			if _, live, _ := s.watcher.Progress(); !s.ready && live > 0 {
+				err = s.showHistory(ctx)
+			}
 			s.reportSlow()
 		case <-progress.C:
 			if s.ready {
@@ -154,17 +161,28 @@ func (s *session) timeUp() error {
 	return nil
 }
 
-func (s *session) message(m capture.Message) error {
+// batch shows the changes of a batch, or keeps them until the history is shown.
+func (s *session) batch(ctx context.Context, now time.Time, b *capture.Batch) error {
+	s.collect(b)
+	for _, c := range s.unroller.unroll(now, b) {
+		held, err := s.hold(ctx, &c)
+		if !held {
+			err = s.change(now, c)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) message(ctx context.Context, m capture.Message) error {
 	now := time.Now()
 	switch {
 	case m.Batch != nil:
-		for _, c := range s.unroller.unroll(now, m.Batch) {
-			if err := s.change(now, c); err != nil {
-				return err
-			}
-		}
+		return s.batch(ctx, now, m.Batch)
 	case m.Ready != nil:
-		return s.becomeReady(m.Ready)
+		return s.becomeReady(ctx, m.Ready)
 	case m.Away != nil:
 		return s.away(now, m.Away)
 	case m.Problem != nil:

@@ -4,6 +4,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,6 +31,8 @@ type Options struct {
 	Scope              scope.Flags
 	Paths, IgnorePaths []string
 	Severities         []string
+	// Since is the time from which on writes are reconstructed; empty: none are.
+	Since string
 
 	Output                                      string // "", json or yaml
 	Initial, Flat, Humans, Noise, Full, Verbose bool
@@ -61,12 +64,17 @@ that appear or disappear show the selected paths. --humans shows the writes of
 tools and operators. It leaves out writes by Kubernetes components, status
 changes, and the appearance and disappearance of objects owned by a controller.
 
+--since first shows what the cluster still records of earlier writes: the last
+write of each manager, rollouts, conditions, ends of containers. These lines are
+reconstructed, and have the sign ≈.
+
 Changes go to stdout, status to stderr. Ctrl-C ends the watch.`
 
 const examples = `  tattler watch                            everything in the current namespace
   tattler watch -A                         the whole cluster
   tattler watch deploy,cm -n shop,pay      two kinds in two namespaces
   tattler watch deploy/web                 a Deployment and its dependents
+  tattler watch -A --since 1h              first, what the last hour left behind
   tattler watch -A --path 'spec.**.image'  who changes images
   tattler watch -A -o json | jq .data      one CloudEvents event per line`
 
@@ -90,6 +98,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "no changes below this `path`; repeatable")
 	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
 	f.StringVarP(&o.Output, "output", "o", "", "`format`: text, json or yaml (events)")
+	f.StringVar(&o.Since, "since", "", "first show reconstructed writes since this `time`, such as 1h")
 	f.BoolVar(&o.Initial, "initial", false, "show existing objects first")
 	f.BoolVar(&o.Humans, "humans", false, "leave out routine changes by controllers")
 	f.BoolVar(&o.Flat, "flat", false, "show each change, no summaries")
@@ -138,6 +147,10 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
+	since, err := o.sinceTime(time.Now())
+	if err != nil {
+		return err
+	}
 	cluster, err := o.Kube.Load()
 	if err != nil {
 		return err
@@ -151,22 +164,30 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	namespaces := o.within(cluster.Namespace)
+	status := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
+	past, err := o.history(since, cluster, namespaces, status, rules, only, ignore)
+	if err != nil {
+		return err
+	}
 	w, err := capture.New(capture.Options{
 		Config: cluster.Config, Types: o.Types, Namespaces: namespaces,
-		Labels: o.Scope.Labels, Fields: o.Scope.Fields, Noise: o.Noise, Initial: o.Initial,
+		Labels: o.Scope.Labels, Fields: o.Scope.Fields, Noise: o.Noise, Initial: o.Initial || past != nil,
 		Owned: true, Objects: true, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
-	status := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
 	out, err := o.printer(cluster, namespaces, status, only, ignore)
 	if err != nil {
 		return err
 	}
+	if past != nil {
+		past.source = w
+	}
 	s := &session{
 		o: o, cluster: cluster, watcher: w, namespaces: namespaces,
-		printer: out, unroller: unroller{initial: o.Initial, paths: change.Paths{Only: only, Ignore: ignore}}, status: status, start: time.Now(),
+		printer: out, unroller: unroller{initial: o.Initial, paths: change.Paths{Only: only, Ignore: ignore}},
+		status: status, start: time.Now(), history: past,
 	}
 	return s.run(ctx)
 }
@@ -193,12 +214,18 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *t
 		})
 		return &events{Events: e, status: status}, err
 	}
+	ro := o.rendering(out, n)
+	ro.Only, ro.Ignore = only, ignore
+	return &ordered{printer: &text{render.New(ro)}}, nil
+}
+
+// rendering returns the options of a text.
+func (o *Options) rendering(out io.Writer, n capture.Namespaces) render.Options {
 	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
-	return &ordered{printer: &text{render.New(render.Options{
+	return render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: o.each(), Noise: o.Noise, Only: only, Ignore: ignore,
-		Severities: scope.SeveritiesOf(o.Severities),
-	})}}, nil
+		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: o.each(), Noise: o.Noise, Severities: scope.SeveritiesOf(o.Severities),
+	}
 }
 
 // each reports whether each change has its own line. A summary of an object's state would be wrong if some of

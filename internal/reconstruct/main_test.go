@@ -1,0 +1,21 @@
+package reconstruct
+
+import (
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func metaNow() metav1.Time { return metav1.NewTime(time.Now()) }
+
+// plainNew returns an empty object of the kind things.
+func plainNew() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Thing", "metadata": map[string]any{"namespace": "shop", "name": "a", "uid": "u-1"},
+	}}
+}
