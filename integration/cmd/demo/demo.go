@@ -23,6 +23,7 @@ type options struct {
 	Pause    time.Duration // after each step
 	NATS     bool          // also deliver to a NATS server in this process, and show what a subscriber receives
 	Dim      bool          // narrate in faint letters
+	Stay     bool          // leave the page up after the last step, until the context ends
 	Out, Err io.Writer     // for tattler's output; the narration is also written to Err, concurrently
 }
 
@@ -111,13 +112,31 @@ func (d *demo) show(ctx context.Context) (err error) {
 	if err = errors.Join(err, follower.stop()); err != nil {
 		return err
 	}
-	if err := d.ask(ctx); err != nil || d.bus == nil {
+	if err := d.ask(ctx); err != nil {
 		return err
 	}
-	if err := d.daemon.stop(); err != nil { // after its sinks have received everything
+	if d.bus != nil {
+		if err := d.daemon.stop(); err != nil { // after its sinks have received everything
+			return err
+		}
+		if err := d.showBus(ctx); err != nil {
+			return err
+		}
+	}
+	return d.stay(ctx)
+}
+
+// stay leaves the page up until the user interrupts, which is not an error. It fails if the daemon exits meanwhile.
+func (d *demo) stay(ctx context.Context) error {
+	if !d.Stay {
+		return nil
+	}
+	d.narrate("the page stays up until Ctrl-C")
+	<-ctx.Done()
+	if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
 		return err
 	}
-	return d.showBus(ctx)
+	return nil
 }
 
 // record starts the daemon and waits until it records.

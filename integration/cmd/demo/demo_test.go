@@ -64,13 +64,16 @@ func TestDemo(t *testing.T) {
 	bin := buildTattler(t)
 	emptyTemp(t)
 	var out, status output
-	err := run(t.Context(), options{
-		Tattler: bin, Log: []string{"-n", namespace}, Pause: 2 * time.Second, NATS: true, Out: &out, Err: &status,
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
+	err := run(ctx, options{
+		Tattler: bin, Log: []string{"-n", namespace}, Pause: 2 * time.Second, NATS: true, Out: &out,
+		Stay: true, Err: io.MultiWriter(&status, trigger{"until Ctrl-C", interrupt}),
 	})
 	shown := out.String()
 	t.Logf("tattler:\n%s\nstatus:\n%s", shown, &status)
-	if err != nil {
-		t.Fatal(err)
+	if err != nil || ctx.Err() == nil {
+		t.Fatalf("got %v, interrupted: %v", err, ctx.Err())
 	}
 	for what, line := range map[string]string{
 		"the rollout":        "[name=app].image: shop/web:1.4 → shop/web:1.5",

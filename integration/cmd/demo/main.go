@@ -1,6 +1,7 @@
 // Command demo demonstrates tattler: it starts a separate control plane and tattler run on it, changes objects
-// with kubectl, shows what is recorded, kills tattler on the way, and stops everything. Even when interrupted,
-// it leaves no process and no file except the cache of the control plane's programs.
+// with kubectl, shows what is recorded, and kills tattler on the way. On a terminal, the web page then stays up until
+// Ctrl-C. In the end it stops everything: even when interrupted, it leaves no process and no file except the cache of
+// the control plane's programs.
 //
 //	demo [-tattler FILE] [-pause DURATION] [-nats] [LOG ARGUMENT…]
 //
@@ -17,6 +18,8 @@ import (
 	"os/signal"
 	"syscall"
 	"time"
+
+	"golang.org/x/term"
 )
 
 // Exit statuses: failed, and interrupted in the convention of shells.
@@ -49,6 +52,7 @@ func parse() options {
 	if o.Log = flag.Args(); len(o.Log) == 0 {
 		o.Log = []string{"-n", namespace}
 	}
+	o.Stay = term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 	if fi, err := os.Stderr.Stat(); err == nil && fi.Mode()&os.ModeCharDevice != 0 && os.Getenv("NO_COLOR") == "" {
 		o.Dim = true
 	}
