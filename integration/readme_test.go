@@ -172,6 +172,7 @@ var watched = map[string]string{
 	"tattler watch -A --path 'spec.**.image'":       ".image: NEW",
 	"tattler watch events":                          "ScalingReplicaSet",
 	"tattler watch deploy,rs,pods,events":           "rolled out",
+	"tattler watch --since 1h":                      "~ deploy/web",
 	"tattler watch -A -o json":                      `"to":"NEW"`,
 }
 
