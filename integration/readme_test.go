@@ -142,6 +142,10 @@ func (r *reader) follow(t *testing.T, command string) {
 		d := r.start(t, command+" --journal "+filepath.Join(t.TempDir(), "journal.db"))
 		d.wait(t, d.err, "msg=recording")
 		d.interrupt(t)
+	case verb == "ui":
+		d := r.start(t, command)
+		d.wait(t, d.out, "http://127.0.0.1:")
+		d.interrupt(t)
 	case verb == "diff":
 		if out := string(r.output(t, command+"; test $? = 1")); !strings.Contains(out, "deploy/web") || !strings.Contains(out, ".image: web:1 → web:1.") {
 			t.Errorf("the image is not among the differences:\n%s", out)
@@ -172,6 +176,7 @@ var watched = map[string]string{
 	"tattler watch -A --path 'spec.**.image'":       ".image: NEW",
 	"tattler watch events":                          "ScalingReplicaSet",
 	"tattler watch deploy,rs,pods,events":           "rolled out",
+	"tattler watch --since 1h":                      "~ deploy/web",
 	"tattler watch -A -o json":                      `"to":"NEW"`,
 }
 

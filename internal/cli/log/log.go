@@ -57,7 +57,7 @@ const (
 )
 
 const long = `Show what changed, from the journal that tattler run writes, the newest last.
-It contacts the cluster only with --in-cluster, or without any journal.
+It contacts the cluster only with --in-cluster, or if there is no journal.
 
 TYPE is a plural, singular, kind or short name, as in watch; without it, every
 kind is shown. A named workload includes the objects that it owned: deploy/web
@@ -67,27 +67,29 @@ in watch; --flat shows each. --severity failure shows only lines about failures.
 
 Times are ` + when.Forms + `.
 A change has the time that its object gives. If Tattler saw it much later,
-"seen" and that time follow. If the object gives no time, the line shows the
-interval in which the change happened. The time of a summary is the end of its
-changes. A time range selects all changes that may have happened within it.
+"seen" and the later time follow. If the object gives no time, the line shows
+the interval in which the change happened. The time of a summary is the end of
+its changes. A time range selects all changes that may have happened within it.
 
---related adds what was related to the named objects at some time in the range:
-owners and what they own, the ConfigMaps, Secrets, claims and other objects that
-their pods name, the Services, NetworkPolicies and PodDisruptionBudgets that
-select them, autoscalers, routes to their Services, the nodes of their pods, and
-Events about any of these. A line says through which object it is related.
---tree prints the same below the object that each belongs to. The search follows
-at most 10 relations, within the namespaces of the named objects, and none that
-lead through a node, a PriorityClass or what every namespace has; an object that
-others share does not bring them in. Events need tattler run --noise.
+--related also shows changes of objects that were related to the named ones at
+some time in the range: owners and what they own; the ConfigMaps, Secrets,
+claims and other objects that their pods name; the Services, NetworkPolicies and
+PodDisruptionBudgets that select them; autoscalers; routes to their Services;
+the nodes of their pods; and Events about any of these. Each line names the
+object through which it is related. --tree prints the same as a tree.
+
+The search for related objects takes at most 10 steps, and stays within the
+namespaces of the named objects. It does not continue from objects that many
+share, such as a node, a PriorityClass or a shared ConfigMap: other users of a
+ConfigMap are not shown. Events are recorded only by tattler run --noise.
 
 --stat counts changes by object, manager and path; * stands for any element of
 a list. --html writes the lines as one page without scripts, to attach to an
-incident; a file of that name is replaced.
+incident report. It replaces an existing file.
 
-Without any journal, it lists the selected kinds and shows what the cluster
-itself still records of the last hour, or since --since. These lines are
-reconstructed, and have the sign ≈.
+If there is no journal, the command lists the selected kinds in the cluster and
+shows which writes of the last hour, or since --since, the cluster still
+records. These lines are reconstructed, and have the sign ≈.
 
 With -o oneline, a line begins with the change's id, for tattler show.`
 
