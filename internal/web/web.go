@@ -16,9 +16,11 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/web/auth"
 )
 
 // Options configure the page. Only Source is required.
@@ -122,6 +124,8 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		var user *UserError
 		var forbidden *forbiddenError
 		var several *journal.AmbiguousError
+		var many *auth.TooManyReviews
+		var unchecked *access.CheckError
 		code, text := http.StatusInternalServerError, "The journal cannot be read. The log of this program says why."
 		switch {
 		case err == nil, r.Context().Err() != nil:
@@ -130,6 +134,8 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 			code, text = http.StatusBadRequest, user.Text
 		case errors.As(err, &several):
 			code, text = http.StatusBadRequest, several.Error()
+		case errors.As(err, &many):
+			code, text = http.StatusBadRequest, "Your rights would have to be checked for too many namespaces and kinds: "+many.Error()+"."
 		case errors.As(err, &forbidden):
 			code, text = http.StatusForbidden, forbidden.text
 		case errors.Is(err, errNoObject):
@@ -138,6 +144,9 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 			code, text = http.StatusNotFound, "There is no such page."
 		case errors.Is(err, journal.ErrNotFound):
 			code, text = http.StatusNotFound, "The journal does not have this change. It may have been removed by retention or by a purge."
+		case errors.As(err, &unchecked):
+			p.o.Log.Warn("cannot check the rights of a viewer", "path", r.URL.Path, "err", err)
+			code, text = http.StatusServiceUnavailable, "Your rights cannot be checked now. Try again in a moment."
 		default:
 			p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "err", err)
 		}
