@@ -196,12 +196,12 @@ var expressions = []struct{ cel, selects string }{
 	{`resource.kind == "Node" && touches("spec.unschedulable")`, "nodes that are cordoned or uncordoned"},
 	{`changes.exists(c, c.manager.startsWith("kubectl"))`, "updates made with kubectl"},
 	{`op == "updated" && !changes.exists(c, c.manager == "argocd-controller")`, "updates that Argo CD did not make"},
-	{`resource.kind == "Deployment" && has(after.spec) && after.spec.replicas == 0`, "Deployments scaled to zero (needs `include: [after]`)"},
+	{`resource.kind == "Deployment" && has(after.spec) && after.spec.replicas == 0`, "Deployments scaled to zero"},
 	{`changes.exists(c, c.path == "spec.replicas" && c.from > c.to)`, "scaling down"},
 	{`resource.group == "rbac.authorization.k8s.io" && op != "snapshot"`, "changes of rights"},
 	{`op in ["gap", "absent"]`, "gaps and absences"},
 	{`!resource.namespace.matches("^(kube-|ci-)") && resource.owner.kind != "Job"`, "everything except some namespaces and objects owned by Jobs"},
-	{`has(after.metadata) && has(after.metadata.labels) && "team" in after.metadata.labels && after.metadata.labels.team == "shop"`, "objects of one team, by a label that others may lack (needs `include: [after]`)"},
+	{`has(after.metadata) && has(after.metadata.labels) && "team" in after.metadata.labels && after.metadata.labels.team == "shop"`, "objects of one team, by a label that others may lack"},
 }
 
 const markdownHead = `# The configuration

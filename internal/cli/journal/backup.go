@@ -76,10 +76,10 @@ func newRestore(io *terminal.IO) *cobra.Command {
 	o := &RestoreOptions{IO: io}
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
-		Short: "Replace the journal by a backup",
-		Long: "Replace the journal by a backup. The old journal is moved aside with the files\n" +
+		Short: "Replace the journal with a backup",
+		Long: "Replace the journal with a backup. The old journal is moved aside with the files\n" +
 			"beside it, and can still be read with --journal. tattler run must not be\n" +
-			"running. After an interruption, run it again.\n\n" +
+			"running. If the restore is interrupted, repeat it.\n\n" +
 			"At its next start, tattler run catches up from the moment of the backup; what the\n" +
 			"API server no longer has becomes a gap. Sinks get everything since then again,\n" +
 			"with the same ids.",

@@ -25,8 +25,8 @@ type Options struct {
 	// Service names the chat service: slack, teams, discord, mattermost or telegram. Set it if url begins with
 	// https:// or http:// and its host is not the service's own (derived from the URL).
 	Service Service `yaml:"service"`
-	// BaseURL is the URL of a page that shows changes; messages then link to BASEURL/changes/ID (none: no links).
-	// Tattler does not have such a page yet.
+	// BaseURL is the URL of a page that shows changes, such as the one of web; messages then link to BASEURL/changes/ID
+	// (none: no links).
 	BaseURL string `yaml:"baseURL"`
 	// Template makes the text below the title: a text/template over a Message, which formats with the functions bold,
 	// code, link and icon in the service's markup; other output is escaped (a list of the changes).
