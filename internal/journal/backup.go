@@ -132,7 +132,7 @@ type Restored struct {
 	Aside string
 }
 
-// Restore replaces a journal by a backup. After it has copied the backup, it moves the old journal and the files beside
+// Restore replaces a journal with a backup. After it has copied the backup, it moves the old journal and the files beside
 // it aside. If the program is killed, nothing is lost and the next Restore resumes. A journal that is open for writing is
 // a *LockedError.
 func Restore(ctx context.Context, from, path string, now time.Time) (r Restored, err error) {

@@ -94,7 +94,7 @@ func newRestore(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
-// Restore replaces the journal by a backup.
+// Restore replaces the journal with a backup.
 func Restore(ctx context.Context, o *RestoreOptions) error {
 	path, err := o.Past.Default()
 	if err != nil {
