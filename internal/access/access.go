@@ -3,7 +3,7 @@
 // It is the one place that enforces authorization of the page and of the API: whatever they read comes from a Source.
 //
 // What it does not hide: how many changes the journal has (sequence numbers), until when it was recorded, when the daemon
-// did not run, and what Kubernetes' discovery shows to every authenticated user: names of namespaced kinds, their short
+// did not run, the names of the clusters, and what Kubernetes' discovery shows to every authenticated user: names of namespaced kinds, their short
 // names and schemas.
 package access
 
@@ -16,8 +16,8 @@ import (
 )
 
 // Target is what a right is about: a resource in a namespace. Namespace is empty for a cluster-scoped resource, and for
-// all namespaces.
-type Target struct{ Group, Resource, Namespace string }
+// all namespaces. Cluster is as in journal.Kind: it counts in that cluster only.
+type Target struct{ Group, Resource, Namespace, Cluster string }
 
 // Access is the rights of a viewer.
 type Access interface {
@@ -74,7 +74,7 @@ func TargetOf(k journal.Kind, namespace string) Target {
 	if !k.Namespaced {
 		namespace = ""
 	}
-	return Target{k.Group, k.Resource, namespace}
+	return Target{k.Group, k.Resource, namespace, k.Cluster}
 }
 
 // checker remembers decisions while one sequence is read.

@@ -32,7 +32,7 @@ func (s *some) May(_ context.Context, targets []Target) ([]bool, error) {
 	var all []bool
 	for _, t := range targets {
 		s.asked++
-		all = append(all, s.allowed[t] || s.allowed[Target{t.Group, t.Resource, ""}])
+		all = append(all, s.allowed[t] || s.allowed[Target{Group: t.Group, Resource: t.Resource}])
 	}
 	return all, s.err
 }

@@ -41,6 +41,9 @@ func New(j Journal) *Source { return &Source{j} }
 // Cluster is the name in the ids of changes.
 func (s *Source) Cluster() string { return s.Journal.Cluster() }
 
+// Clusters returns the names of the recorded clusters.
+func (s *Source) Clusters(ctx context.Context) ([]string, error) { return s.Journal.Clusters(ctx) }
+
 // Last returns the newest sequence number.
 func (s *Source) Last(ctx context.Context) (int64, error) { return s.Journal.Last(ctx) }
 
@@ -263,11 +266,11 @@ func (s *Source) Names(ctx context.Context, resources []string, namespace, prefi
 	if err != nil {
 		return nil, err
 	}
-	of := map[string]journal.Kind{}
+	of := map[resource]journal.Kind{}
 	for _, k := range kinds {
-		of[k.GroupResource()] = k
+		of[resourceOf(k)] = k
 	}
-	target := func(o *journal.ObjectName) Target { return TargetOf(of[o.Resource], o.Namespace) }
+	target := func(o *journal.ObjectName) Target { return TargetOf(of[resource{o.Resource, o.Cluster}], o.Namespace) }
 	n := 0
 	in := func(yield func(journal.ObjectName, error) bool) {
 		for o, err := range s.Journal.Objects(ctx, resources, namespace, prefix) {

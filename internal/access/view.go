@@ -9,11 +9,16 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
+// resource is a group-resource of a cluster.
+type resource struct{ name, cluster string }
+
+func resourceOf(k journal.Kind) resource { return resource{k.GroupResource(), k.Cluster} }
+
 // view decides which changes of a query are shown.
 type view struct {
 	*checker
 	q     journal.Query
-	kinds map[string]journal.Kind // by group-resource, for the owners of objects
+	kinds map[resource]journal.Kind // for the owners of objects
 }
 
 func (s *Source) newView(ctx context.Context, q journal.Query) (*view, error) {
@@ -25,9 +30,9 @@ func (s *Source) newView(ctx context.Context, q journal.Query) (*view, error) {
 		return v, nil
 	}
 	kinds, err := s.Journal.Kinds(ctx)
-	v.kinds = map[string]journal.Kind{}
+	v.kinds = map[resource]journal.Kind{}
 	for _, k := range kinds {
-		v.kinds[k.GroupResource()] = k
+		v.kinds[resourceOf(k)] = k
 	}
 	return v, err
 }
@@ -45,7 +50,7 @@ func (v *view) targets(e *journal.Entry) []Target {
 	}
 	if v.owned(e) {
 		for _, k := range v.kinds {
-			if v.owns(k.GroupResource()) {
+			if k.Cluster == e.Kind.Cluster && v.owns(k.GroupResource()) {
 				all = append(all, TargetOf(k, e.Namespace))
 			}
 		}
@@ -98,8 +103,8 @@ func (v *view) owns(resource string) bool {
 
 // reaches reports whether a chain of visible kinds leads from a named object to a change's.
 func (v *view) reaches(e *journal.Entry) bool {
-	visible := func(resource string) bool {
-		k, ok := v.kinds[resource]
+	visible := func(name string) bool {
+		k, ok := v.kinds[resource{name, e.Kind.Cluster}]
 		return ok && v.known[TargetOf(k, e.Namespace)]
 	}
 	var reached []string

@@ -23,6 +23,9 @@ type Status struct {
 	// Away is the latest failure while the API server cannot be reached; empty otherwise.
 	Away      string    `json:"away,omitempty"`
 	AwaySince time.Time `json:"awaySince,omitzero"`
+	// Clusters are the states of several configured clusters. Cluster is then the name of the journal, Settled is set once
+	// each of them has settled or cannot be watched, Away is the failure of the first that cannot, and UnfilledRules is empty.
+	Clusters []Cluster `json:"clusters,omitempty"`
 	// UnfilledRules are resources in the redaction rules that the server does not have (yet).
 	UnfilledRules []string `json:"unfilledRules,omitempty"`
 	Streams       []Stream `json:"streams"`
@@ -31,6 +34,15 @@ type Status struct {
 	Sinks         []Sink   `json:"sinks"`
 	// Left are sinks that are no longer configured but still have a cursor in the journal.
 	Left []string `json:"left,omitempty"`
+}
+
+// Cluster is the state of one of several clusters. Its fields are as in Status.
+type Cluster struct {
+	Name          string    `json:"name"`
+	Settled       bool      `json:"settled"`
+	Away          string    `json:"away,omitempty"`
+	AwaySince     time.Time `json:"awaySince,omitzero"`
+	UnfilledRules []string  `json:"unfilledRules,omitempty"`
 }
 
 // StreamState is what a stream is doing.
@@ -52,6 +64,8 @@ func StreamStates() []StreamState { return []StreamState{Live, Listing, Waiting,
 
 // Stream is one list-and-watch.
 type Stream struct {
+	// Cluster is the name of one of several clusters; empty if there is only one.
+	Cluster string `json:"cluster,omitempty"`
 	// Resource is for example deployments.apps. Namespace is empty for the whole cluster, Selection for all
 	// objects.
 	Resource  string      `json:"resource"`
@@ -77,6 +91,8 @@ type Stream struct {
 
 // Audits counts the audits of a kind's streams: comparisons of the known state with a list beside the watch.
 type Audits struct {
+	// Cluster is as in Stream.
+	Cluster  string `json:"cluster,omitempty"`
 	Resource string `json:"resource"`
 	// Contents is set for audits that compared whole objects, as after a schema change; otherwise they compared
 	// UIDs and versions.

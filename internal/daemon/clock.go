@@ -67,6 +67,6 @@ func (r *retainer) now(ctx context.Context, elapsed time.Duration) (time.Time, e
 	case r.jump == 0 && was != 0:
 		r.o.Log.Info("age retention follows the clock again", "clock", r.At)
 	}
-	r.state.judges(r.jump, left)
+	r.overall.judges(r.jump, left)
 	return at, r.journal.SetClock(ctx, r.Clock)
 }

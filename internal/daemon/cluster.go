@@ -15,7 +15,7 @@ import (
 // if the journal records another cluster, because all its objects would be reported as deleted. A cluster that
 // was recreated under the same name is accepted.
 func (d *daemon) sameCluster(ctx context.Context) error {
-	was, err := d.journal.Identity(ctx)
+	was, err := d.journal.Identity(ctx, "")
 	if err != nil {
 		return fmt.Errorf("read the journal's cluster: %w", err)
 	}

@@ -33,6 +33,9 @@ type Options struct {
 	Config  *rest.Config
 	Cluster string
 	Scopes  []capture.Scope
+	// Clusters, if any, are several clusters to record instead: they replace Config, Cluster, Scopes and OnMessage. The
+	// first one names a new journal.
+	Clusters []Cluster
 	// Journal and Key are files; see LoadKey. Network permits a journal on a network file system.
 	Journal, Key string
 	Network      bool
@@ -71,15 +74,19 @@ type daemon struct {
 	o        Options
 	journal  *journal.Journal
 	reader   *journal.Reader
-	stores   *stores // of the pumps
-	redactor *redact.Redactor
+	stores   *stores          // of the pumps
+	redactor *redact.Redactor // with no kinds of a cluster
 	rules    *quiet.Set
-	pumps    []*deliver.Pump // of o.Sinks, in that order
-	listener net.Listener
-	withdraw func() error // the announcement, or nil
-	state    state
-	full     chan struct{} // receives an element once the disk is full
-	crowded  bool          // the states take half of the journal's limit, which was logged
+	// recordings are those of o.Clusters, or of the only cluster; several says that o.Clusters is set.
+	recordings []*recording
+	several    bool
+	identities identities
+	pumps      []*deliver.Pump // of o.Sinks, in that order
+	listener   net.Listener
+	withdraw   func() error // the announcement, or nil
+	overall    overall
+	full       chan struct{} // receives an element once the disk is full
+	crowded    bool          // the states take half of the journal's limit, which was logged
 }
 
 // Run records and delivers until ctx ends, then drains the sinks, each for as long as its options permit, and
@@ -157,7 +164,7 @@ func (d *daemon) serveSocket(ctx context.Context) error {
 // newDaemon returns a daemon with nothing open.
 func newDaemon(o Options) *daemon {
 	d := &daemon{o: o, full: make(chan struct{}, 1)}
-	d.state.started, d.state.starting = time.Now(), "opening the journal"
+	d.overall.started, d.overall.starting = time.Now(), "opening the journal"
 	if o.Log == nil {
 		d.o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -170,6 +177,10 @@ func newDaemon(o Options) *daemon {
 	if o.wall == nil {
 		d.o.wall = func() time.Time { return time.Now().Round(0) }
 	}
+	if len(o.Clusters) > 0 {
+		d.o.Cluster = o.Clusters[0].Name
+	}
+	d.newRecordings()
 	return d
 }
 
@@ -188,16 +199,13 @@ func (d *daemon) open(ctx context.Context) error {
 	if err := d.openJournal(ctx); err != nil {
 		return err
 	}
-	if name := d.journal.Cluster(); name != d.o.Cluster {
-		if err := d.sameCluster(ctx); err != nil {
-			return errors.Join(err, d.close())
-		}
-		d.o.Log.Warn("the journal was created under another cluster name, which events keep", "journal", name, "now", d.o.Cluster)
+	if err := d.openRecordings(ctx); err != nil {
+		return errors.Join(err, d.close())
 	}
 	if err := d.openBeside(ctx); err != nil {
 		return errors.Join(err, d.closeSinks(ctx), d.close())
 	}
-	d.state.starts("")
+	d.overall.starts("")
 	return nil
 }
 

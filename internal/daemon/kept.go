@@ -17,6 +17,7 @@ import (
 
 // kept lets capture resume its streams from the journal.
 type kept struct {
+	cluster string // see journal.ClusterKey
 	journal *journal.Journal
 	log     *slog.Logger
 	since   time.Time
@@ -25,15 +26,15 @@ type kept struct {
 	damaged map[journal.Stream]bool // streams with an object that cannot be read
 }
 
-// newKept determines when the last change was recorded.
-func newKept(ctx context.Context, j *journal.Journal, log *slog.Logger) (*kept, error) {
+// newKept determines when the last change of a cluster was recorded.
+func newKept(ctx context.Context, j *journal.Journal, cluster string, log *slog.Logger) (*kept, error) {
 	streams, err := j.Streams(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read streams of the journal: %w", err)
 	}
-	k := &kept{journal: j, log: log, damaged: map[journal.Stream]bool{}}
+	k := &kept{cluster: cluster, journal: j, log: log, damaged: map[journal.Stream]bool{}}
 	for _, s := range streams {
-		if s.Head.At.After(k.since) {
+		if s.Stream.Cluster == cluster && s.Head.At.After(k.since) {
 			k.since = s.Head.At
 		}
 	}
@@ -47,7 +48,7 @@ func (k *kept) Since() time.Time { return k.since }
 // configuration, have kept of its objects; if that is not possible, it only gets the reason of a gap. A stream
 // with an unreadable object lists, and is compared with the other objects.
 func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, error) {
-	name := streamOf(s)
+	name := streamOf(s, k.cluster)
 	from, h, err := k.journal.Resume(ctx, name)
 	if err != nil || from == journal.OriginNone && h.Epoch <= 1 {
 		return nil, err
@@ -117,6 +118,6 @@ func (k *kept) isDamaged(name journal.Stream) bool {
 	return k.damaged[name]
 }
 
-func streamOf(s capture.Stream) journal.Stream {
-	return journal.Stream{GroupResource: s.Resource.GroupResource(), Namespace: s.Namespace, Selection: s.Selection}
+func streamOf(s capture.Stream, cluster string) journal.Stream {
+	return journal.Stream{Cluster: cluster, GroupResource: s.Resource.GroupResource(), Namespace: s.Namespace, Selection: s.Selection}
 }

@@ -28,6 +28,7 @@ const (
 
 // recorder writes a watcher's batches to the journal.
 type recorder struct {
+	cluster string // see journal.ClusterKey
 	journal *journal.Journal
 	state   *state
 	// recorded receives the changes that were written, before the journal's readers learn of them.
@@ -117,7 +118,7 @@ func (r *recorder) take(m capture.Message) (due bool) {
 	switch {
 	case m.Batch != nil && r.broken:
 	case m.Batch != nil:
-		b := batchOf(m.Batch)
+		b := batchOf(m.Batch, r.cluster)
 		if r.absence != nil {
 			r.absence.count(&b)
 		} else {
@@ -152,6 +153,7 @@ func (r *recorder) take(m capture.Message) (due bool) {
 // absent adds an absence to the pending rows; nil adds nothing.
 func (r *recorder) absent(row *journal.Row) {
 	if row != nil && !r.broken {
+		row.Kind.Cluster = r.cluster
 		r.pending, r.changes = append(r.pending, journal.Batch{Rows: []journal.Row{*row}}), append(r.changes, nil)
 	}
 }
@@ -189,9 +191,12 @@ func (r *recorder) pass() {
 	}
 }
 
-func batchOf(b *capture.Batch) journal.Batch {
+// batchOf returns a batch of a cluster for the journal. The changes then name the cluster, too.
+func batchOf(b *capture.Batch, cluster string) journal.Batch {
+	kind := b.Stream.Resource.ID()
+	kind.Cluster = cluster
 	out := journal.Batch{
-		Stream: streamOf(b.Stream),
+		Stream: streamOf(b.Stream, cluster),
 		Head: journal.Head{
 			Version: b.Version, Epoch: b.Epoch, Live: b.Live, EverLive: b.EverLive,
 			Pipeline: b.Pipeline, Identity: b.Identity, Served: b.Served, At: b.At,
@@ -200,9 +205,10 @@ func batchOf(b *capture.Batch) journal.Batch {
 		ShortNames: b.Stream.Resource.ShortNames,
 	}
 	if b.Schema != nil {
-		out.Schemas = map[journal.Kind][]byte{b.Stream.Resource.ID(): b.Schema}
+		out.Schemas = map[journal.Kind][]byte{kind: b.Schema}
 	}
 	for i := range b.Changes {
+		b.Changes[i].Kind.Cluster = cluster
 		out.Rows[i] = rowOf(&b.Changes[i])
 	}
 	return out

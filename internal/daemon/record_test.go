@@ -80,7 +80,7 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	k, err := newKept(r.Context(), j, slog.New(slog.DiscardHandler))
+	k, err := newKept(r.Context(), j, "", slog.New(slog.DiscardHandler))
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -79,7 +79,7 @@ func (r *retainer) remove(ctx context.Context, at time.Time, newest int64) error
 		}
 	}
 	done, err := r.journal.Retain(ctx, at, keep, newest)
-	r.state.removed(int64(done.Removed)) // even if it failed later
+	r.overall.removed(int64(done.Removed)) // even if it failed later
 	if done.Full {
 		r.o.Log.Error("the disk is full: removed the oldest changes to continue recording; enlarge the disk or reduce journal.retain.size",
 			"removed", done.Removed, "used", done.Used)
@@ -106,7 +106,7 @@ func (d *daemon) measure(ctx context.Context) {
 		return
 	}
 	now := control.Journal{States: size, Limit: d.o.Retention.Size}
-	if d.state.measured(size); now.Crowded() && !d.crowded {
+	if d.overall.measured(size); now.Crowded() && !d.crowded {
 		d.o.Log.Warn("the last states of watched objects take half of journal.retain.size or more: the history gets the rest, at least a quarter",
 			"states", size, "limit", now.Limit)
 	}
@@ -118,23 +118,32 @@ func (d *daemon) measure(ctx context.Context) {
 // may come back later under another selection. See capture.Watcher.Unselected for the exceptions. A dropped
 // stream that is selected again starts with a gap and a first list: its objects are snapshots, not changes.
 func (d *daemon) forgetStreams(ctx context.Context) error {
-	w := d.state.watching()
-	if w == nil {
-		return nil
-	}
 	all, err := d.journal.Streams(ctx)
 	if err != nil {
 		return err
 	}
-	for _, s := range all {
-		name := s.Stream
-		if !w.Unselected(name.GroupResource, name.Namespace, name.Selection) {
-			continue
-		}
-		if err := d.journal.Forget(ctx, name); err != nil {
+	for _, r := range d.recordings {
+		if err := r.forgetStreams(ctx, all); err != nil {
 			return err
 		}
-		d.o.Log.Info("a kind is no longer watched with this selection; its history stays",
+	}
+	return d.forgetClusters(ctx, all)
+}
+
+func (r *recording) forgetStreams(ctx context.Context, all []journal.StreamHead) error {
+	w := r.state.watching()
+	if w == nil {
+		return nil
+	}
+	for _, s := range all {
+		name := s.Stream
+		if name.Cluster != r.key || !w.Unselected(name.GroupResource, name.Namespace, name.Selection) {
+			continue
+		}
+		if err := r.journal.Forget(ctx, name); err != nil {
+			return err
+		}
+		r.log.Info("a kind is no longer watched with this selection; its history stays",
 			"kind", name.GroupResource, "namespace", name.Namespace, "selection", name.Selection)
 	}
 	return nil

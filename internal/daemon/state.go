@@ -11,29 +11,23 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// state collects a daemon's state for reports. It is safe for concurrent use.
+// state collects the state of a recording for reports. It is safe for concurrent use.
 type state struct {
-	started time.Time
-
-	mu sync.Mutex
-	// starting is what is done before anything else is open; see control.Status
-	starting string
-	watcher  *capture.Watcher // the current one, or the last
-	stopped  error            // why it stopped; nil while it runs
-	settled  bool             // the first one was ready
-	ready    bool             // the current one is ready
-	away     error            // of the API server; nil while it is reachable
-	awayAt   time.Time
-	earlier  map[journal.Stream]counts // the counters of earlier watchers
-	audits   map[audits]control.Audits // with their counters
+	mu      sync.Mutex
+	watcher *capture.Watcher // the current one, or the last
+	stopped error            // why it stopped; nil while it runs
+	settled bool             // the first one was ready
+	ready   bool             // the current one is ready
+	away    error            // of the API server; nil while it is reachable
+	awayAt  time.Time
+	earlier map[journal.Stream]counts // the counters of earlier watchers
+	audits  map[audits]control.Audits // with their counters
 
 	recorded, quiet, duplicates, commits int64
-	failures, gone                       int64
-	states                               int64 // bytes; 0: not measured yet
+	failures                             int64
 	unwritten                            error // the last attempt to write failed
 	unwrittenAt                          time.Time
-	writing                              time.Time     // start of the current write; zero between writes
-	jump, hold                           time.Duration // of the clock, and how much longer it is ignored; see clock
+	writing                              time.Time // start of the current write; zero between writes
 }
 
 // counts are the counters of a stream.
@@ -75,8 +69,8 @@ func (s *state) watches(w *capture.Watcher) {
 			s.earlier = map[journal.Stream]counts{}
 		}
 		for _, st := range s.watcher.Streams() {
-			c := s.earlier[streamOf(st.Stream)]
-			s.earlier[streamOf(st.Stream)] = counts{c.lists + st.Lists, c.watches + st.Watches, c.gaps + st.Gaps}
+			c := s.earlier[streamOf(st.Stream, "")]
+			s.earlier[streamOf(st.Stream, "")] = counts{c.lists + st.Lists, c.watches + st.Watches, c.gaps + st.Gaps}
 		}
 	}
 	s.watcher, s.stopped, s.ready = w, nil, false
@@ -131,20 +125,6 @@ func (s *state) hasSettled() bool {
 	return s.settled
 }
 
-// starts records what the daemon does before it watches; empty when that is done.
-func (s *state) starts(doing string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.starting = doing
-}
-
-// doing returns what starts recorded.
-func (s *state) doing() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.starting
-}
-
 // writes records that a commit begins.
 func (s *state) writes() {
 	s.mu.Lock()
@@ -168,15 +148,57 @@ func (s *state) wrote(a journal.Appended, err error) {
 	s.duplicates += int64(a.Duplicates)
 }
 
+// failed records that a start failed.
+func (s *state) failed(err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.away == nil {
+		s.awayAt = time.Now()
+	}
+	s.away = err
+}
+
+// hasFailed reports whether the cluster cannot be watched, or could not until now.
+func (s *state) hasFailed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.away != nil
+}
+
+// overall is the state that all recordings share. It is safe for concurrent use.
+type overall struct {
+	started time.Time
+
+	mu         sync.Mutex
+	starting   string        // what is done before anything else is open; see control.Status
+	gone       int64         // changes that retention removed
+	states     int64         // bytes; 0: not measured yet
+	jump, hold time.Duration // of the clock, and how much longer it is ignored; see clock
+}
+
+// starts records what the daemon does before it watches; empty when that is done.
+func (s *overall) starts(doing string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.starting = doing
+}
+
+// doing returns what starts recorded.
+func (s *overall) doing() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.starting
+}
+
 // removed counts changes removed by retention.
-func (s *state) removed(changes int64) {
+func (s *overall) removed(changes int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.gone += changes
 }
 
 // judges records how far the clock has jumped, and for how much longer that is ignored.
-func (s *state) judges(jump, hold time.Duration) {
+func (s *overall) judges(jump, hold time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.jump, s.hold = jump, hold; jump == 0 {
@@ -185,8 +207,17 @@ func (s *state) judges(jump, hold time.Duration) {
 }
 
 // measured records the size of the last states.
-func (s *state) measured(states int64) {
+func (s *overall) measured(states int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.states = states
+}
+
+// fill adds what overall has collected.
+func (s *overall) fill(to *control.Status) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	j := &to.Journal
+	j.Removed, j.States = s.gone, s.states
+	j.ClockJump, j.ClockHold = int64(s.jump/time.Second), int64(s.hold/time.Second)
 }

@@ -21,7 +21,7 @@ import (
 // cannot be read, the state says so, and the rest of it is correct.
 func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	s := control.Status{
-		Version: buildinfo.Version(), Cluster: d.o.Cluster, PID: os.Getpid(), Started: d.state.started, Starting: d.state.doing(),
+		Version: buildinfo.Version(), Cluster: d.o.Cluster, PID: os.Getpid(), Started: d.overall.started, Starting: d.overall.doing(),
 		Streams: []control.Stream{}, Sinks: []control.Sink{},
 		Journal: control.Journal{
 			Path: d.o.Journal, Limit: d.o.Retention.Size, Age: int64(d.o.Retention.Age / time.Second),
@@ -31,7 +31,11 @@ func (d *daemon) status(ctx context.Context) (control.Status, error) {
 		return s, nil
 	}
 	s.Cluster, s.Journal.Path = d.journal.Cluster(), d.journal.Path()
-	d.state.fill(&s)
+	d.overall.fill(&s)
+	s.Settled = true
+	for _, r := range d.recordings {
+		r.fill(&s)
+	}
 	err := errors.Join(d.addJournal(ctx, &s.Journal), d.addSinks(ctx, &s))
 	switch {
 	case err == nil:
@@ -53,9 +57,7 @@ func (s *state) fill(to *control.Status) {
 	}
 	j := &to.Journal
 	j.Recorded, j.Quiet, j.Duplicates, j.Commits = s.recorded, s.quiet, s.duplicates, s.commits
-	j.Removed, j.Failures, j.WritingSince = s.gone, s.failures, s.writing
-	j.States = s.states
-	j.ClockJump, j.ClockHold = int64(s.jump/time.Second), int64(s.hold/time.Second)
+	j.Failures, j.WritingSince = s.failures, s.writing
 	if s.unwritten != nil {
 		j.Error, j.ErrorAt = s.unwritten.Error(), s.unwrittenAt
 	}
@@ -74,7 +76,7 @@ func (s *state) fill(to *control.Status) {
 
 // stream returns the state of one stream; s.mu is held.
 func (s *state) stream(st *capture.StreamStatus) control.Stream {
-	was := s.earlier[streamOf(st.Stream)]
+	was := s.earlier[streamOf(st.Stream, "")]
 	row := control.Stream{
 		Resource: st.Resource.GroupResource(), Version: st.Resource.Version, Namespace: st.Namespace, Selection: st.Selection,
 		State: control.StreamState(st.State), Since: st.Since, TryingSince: st.Trying, Objects: st.Objects, ResourceVersion: st.Version,

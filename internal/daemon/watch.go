@@ -19,25 +19,25 @@ const (
 )
 
 // capture watches until ctx ends. After a failed write to the journal it starts over, from the journal's state.
-func (d *daemon) capture(ctx context.Context) error {
+func (r *recording) capture(ctx context.Context) error {
 	wait, started := firstWait, false
 	for ctx.Err() == nil {
 		began := time.Now()
-		unwritten, err := d.watch(ctx)
+		unwritten, err := r.watch(ctx)
 		started = started || unwritten != nil
 		switch {
 		case ctx.Err() != nil: // stopped on request
 			if unwritten != nil {
-				d.o.Log.Error("the last changes are not recorded; the next start requests them again", "err", unwritten)
+				r.log.Error("the last changes are not recorded; the next start requests them again", "err", unwritten)
 			}
 			continue
 		case !started:
 			return err
 		}
-		d.o.Log.Error("cannot record changes; requesting them again later", "err", errors.Join(unwritten, err), "in", wait)
+		r.log.Error("cannot record changes; requesting them again later", "err", errors.Join(unwritten, err), "in", wait)
 		if errors.Is(unwritten, journal.ErrFull) {
 			select {
-			case d.full <- struct{}{}:
+			case r.full <- struct{}{}:
 			default: // retention is already pending
 			}
 		}
@@ -54,22 +54,26 @@ func (d *daemon) capture(ctx context.Context) error {
 
 // watch records the batches of one watcher. unwritten is why the journal could not be written, which ended the
 // watcher; err is why there is nothing to watch.
-func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
-	k, err := newKept(ctx, d.journal, d.o.Log)
+func (r *recording) watch(ctx context.Context) (unwritten, err error) {
+	config, err := r.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	k, err := newKept(ctx, r.journal, r.key, r.log)
 	if err != nil {
 		return nil, err
 	}
 	w, err := capture.New(capture.Options{
-		Config: d.o.Config, Scopes: d.o.Scopes, Redactor: d.redactor, Quiet: d.rules, Kept: k, Audited: d.audited,
+		Config: config, Scopes: r.Scopes, Redactor: r.redactor, Quiet: r.rules, Kept: k, Audited: r.audited,
 	})
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d.state.watches(w)
-	rec := &recorder{journal: d.journal, state: &d.state, recorded: d.stores.recorded, onMessage: d.onMessage}
-	if rec.absence, err = d.absent(ctx); err != nil {
+	r.state.watches(w)
+	rec := &recorder{cluster: r.key, journal: r.journal, state: &r.state, recorded: r.stores.recorded, onMessage: r.onMessage}
+	if rec.absence, err = r.absent(ctx); err != nil {
 		return nil, err
 	}
 	var recording sync.WaitGroup
@@ -82,50 +86,53 @@ func (d *daemon) watch(ctx context.Context) (unwritten, err error) {
 	})
 	err = w.Run(ctx)
 	recording.Wait()
-	d.state.ended(unwritten, err)
+	r.state.ended(unwritten, err)
 	if unwritten == nil {
 		since := time.Now()
 		if !rec.outages.open.IsZero() { // nothing has been recorded since then
 			since = rec.outages.open
 		}
-		if noteErr := d.journal.NoteAbsent(context.WithoutCancel(ctx), since); noteErr != nil {
-			d.o.Log.Warn("cannot store the end of recording: the next absence will seem longer", "err", noteErr)
+		if noteErr := r.journal.NoteAbsent(context.WithoutCancel(ctx), r.key, since); noteErr != nil {
+			r.log.Warn("cannot store the end of recording: the next absence will seem longer", "err", noteErr)
 		}
 	}
 	return unwritten, err
 }
 
 // absent returns the time up to now in which nothing was recorded; nil in a new journal.
-func (d *daemon) absent(ctx context.Context) (*absence, error) {
-	since, err := d.journal.AbsentSince(ctx)
+func (r *recording) absent(ctx context.Context) (*absence, error) {
+	since, err := r.journal.AbsentSince(ctx, r.key)
 	if err != nil || since.IsZero() {
 		return nil, err
 	}
 	reason := event.AbsenceStopped
-	if d.state.hasSettled() {
+	switch {
+	case r.state.hasSettled():
 		reason = event.AbsenceUnwritten
+	case r.state.hasFailed() && since.After(r.overall.started):
+		reason = event.AbsenceUnreachable
 	}
 	return &absence{since: since, Absence: event.Absence{Reason: reason}, gaps: map[journal.Stream]bool{}}, nil
 }
 
 // audited counts an audit, and logs its finding.
-func (d *daemon) audited(info informer.AuditInfo) {
-	resource, log := info.Stream.Resource.GroupResource().String(), d.o.Log
+func (r *recording) audited(info informer.AuditInfo) {
+	resource, log := info.Stream.Resource.GroupResource().String(), r.log
 	switch log = log.With("resource", resource, "namespace", info.Stream.Namespace); {
 	case errors.Is(info.Err, informer.ErrMissed):
 		log.Warn("an audit found changes that the watch had missed: listing again, and recording the net changes after a gap")
 	case info.Err != nil:
 		log.Debug("an audit was inconclusive and will be repeated", "err", info.Err)
 	}
-	d.state.audited(resource, info)
+	r.state.audited(resource, info)
 }
 
-func (d *daemon) onMessage(m capture.Message) {
-	d.state.observe(m)
+func (r *recording) onMessage(m capture.Message) {
+	r.state.observe(m)
 	if m.Problem != nil {
-		d.o.Log.Warn("watch", "problem", m.Problem)
+		r.log.Warn("watch", "problem", m.Problem)
 	}
-	if d.o.OnMessage != nil {
-		d.o.OnMessage(m)
+	if r.OnMessage != nil {
+		r.OnMessage(m)
 	}
 }

@@ -13,8 +13,10 @@ import (
 //
 // All methods may be called concurrently. Entries can be used until Close.
 type Source interface {
-	// Cluster is the name in the ids of changes.
+	// Cluster is the name in the ids of changes, unless a kind names another cluster.
 	Cluster() string
+	// Clusters returns the names of the recorded clusters, sorted.
+	Clusters(ctx context.Context) ([]string, error)
 	// Last returns the newest sequence number ever assigned. RecordedUntil returns up to when a daemon recorded.
 	Last(ctx context.Context) (seq int64, err error)
 	RecordedUntil(ctx context.Context) (at time.Time, err error)

@@ -19,7 +19,7 @@ func TestAbsentSince(t *testing.T) {
 	}
 	want := func(since time.Time) {
 		t.Helper()
-		if got, err := j.AbsentSince(ctx); err != nil || !got.Equal(since) {
+		if got, err := j.AbsentSince(ctx, ""); err != nil || !got.Equal(since) {
 			t.Errorf("since %v, %v; want %v", got, err, since)
 		}
 	}
@@ -38,7 +38,7 @@ func TestAbsentSince(t *testing.T) {
 	want(time.Time{})
 	record(Batch{Stream: pods, Head: Head{Version: "1", Epoch: 1, At: at(10)}})
 	want(at(10)) // the process was killed
-	if err := j.NoteAbsent(ctx, at(20)); err != nil {
+	if err := j.NoteAbsent(ctx, "", at(20)); err != nil {
 		t.Fatal(err)
 	}
 	want(at(10)) // killed before it had caught up
@@ -46,7 +46,7 @@ func TestAbsentSince(t *testing.T) {
 	record(Batch{Stream: pods, Head: Head{Version: "2", Epoch: 1, At: at(29)}}) // still in flight
 	want(at(30))
 	record(absence(30, 31))
-	if err := j.NoteAbsent(ctx, at(40)); err != nil {
+	if err := j.NoteAbsent(ctx, "", at(40)); err != nil {
 		t.Fatal(err)
 	}
 	want(at(40)) // stopped

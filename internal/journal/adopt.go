@@ -28,7 +28,7 @@ const (
 )
 
 // Resume returns the state from which a stream resumes. Without objects, the head has only the highest epoch of the
-// journal, so that no version of another history is taken for a known one, and for OriginLost also At: until when all that
+// cluster, so that no version of another history is taken for a known one, and for OriginLost also At: until when all that
 // the stream selects was watched or, failing that, the part that was watched least recently.
 //
 // A stream that is not live takes over live objects that it selects from other streams of its kind, so that a changed
@@ -62,7 +62,7 @@ type held struct {
 
 func (db *db) kin(s Stream) (k kin, err error) {
 	var part time.Time
-	err = db.watched("WHERE resource = ?", []any{s.GroupResource}, func(id int64, o StreamHead) {
+	err = db.watched("WHERE resource = ?", []any{s.resource()}, func(id int64, o StreamHead) {
 		reaches := o.Stream.Namespace == "" || o.Stream.Namespace == s.Namespace // covers all of s
 		switch at := o.Head.At; {
 		case o.Stream == s || reaches && o.Stream.Selection == "":
@@ -109,7 +109,7 @@ func (db *db) resume(s Stream) (Origin, Head, error) {
 	case k.own != nil:
 		return OriginOwn, *k.own, nil
 	}
-	epoch, err := db.integer("SELECT max(epoch) FROM streams")
+	epoch, err := db.integer("SELECT max(epoch) FROM streams WHERE "+ofCluster("resource"), s.Cluster)
 	if k.until.IsZero() {
 		return OriginNone, Head{Epoch: epoch}, err
 	}
@@ -183,7 +183,7 @@ func (j *Journal) dropNamesakes(s Stream) error {
 			FROM objects o JOIN streams s ON s.id = o.stream WHERE s.resource = ? AND s.namespace = ? AND s.selection = ?)
 		WHERE n > 1)`
 	for {
-		some, err := j.detach(older, s.GroupResource, s.Namespace, s.Selection)
+		some, err := j.detach(older, s.resource(), s.Namespace, s.Selection)
 		if err != nil || len(some) < forgetRows {
 			return err
 		}

@@ -89,7 +89,7 @@ func (w *writer) batch(b *Batch) error {
 		if stream, err = w.db.setHead(b.Stream, b.Head); err != nil {
 			return err
 		}
-		if err := w.names.setShortNames(b.Stream.GroupResource, b.ShortNames); err != nil {
+		if err := w.names.setShortNames(b.Stream.resource(), b.ShortNames); err != nil {
 			return err
 		}
 	}
@@ -135,7 +135,7 @@ func (w *writer) gap(kind int64, r *Row) error {
 	if err != nil {
 		return err
 	}
-	resource, err := w.names.id(r.Kind.GroupResource())
+	resource, err := w.names.id(resourceOf(r.Kind))
 	if err != nil {
 		return err
 	}
@@ -265,7 +265,7 @@ func (w *writer) object(r *Row) (*object, error) {
 
 // find returns the object of a change, with id 0 if the journal does not have it, and the number of its resource.
 func (w *writer) find(r *Row) (o *object, resource int64, err error) {
-	if resource, err = w.names.id(r.Kind.GroupResource()); err != nil {
+	if resource, err = w.names.id(resourceOf(r.Kind)); err != nil {
 		return nil, 0, err
 	}
 	o = &object{}

@@ -122,11 +122,11 @@ type selected struct {
 
 // selected returns the objects that q selects, ordered by kind, namespace and name; of one name, the older first.
 func (r *Reader) selected(q Query) (all []selected, err error) {
-	f, err := r.db.filter(Query{Resources: q.Resources, Namespaces: q.Namespaces})
+	f, err := r.db.filter(Query{Resources: q.Resources, Namespaces: q.Namespaces, Clusters: q.Clusters})
 	if err != nil {
 		return nil, err
 	}
-	resources, err := r.db.resources(q.Resources)
+	resources, err := r.db.resources(q.Resources, q.Clusters)
 	if err != nil {
 		return nil, err
 	}

@@ -10,7 +10,7 @@ import (
 // An empty namespace means all namespaces.
 func (r *Reader) Names(ctx context.Context, resources []string, namespace, prefix string, limit int) (names []string, err error) {
 	err = r.do(ctx, func() error {
-		ids, err := r.db.resources(resources)
+		ids, err := r.db.resources(resources, nil)
 		if err != nil {
 			return err
 		}

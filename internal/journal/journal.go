@@ -198,16 +198,17 @@ func (j *Journal) write(ctx context.Context, op string, f func() error) error {
 // Head returns a stream's position; false if the journal does not know the stream.
 func (j *Journal) Head(ctx context.Context, s Stream) (h Head, ok bool, err error) {
 	err = j.do(ctx, "read", func() error {
-		return j.db.streams("WHERE resource = ? AND namespace = ? AND selection = ?", []any{s.GroupResource, s.Namespace, s.Selection},
+		return j.db.streams("WHERE resource = ? AND namespace = ? AND selection = ?", []any{s.resource(), s.Namespace, s.Selection},
 			func(_ int64, sh StreamHead) { h, ok = sh.Head, true })
 	})
 	return h, ok, err
 }
 
-// Identity returns the server identity that was recorded last, even if its streams were forgotten; empty if unknown.
-func (j *Journal) Identity(ctx context.Context) (identity string, err error) {
+// Identity returns the server identity that was recorded last of a cluster (see Kind), even if its streams were forgotten;
+// empty if unknown.
+func (j *Journal) Identity(ctx context.Context, cluster string) (identity string, err error) {
 	err = j.do(ctx, "read", func() error {
-		return j.db.query("SELECT identity FROM streams WHERE identity <> '' ORDER BY at DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
+		return j.db.query("SELECT identity FROM streams WHERE identity <> '' AND "+ofCluster("resource")+" ORDER BY at DESC LIMIT 1", []any{cluster}, func(s *sqlite3.Stmt) error {
 			identity = s.ColumnText(0)
 			return nil
 		})

@@ -92,17 +92,20 @@ func (n *names) kindID(k Kind) (int64, error) {
 		return id, nil
 	}
 	id, err := n.db.integer(`SELECT id FROM kinds WHERE "group" = ? AND plural = ? AND version = ? AND kind = ? AND namespaced = ?`,
-		k.Group, k.Resource, k.Version, k.Kind, k.Namespaced)
+		k.Group, qualify(k.Resource, k.Cluster), k.Version, k.Kind, k.Namespaced)
 	if err != nil {
 		return 0, err
 	}
 	if id == 0 {
-		resource, err := n.id(k.GroupResource())
+		if err := n.db.several(k.Cluster); err != nil {
+			return 0, err
+		}
+		resource, err := n.id(resourceOf(k))
 		if err != nil {
 			return 0, err
 		}
 		err = n.db.exec(`INSERT INTO kinds (resource, "group", version, plural, kind, namespaced) VALUES (?, ?, ?, ?, ?, ?)`,
-			resource, k.Group, k.Version, k.Resource, k.Kind, k.Namespaced)
+			resource, k.Group, k.Version, qualify(k.Resource, k.Cluster), k.Kind, k.Namespaced)
 		if err != nil {
 			return 0, err
 		}
@@ -136,7 +139,8 @@ func (n *names) kind(id int64) (Kind, error) {
 }
 
 func columnKind(s *sqlite3.Stmt) Kind {
+	resource, cluster := unqualify(s.ColumnText(2))
 	return Kind{
-		Group: s.ColumnText(0), Version: s.ColumnText(1), Resource: s.ColumnText(2), Kind: s.ColumnText(3), Namespaced: s.ColumnBool(4),
+		Group: s.ColumnText(0), Version: s.ColumnText(1), Resource: resource, Kind: s.ColumnText(3), Namespaced: s.ColumnBool(4), Cluster: cluster,
 	}
 }

@@ -24,7 +24,7 @@ func (db *db) owned(q Query, namespaces map[int64]bool, have []object) ([]object
 	if err != nil {
 		return nil, err
 	}
-	of, err := db.resources(q.Resources)
+	of, err := db.resources(q.Resources, q.Clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -80,16 +80,27 @@ func (db *db) children(c controller, resources map[int64]bool, each func(o objec
 	return nil
 }
 
-// controls is Query.Owned by the file's numbers.
+// controls is Query.Owned by the file's numbers. Owners and what they own are of one cluster.
 func (db *db) controls(owned map[string][]string) (map[int64]map[int64]bool, error) {
+	clusters, err := db.clusters()
+	if err != nil {
+		return nil, err
+	}
 	controls := map[int64]map[int64]bool{}
 	for _, owner := range slices.Sorted(maps.Keys(owned)) {
-		ids, err := db.resources([]string{owner})
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range ids {
-			if controls[id], err = db.ids(owned[owner], "SELECT id FROM strings WHERE s = ?"); err != nil {
+		for _, cluster := range clusters {
+			id, err := db.integer("SELECT id FROM strings WHERE s = ?", qualify(owner, cluster))
+			if err != nil {
+				return nil, err
+			}
+			if id == 0 {
+				continue
+			}
+			var stored []string
+			for _, resource := range owned[owner] {
+				stored = append(stored, qualify(resource, cluster))
+			}
+			if controls[id], err = db.ids(stored, "SELECT id FROM strings WHERE s = ?"); err != nil {
 				return nil, err
 			}
 		}

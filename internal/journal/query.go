@@ -23,6 +23,8 @@ type Query struct {
 	// Resources are group-resources such as deployments.apps. Namespaces are names or globs (path.Match); a gap of the
 	// whole cluster belongs to every namespace.
 	Resources, Namespaces []string
+	// Clusters are names of clusters. An absence belongs to one.
+	Clusters []string
 	// Names and UID select objects; gaps then never match.
 	Names []string
 	UID   string
@@ -41,7 +43,8 @@ type Query struct {
 // filter is a query by the file's numbers.
 type filter struct {
 	q          Query
-	low, high  int64 // sequence numbers, inclusive
+	low, high  int64          // sequence numbers, inclusive
+	clusters   map[int64]bool // the kinds of the wanted clusters
 	kinds      map[int64]bool
 	namespaces map[int64]bool
 	managers   map[int64]bool
@@ -65,8 +68,14 @@ func (db *db) filter(q Query) (*filter, error) {
 	if !q.Until.IsZero() {
 		f.until = q.Until.UnixMilli()
 	}
-	var err error
-	if f.kinds, err = db.ids(withOwned(q), "SELECT k.id FROM strings s JOIN kinds k ON k.resource = s.id WHERE s.s = ?"); err != nil {
+	resources, err := db.stored(withOwned(q), q.Clusters)
+	if err != nil {
+		return nil, err
+	}
+	if f.clusters, err = db.kindsWithin(q.Clusters); err != nil {
+		return nil, err
+	}
+	if f.kinds, err = db.ids(resources, "SELECT k.id FROM strings s JOIN kinds k ON k.resource = s.id WHERE s.s = ?"); err != nil {
 		return nil, err
 	}
 	if f.namespaces, err = db.matching(q.Namespaces); err != nil {
@@ -167,7 +176,7 @@ func (db *db) ids(of []string, sql string) (map[int64]bool, error) {
 
 // named returns the objects with one of the query's names and its UID, each with its newest change.
 func (db *db) named(q Query, namespaces map[int64]bool) (objects []object, err error) {
-	resources, err := db.resources(q.Resources)
+	resources, err := db.resources(q.Resources, q.Clusters)
 	names := slices.Compact(slices.Sorted(slices.Values(q.Names)))
 	each := func(where string, args ...any) {
 		if err != nil {
@@ -200,17 +209,30 @@ func (db *db) named(q Query, namespaces map[int64]bool) (objects []object, err e
 	return objects, err
 }
 
-// resources returns the numbers of group-resources; all if none is named.
-func (db *db) resources(names []string) (ids []int64, err error) {
+// resources returns the numbers of group-resources in some clusters; all of them if none is named.
+func (db *db) resources(names, clusters []string) (ids []int64, err error) {
 	add := func(s *sqlite3.Stmt) error {
 		ids = append(ids, s.ColumnInt64(0))
 		return nil
 	}
-	if len(names) == 0 {
+	if len(names) == 0 && len(clusters) == 0 {
 		err = db.query("SELECT DISTINCT resource FROM kinds", nil, add)
 		return ids, err
 	}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(names))) {
+	if len(names) == 0 {
+		keys, err := db.within(clusters)
+		for _, key := range keys {
+			if err == nil {
+				err = db.query("SELECT DISTINCT resource FROM kinds WHERE "+ofCluster("plural"), []any{key}, add)
+			}
+		}
+		return ids, err
+	}
+	stored, err := db.stored(names, clusters)
+	if err != nil {
+		return nil, err
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(stored))) {
 		if err := db.query("SELECT id FROM strings WHERE s = ?", []any{name}, add); err != nil {
 			return nil, err
 		}
@@ -224,6 +246,8 @@ func (f *filter) mayHave(b *block) bool {
 	case b.next() <= f.low || b.first > f.high:
 		return false
 	case f.since != 0 && b.newest < f.since || f.until != 0 && b.oldest >= f.until:
+		return false
+	case !among(f.clusters, b.sum.kinds):
 		return false
 	case f.ops&b.sum.ops&absentBit != 0 && f.managers == nil:
 		return true
@@ -252,6 +276,7 @@ func (f *filter) wants(r *record) bool {
 	switch {
 	case r.quiet && !f.q.Quiet,
 		op != "" && f.ops>>r.op&1 == 0, // an unknown operation is damage, which the caller reports
+		f.clusters != nil && !f.clusters[r.kind],
 		f.kinds != nil && !f.kinds[r.kind] && !absent,
 		f.managers != nil && !f.managers[r.manager],
 		f.namespaces != nil && !f.namespaces[r.namespace] && !(op == event.Gap && r.namespace == f.nowhere) && !absent,

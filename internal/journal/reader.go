@@ -330,7 +330,7 @@ func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, upTo int64,
 			return err
 		}
 		err = r.db.query(`SELECT schema FROM kinds WHERE "group" = ? AND plural = ? AND version = ? AND kind = ? AND namespaced = ?`,
-			[]any{k.Group, k.Resource, k.Version, k.Kind, k.Namespaced}, func(s *sqlite3.Stmt) error {
+			[]any{k.Group, qualify(k.Resource, k.Cluster), k.Version, k.Kind, k.Namespaced}, func(s *sqlite3.Stmt) error {
 				content = blob(s, 0)
 				return nil
 			})

@@ -93,8 +93,8 @@ func (db *db) checkFormat() error {
 	switch {
 	case app != applicationID:
 		return &FormatError{db.path, "this SQLite file is not a journal"}
-	case version > format:
-		return &FormatError{db.path, fmt.Sprintf("the journal has format %d, which a newer tattler made; this one reads format %d: upgrade tattler", version, format)}
+	case version > formatClusters:
+		return &FormatError{db.path, fmt.Sprintf("the journal has format %d, which a newer tattler made; this one reads format %d: upgrade tattler", version, formatClusters)}
 	case version < format:
 		return &FormatError{db.path, fmt.Sprintf("the journal has format %d, which an unreleased tattler made; this one reads format %d and cannot convert it: move the file away with its -wal and -shm, and tattler run starts a new journal", version, format)}
 	}

@@ -2,19 +2,27 @@ package journal
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 )
 
-// shortNamesKey is the prefix of short names' keys in meta; a group-resource follows.
+// shortNamesKey is the prefix of short names' keys in meta; the stored form of a group-resource follows.
 const shortNamesKey = "short/"
 
-// ShortNames returns the API servers' short names by group-resource.
+// ShortNames returns the API servers' short names by group-resource, those of all clusters together.
 func (r *Reader) ShortNames(ctx context.Context) (names map[string][]string, err error) {
 	err = r.do(ctx, func() error {
 		names = map[string][]string{}
-		return r.db.shortNames(func(resource, text string) { names[resource] = strings.Fields(text) })
+		return r.db.shortNames(func(stored, text string) {
+			resource, _ := unqualify(stored)
+			for _, name := range strings.Fields(text) {
+				if !slices.Contains(names[resource], name) {
+					names[resource] = append(names[resource], name)
+				}
+			}
+		})
 	})
 	return names, err
 }

@@ -57,7 +57,11 @@ type SinkStats struct {
 func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 	s := Stats{Path: r.path, Cluster: r.cluster}
 	err := r.do(ctx, func() error {
-		s.Format = format
+		version, err := r.db.integer("PRAGMA user_version")
+		if err != nil {
+			return err
+		}
+		s.Format = int(version)
 		counts := []struct {
 			sql string
 			to  *int64

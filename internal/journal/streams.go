@@ -34,8 +34,9 @@ func (db *db) streams(where string, args []any, each func(id int64, sh StreamHea
 func (db *db) watched(where string, args []any, each func(id int64, sh StreamHead)) error {
 	const columns = "SELECT id, resource, namespace, selection, version, epoch, live, ever_live, pipeline, identity, at, served FROM streams "
 	return db.query(columns+where, args, func(s *sqlite3.Stmt) error {
+		resource, cluster := unqualify(s.ColumnText(1))
 		each(s.ColumnInt64(0), StreamHead{
-			Stream{s.ColumnText(1), s.ColumnText(2), s.ColumnText(3)},
+			Stream{GroupResource: resource, Namespace: s.ColumnText(2), Selection: s.ColumnText(3), Cluster: cluster},
 			Head{
 				Version: s.ColumnText(4), Epoch: s.ColumnInt64(5), Live: s.ColumnBool(6), EverLive: s.ColumnBool(7),
 				Pipeline: s.ColumnText(8), Identity: s.ColumnText(9), At: columnTime(s, 10),
@@ -48,12 +49,15 @@ func (db *db) watched(where string, args []any, each func(id int64, sh StreamHea
 
 // setHead sets a stream's head and returns the stream's number.
 func (db *db) setHead(st Stream, h Head) (int64, error) {
+	if err := db.several(st.Cluster); err != nil {
+		return 0, err
+	}
 	return db.integer(`INSERT INTO streams (resource, namespace, selection, version, epoch, live, ever_live, pipeline, identity, at, served)
 		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT DO UPDATE SET version = excluded.version, epoch = excluded.epoch, live = excluded.live,
 		ever_live = excluded.ever_live, pipeline = excluded.pipeline, identity = excluded.identity, at = excluded.at, served = excluded.served
 		RETURNING id`,
-		st.GroupResource, st.Namespace, st.Selection, h.Version, h.Epoch, h.Live, h.EverLive, h.Pipeline, h.Identity, h.At, int64(h.Served)) //nolint:gosec // the same bits
+		st.resource(), st.Namespace, st.Selection, h.Version, h.Epoch, h.Live, h.EverLive, h.Pipeline, h.Identity, h.At, int64(h.Served)) //nolint:gosec // the same bits
 }
 
 // object is a row of objects.

@@ -36,6 +36,8 @@ type Stream struct {
 	GroupResource, Namespace string
 	// Selection is the rest of the selection: labels, fields, names, in any stable form.
 	Selection string
+	// Cluster is as in Kind: empty for the cluster that the journal is named after.
+	Cluster string
 }
 
 // Head is the position of a stream.

@@ -12,7 +12,7 @@ import (
 // WithID behind ByID.
 
 // ObjectName names a recorded object, or several that had the name one after another.
-type ObjectName struct{ Resource, Namespace, Name string } // Resource is a group-resource
+type ObjectName struct{ Resource, Namespace, Name, Cluster string } // Resource is a group-resource; Cluster is as in Kind
 
 // namesPage is how many names are read in one read transaction.
 const namesPage = 512
@@ -43,7 +43,7 @@ func (r *Reader) Objects(ctx context.Context, resources []string, namespace, pre
 
 // namesAfter reads a page of names and moves last to its end.
 func (r *Reader) namesAfter(resources []string, namespace, prefix string, last []any) (page []ObjectName, done bool, err error) {
-	ids, err := r.db.resources(resources)
+	ids, err := r.db.resources(resources, nil)
 	if err != nil {
 		return nil, true, err
 	}
@@ -85,7 +85,8 @@ func (r *Reader) namesAfter(resources []string, namespace, prefix string, last [
 		if err != nil {
 			return nil, true, err
 		}
-		page = append(page, ObjectName{resource, ns, o.name})
+		resource, cluster := unqualify(resource)
+		page = append(page, ObjectName{resource, ns, o.name, cluster})
 	}
 	return page, n < namesPage, nil
 }

@@ -5,6 +5,7 @@
 package meta
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -48,6 +49,9 @@ type Meta struct {
 type Kind struct {
 	Group, Version, Resource, Kind string
 	Namespaced                     bool
+	// Cluster is the name of the cluster that serves the kind. It is empty for the one cluster of a source, and for the
+	// cluster that a journal is named after.
+	Cluster string
 }
 
 // AbsenceKind is the Kind of an absence.
@@ -55,6 +59,9 @@ var AbsenceKind = Kind{
 	Group: event.AbsenceResource.Group, Version: event.AbsenceResource.Version,
 	Resource: event.AbsenceResource.Resource, Kind: event.AbsenceResource.Kind,
 }
+
+// ClusterOr returns the cluster that serves the kind: own if the kind names none.
+func (k Kind) ClusterOr(own string) string { return cmp.Or(k.Cluster, own) }
 
 // GroupResource is the kind's name, whatever its version: deployments.apps, or pods for the core group.
 func (k Kind) GroupResource() string { return join(k.Resource, k.Group) }
@@ -77,9 +84,10 @@ func (m *Meta) Resource() event.Resource {
 	}
 }
 
-// Event completes the event of the change in the named cluster. The caller has set in d what comes from the objects:
+// Event completes the event of the change in the named cluster, unless the kind names another one. The caller has set in d what comes from the objects:
 // differences, managers, severity.
 func (m *Meta) Event(cluster string, d event.Data) event.Event {
+	cluster = m.Kind.ClusterOr(cluster)
 	d.Op, d.Resource, d.Gap, d.Absence, d.Epoch, d.Quiet, d.Form = m.Op, m.Resource(), m.Gap, m.Absence, m.Epoch, m.Quiet, m.Form
 	d.Observed = event.Observed{At: m.At}
 	if !m.Since.IsZero() {

@@ -38,6 +38,7 @@ var (
 // selecting describes the parameters of selection.
 var selecting = map[string]parameter{
 	"type":              {doc: "TYPE, such as deploy or deployments.apps, or TYPE/NAME; repeatable", kind: "array"},
+	"cluster":           {doc: "name of a cluster, if several are recorded; repeatable", kind: "array"},
 	"name":              {doc: "name of an object, of any type if there is no type; repeatable", kind: "array"},
 	"namespace":         {doc: "name or glob; repeatable", kind: "array"},
 	"exclude-namespace": {doc: "name or glob to leave out; repeatable", kind: "array"},
@@ -139,7 +140,7 @@ func endpoints() []endpoint {
 		}},
 		{path: "raw/schema", summary: "Lossless: the merge-key schema of a kind", answer: Schema{}, handle: (*api).rawSchema, parameters: []parameter{
 			{name: "group", kind: "string"}, {name: "version", kind: "string"}, {name: "resource", kind: "string", required: true},
-			{name: "kind", kind: "string"}, {name: "namespaced", kind: "boolean", required: true},
+			{name: "kind", kind: "string"}, {name: "namespaced", kind: "boolean", required: true}, {name: "cluster", kind: "string"},
 		}},
 		{path: "raw/short-names", summary: "Lossless: the short names of kinds", answer: ShortNames{}, handle: (*api).rawShortNames},
 	}

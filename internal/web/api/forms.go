@@ -20,6 +20,7 @@ type Kind struct {
 	Resource   string `json:"resource" doc:"plural, such as deployments"`
 	Kind       string `json:"kind"`
 	Namespaced bool   `json:"namespaced"`
+	Cluster    string `json:"cluster,omitempty" doc:"the cluster that serves it, if not the one that the journal is named after"`
 }
 
 // Entry is a change as the journal has it, without its objects.
@@ -195,6 +196,7 @@ func (e *Error) Journal() error {
 // Info describes the journal.
 type Info struct {
 	Cluster       string    `json:"cluster" doc:"name in the ids of changes"`
+	Clusters      []string  `json:"clusters,omitempty" doc:"names of the recorded clusters, if there are several"`
 	Last          int64     `json:"last" doc:"newest sequence number"`
 	RecordedUntil time.Time `json:"recordedUntil,omitzero" doc:"up to when a daemon recorded"`
 	Recording     bool      `json:"recording" doc:"whether a daemon records now"`

@@ -41,7 +41,7 @@ func query(r *http.Request) (q journal.Query, err error) {
 			return q, problem(http.StatusBadRequest, "query: %q is not a valid pattern", pattern)
 		}
 	}
-	if n := len(q.Resources) + len(q.Namespaces) + len(q.Names) + len(q.Owned) + len(q.Ops) + len(q.Managers); n > maxValues {
+	if n := len(q.Resources) + len(q.Namespaces) + len(q.Names) + len(q.Owned) + len(q.Ops) + len(q.Managers) + len(q.Clusters); n > maxValues {
 		return q, problem(http.StatusBadRequest, "query: %d values are too many", n)
 	}
 	if q.Limit < 0 || q.After < 0 || q.Before < 0 {
@@ -60,7 +60,14 @@ func (a *api) info(r *http.Request) (any, error) {
 		return nil, err
 	}
 	until, err := a.o.Source.RecordedUntil(ctx)
-	return Info{a.o.Source.Cluster(), last, until, a.o.Recording(ctx)}, err
+	if err != nil {
+		return nil, err
+	}
+	clusters, err := a.o.Source.Clusters(ctx)
+	if len(clusters) < 2 {
+		clusters = nil
+	}
+	return Info{a.o.Source.Cluster(), clusters, last, until, a.o.Recording(ctx)}, err
 }
 
 func (a *api) rawRows(r *http.Request) (any, error) {
@@ -215,7 +222,7 @@ func (a *api) rawSchema(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, problem(http.StatusBadRequest, "namespaced: %q is not true or false", p.Get("namespaced"))
 	}
-	k := journal.Kind{Group: p.Get("group"), Version: p.Get("version"), Resource: p.Get("resource"), Kind: p.Get("kind"), Namespaced: namespaced}
+	k := journal.Kind{Group: p.Get("group"), Version: p.Get("version"), Resource: p.Get("resource"), Kind: p.Get("kind"), Namespaced: namespaced, Cluster: p.Get("cluster")}
 	if _, err := access.May(r.Context(), nil); err != nil {
 		return nil, err
 	}

@@ -96,6 +96,16 @@ func (j *Journal) RecordedUntil(ctx context.Context) (time.Time, error) {
 	return i.RecordedUntil, err
 }
 
+// Clusters returns the names of the recorded clusters.
+func (j *Journal) Clusters(ctx context.Context) ([]string, error) {
+	var i api.Info
+	err := j.get(ctx, "journal", nil, &i)
+	if err == nil && len(i.Clusters) == 0 {
+		i.Clusters = []string{i.Cluster}
+	}
+	return i.Clusters, err
+}
+
 // Rows yields the changes that a query selects.
 func (j *Journal) Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error] {
 	return func(yield func(journal.Entry, error) bool) {
@@ -233,6 +243,9 @@ func (j *Journal) Names(ctx context.Context, resources []string, namespace, pref
 // Schema returns the merge-key schema of a kind.
 func (j *Journal) Schema(ctx context.Context, k journal.Kind) (schema []byte, upTo int64, err error) {
 	v := url.Values{"group": {k.Group}, "version": {k.Version}, "resource": {k.Resource}, "kind": {k.Kind}, "namespaced": {strconv.FormatBool(k.Namespaced)}}
+	if k.Cluster != "" {
+		v.Set("cluster", k.Cluster)
+	}
 	var s api.Schema
 	err = j.get(ctx, "raw/schema", v, &s)
 	return s.Schema, s.UpTo, err
