@@ -29,6 +29,10 @@ type Config struct {
 	Kind string `yaml:"kind" enum:"Config"`
 
 	Cluster Cluster `yaml:"cluster"`
+	// Clusters are several clusters that one daemon records into one journal, instead of cluster. Each has streams,
+	// credentials and rights of its own; one that cannot be reached delays no other. The other top-level keys hold for all
+	// of them. journal.path, --journal or $TATTLER_JOURNAL must name the journal.
+	Clusters []NamedCluster `yaml:"clusters"`
 	// Watch selects what is watched. The first entry that selects a kind decides how all objects of that kind are
 	// watched. Without this key, everything is watched except the noisy kinds (see noise).
 	Watch []Watch `yaml:"watch"`

@@ -39,7 +39,11 @@ func (c *Config) validate(d *decoder) {
 	if name := c.Cluster.Name; strings.ContainsFunc(name, func(r rune) bool { return r < ' ' }) {
 		d.failAt("cluster.name", "a name must be one line of text")
 	}
-	d.watches(c.Watch)
+	if len(c.Clusters) > 0 && c.Cluster.Name != "" {
+		d.failAt("cluster.name", "clusters name themselves: omit the key, or clusters")
+	}
+	d.clusters(c.Clusters)
+	d.watches("watch", c.Watch)
 	d.rules("quiet", c.Quiet, false)
 	d.rules("redact", c.Redact, true)
 	if strings.HasPrefix(c.RedactionKey, "~") {
@@ -51,12 +55,12 @@ func (c *Config) validate(d *decoder) {
 	c.Web.validate(d)
 }
 
-func (d *decoder) watches(list []Watch) {
-	if n := d.places["watch"]; len(list) == 0 && n != nil && n.Kind == yaml.SequenceNode {
-		d.failAt("watch", "nothing to watch; omit the key to watch everything")
+func (d *decoder) watches(key string, list []Watch) {
+	if n := d.places[key]; len(list) == 0 && n != nil && n.Kind == yaml.SequenceNode {
+		d.failAt(key, "nothing to watch; omit the key to watch everything")
 	}
 	for i, w := range list {
-		at := fmt.Sprintf("watch[%d]", i)
+		at := fmt.Sprintf("%s[%d]", key, i)
 		d.selection(at+".resources", w.Resources, checkResource)
 		d.selection(at+".namespaces", w.Namespaces, checkNamespace)
 		if _, err := labels.Parse(w.LabelSelector); err != nil {
@@ -66,7 +70,7 @@ func (d *decoder) watches(list []Watch) {
 			d.failAt(at+".fieldSelector", "invalid selector: %v", err)
 		}
 		if i > 0 && list[i-1].takesAll() {
-			d.failAt(at, "never reached: watch[%d] selects every kind, and the first entry that selects a kind applies", i-1)
+			d.failAt(at, "never reached: %s[%d] selects every kind, and the first entry that selects a kind applies", key, i-1)
 		}
 	}
 }

@@ -24,6 +24,9 @@ type Web struct {
 	// ClientCA is a PEM file of CAs. Their client certificates name a user (CN) and its groups (O), as for the API server.
 	ClientCA      string        `yaml:"clientCA"`
 	RequestHeader RequestHeader `yaml:"requestHeader"`
+
+	// ReviewsOnly says that another cluster authenticates the viewers.
+	ReviewsOnly bool `yaml:"-"`
 }
 
 // WebTLS is the certificate of the web page.

@@ -48,6 +48,7 @@ func newCheck(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.BoolVar(&o.Offline, "offline", false, "check the file alone, not the cluster")
+	o.Setup.AddCluster(cmd)
 	o.Setup.Add(cmd)
 	return cmd
 }
@@ -61,12 +62,12 @@ func (o *Check) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	r := &report{w: o.IO.Out, setup: s}
 	if o.Offline {
+		r := &report{w: o.IO.Out, setup: s}
 		r.offline()
 		return r.end()
 	}
-	cluster, err := o.Setup.Kube.Load()
+	s, cluster, err := o.Setup.Only(s)
 	if err != nil {
 		return err
 	}
@@ -84,6 +85,7 @@ func (o *Check) Run(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return cluster.Explain(fmt.Errorf("ask the server: %w", err))
 	}
+	r := &report{w: o.IO.Out, setup: s}
 	r.cluster(ctx, cluster, plan, found)
 	return r.end()
 }

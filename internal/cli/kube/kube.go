@@ -25,6 +25,8 @@ import (
 type Flags struct {
 	Kubeconfig, Context, As string
 	AsGroups                []string
+	// Pod uses the service account of a pod, whatever kubeconfig there is. No flag sets it.
+	Pod bool
 }
 
 // Add declares the flags.
@@ -52,6 +54,9 @@ type Cluster struct {
 func (f *Flags) Load() (*Cluster, error) {
 	if len(f.AsGroups) > 0 && f.As == "" {
 		return nil, capture.Usage("--as-group needs --as: a group is impersonated together with a user")
+	}
+	if f.Pod {
+		return f.pod()
 	}
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = f.Kubeconfig
@@ -88,10 +93,24 @@ func (f *Flags) Load() (*Cluster, error) {
 	if inPod {
 		name = "in-cluster"
 	}
+	return finish(config, name, inPod, namespace), nil
+}
+
+// pod returns the cluster of the pod.
+func (f *Flags) pod() (*Cluster, error) {
+	config, err := rest.InClusterConfig()
+	if err != nil {
+		return nil, fmt.Errorf("use the service account of the pod: %w", err)
+	}
+	config.Impersonate.UserName, config.Impersonate.Groups = f.As, f.AsGroups
+	return finish(config, "in-cluster", true, "default"), nil
+}
+
+func finish(config *rest.Config, name string, inPod bool, namespace string) *Cluster {
 	config.UserAgent = "tattler/" + buildinfo.Version()
 	config.WarningHandler = rest.NoWarnings{}
 	config.QPS, config.Burst = 50, 300 // kubectl's values; they limit discovery only
-	return &Cluster{Config: config, Name: name, InPod: inPod, Namespace: namespace}, nil
+	return &Cluster{Config: config, Name: name, InPod: inPod, Namespace: namespace}
 }
 
 // contextName finds the context, and checks its references, because the loader's own errors do not list the contexts, and

@@ -57,6 +57,7 @@ func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	f.StringVar(&o.Name, "name", "tattler", "`name` of roles and bindings")
 	f.StringVar(&o.Account, "serviceaccount", "tattler:tattler", "service account to bind: `NAMESPACE:NAME`")
 	f.BoolVar(&o.Wildcard, "wildcard", false, "also kinds that appear later")
+	o.Setup.AddCluster(cmd)
 	o.Setup.AddWatch(cmd)
 	return cmd
 }
@@ -74,7 +75,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := o.Setup.Kube.Load()
+	s, cluster, err := o.Setup.Only(s)
 	if err != nil {
 		return err
 	}

@@ -91,20 +91,31 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := o.Setup.Kube.Load()
-	if err != nil {
-		return err
-	}
-	name, derived, err := s.ClusterName(ctx, cluster)
-	if err != nil {
-		return err
+	var (
+		cluster *kube.Cluster // nil: several
+		name    string
+		derived bool
+	)
+	if !s.Several() {
+		if cluster, err = o.Setup.Kube.Load(); err != nil {
+			return err
+		}
+		if name, derived, err = s.ClusterName(ctx, cluster); err != nil {
+			return err
+		}
 	}
 	beside := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
 	do := daemon.Options{
-		Config: cluster.Config, Cluster: name, Scopes: s.Scopes, Network: s.Journal.Network,
-		Quiet: config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
+		Network: s.Journal.Network,
+		Quiet:   config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
 		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
 		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text, Story: story,
+	}
+	if cluster != nil {
+		do.Config, do.Cluster, do.Scopes = cluster.Config, name, s.Scopes
+		do.OnMessage = func(m capture.Message) { logMessage(do.Log, cluster, m) }
+	} else {
+		do.Clusters, name = clusters(s, do.Log), strings.Join(clusterNames(s), ", ")
 	}
 	if derived {
 		do.Log.Info("named the cluster after the UID of its namespace kube-system; cluster.name sets another name", "cluster", name)
@@ -135,26 +146,27 @@ func Run(ctx context.Context, o *Options) error {
 			return s.Blame("web.address", "%v", err)
 		}
 		defer l.Close() // unless the daemon gets to serve it
-		protection, err := setup.WebAuth(s.Web, cluster.Config, do.Log)
+		protection, err := protect(s, cluster, do.Log)
 		if err != nil {
 			return s.Blame("web", "%v", err)
 		}
-		do.Serve = together(do.Serve, servePage(l, protection, &page{path: do.Journal, log: do.Log}))
+		do.Serve = together(do.Serve, servePage(l, protection, newPage(s, name, do.Journal, do.Log)))
 	}
-	if _, err := s.Plan(ctx, cluster); err != nil { // before creating a journal for something that cannot be watched
-		if ctx.Err() != nil {
-			return nil
+	if cluster != nil { // before creating a journal for something that cannot be watched
+		if _, err := s.Plan(ctx, cluster); err != nil {
+			if ctx.Err() != nil {
+				return nil
+			}
+			return err
 		}
-		return err
 	}
 	if o.IO.ErrTTY {
-		do.Serve = progress(beside, cluster.Config.ExecProvider == nil, do.Serve)
+		do.Serve = progress(beside, cluster != nil && cluster.Config.ExecProvider == nil || cluster == nil && !interactive(s), do.Serve)
 	}
 	if do.Announce, err = kube.Running(); err != nil { // without a home directory, other commands cannot look there either
 		do.Announce = ""
 	}
-	do.OnMessage = func(m capture.Message) { logMessage(do.Log, cluster, m) }
-	do.Log.Info("starting", "cluster", do.Cluster, "journal", do.Journal, "sinks", strings.Join(s.SinkNames(), ", "))
+	do.Log.Info("starting", "cluster", name, "journal", do.Journal, "sinks", strings.Join(s.SinkNames(), ", "))
 	return explain(s.Explain(daemon.Run(ctx, do)), cluster)
 }
 
@@ -333,6 +345,9 @@ func explain(err error, cluster *kube.Cluster) error {
 	case errors.As(err, &locked):
 		return fmt.Errorf("%w; end it, or choose another file with --journal", err)
 	case errors.Is(err, os.ErrPermission):
+		return err
+	}
+	if cluster == nil {
 		return err
 	}
 	return cluster.ExplainStart(err)

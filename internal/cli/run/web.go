@@ -23,6 +23,8 @@ type page struct {
 	path   string
 	log    *slog.Logger
 	status func(context.Context) (control.Status, error) // of the daemon
+	// wrap, if set, adapts the handler to the clusters of the journal, and to the one that it is named after.
+	wrap func(h http.Handler, own string, known []string) http.Handler
 
 	mu     sync.Mutex
 	reader *journal.Reader
@@ -55,6 +57,13 @@ func (p *page) open(ctx context.Context) (http.Handler, error) {
 	mux, err := p.handlers(access.New(r))
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
+	}
+	if p.wrap != nil {
+		known, err := r.Clusters(ctx)
+		if err != nil {
+			return nil, errors.Join(err, r.Close())
+		}
+		mux = p.wrap(mux, r.Cluster(), known)
 	}
 	p.reader, p.page = r, mux
 	return mux, nil

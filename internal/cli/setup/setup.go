@@ -37,6 +37,8 @@ type Flags struct {
 	File    string
 	To      []string
 	Journal string
+	// Cluster is one of several clusters of File; see Only.
+	Cluster string
 }
 
 // AddWatch declares the flags that select the cluster and the watched objects.
@@ -54,6 +56,11 @@ func (f *Flags) Add(cmd *cobra.Command) {
 	f.Kube.Add(cmd)
 }
 
+// AddCluster declares the flag that chooses one of several clusters of a file.
+func (f *Flags) AddCluster(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.Cluster, "cluster", "", "one of the `clusters` of the file")
+}
+
 func (f *Flags) watch(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVarP(&f.File, "config", "c", "", "configuration `file` (see tattler config)")
@@ -68,6 +75,11 @@ type Setup struct {
 	program *kinds.Program
 	// Scopes select the watched objects: one for each element of Config.Watch, or one for the command line.
 	Scopes []capture.Scope
+	// Watched are several clusters, with scopes of their own; empty if there is only one.
+	Watched []Watched
+
+	within string // where watch is in the file, if not at its top
+	part   bool   // it is one of several clusters
 }
 
 // Load makes the setup without contacting the cluster. An invalid flag is a *capture.UsageError, an invalid file
@@ -102,7 +114,11 @@ func (f *Flags) Load() (*Setup, error) {
 	}
 	// The verbs that read the journal use the same order: flags and files take precedence over the environment.
 	c.Journal.Path = cmp.Or(f.Journal, c.Journal.Path, os.Getenv(kube.JournalVariable))
-	return &Setup{Config: c, program: program, Scopes: f.scopes(c)}, nil
+	watched, err := f.watched(c)
+	if err != nil {
+		return nil, err
+	}
+	return &Setup{Config: c, program: program, Scopes: f.scopes(c), Watched: watched}, nil
 }
 
 func (f *Flags) scopes(c *config.Config) []capture.Scope {
@@ -156,7 +172,9 @@ func (s *Setup) ClusterName(ctx context.Context, cluster *kube.Cluster) (name st
 
 // JournalFile returns the journal's absolute path.
 func (s *Setup) JournalFile(cluster *kube.Cluster) (path string, err error) {
-	if path = s.Journal.Path; path == "" {
+	if path = s.Journal.Path; path == "" && (s.Several() || s.part) {
+		return "", s.Blame("clusters", "%v", errNoJournal)
+	} else if path == "" {
 		if path, err = cluster.Journal(); err != nil {
 			return "", err
 		}
@@ -214,7 +232,7 @@ func (s *Setup) Explain(err error) error {
 			list []string
 		}{{"include", w.Resources.Include}, {"exclude", w.Resources.Exclude}} {
 			if j := slices.Index(l.list, typ); j >= 0 {
-				return s.Blame(fmt.Sprintf("watch[%d].resources.%s[%d]", i, l.key, j), "%v", err)
+				return s.Blame(s.within+fmt.Sprintf("watch[%d].resources.%s[%d]", i, l.key, j), "%v", err)
 			}
 		}
 	}

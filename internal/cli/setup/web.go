@@ -16,7 +16,7 @@ func WebRights(w config.Web) []Right {
 		return nil
 	}
 	var all []Right
-	if w.Tokens {
+	if w.Tokens && !w.ReviewsOnly {
 		all = append(all, Right{
 			Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"},
 			Without: "the web page refuses viewers with bearer tokens",
@@ -36,6 +36,32 @@ func WebAuth(w config.Web, client *rest.Config, log *slog.Logger) (*auth.Auth, e
 		var err error
 		if o.Reviewer, err = auth.Kubernetes(client); err != nil {
 			return nil, err
+		}
+	}
+	return auth.New(o)
+}
+
+// WebAuthSeveral is WebAuth for several clusters. The first one authenticates viewers, and reviews their access to its
+// changes; others do the latter if they have the same users.
+func (s *Setup) WebAuthSeveral(log *slog.Logger) (*auth.Auth, error) {
+	w := s.Web
+	o := webOptions(w)
+	o.Log, o.Clusters = log, map[string]auth.Reviewer{}
+	for i := range s.Watched {
+		c := &s.Watched[i]
+		reviewer := auth.Lazy(func() (auth.Reviewer, error) {
+			cluster, err := c.Kube.Load()
+			if err != nil {
+				return nil, err
+			}
+			return auth.Kubernetes(cluster.Config)
+		})
+		switch {
+		case !w.Authenticates():
+		case i == 0:
+			o.Reviewer = reviewer
+		case c.SameUsers:
+			o.Clusters[c.Name] = reviewer
 		}
 	}
 	return auth.New(o)

@@ -13,7 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/access"
 )
 
-// Target is a resource in a namespace. Namespace is empty for cluster-scoped resources.
+// Target is a resource in a namespace. Namespace is empty for cluster-scoped resources, and
+// Cluster for the cluster that authenticates viewers.
 type Target = access.Target
 
 var _ access.Access = (*Viewer)(nil)
@@ -56,6 +57,7 @@ type decision struct {
 // rights makes and remembers access reviews.
 type rights struct {
 	reviewer Reviewer
+	others   map[string]*other // by Target.Cluster
 	log      *slog.Logger
 	asking   chan struct{} // has an element for each review
 	failed   complaint
@@ -163,6 +165,9 @@ func (v *Viewer) ask(ctx context.Context, wanted []decision, allowed map[decisio
 
 func (r *rights) review(ctx context.Context, v *Viewer, d decision) (bool, error) {
 	return r.decided.do(ctx, d, func() (bool, time.Duration, error) {
+		if d.target.Cluster != "" {
+			return r.elsewhere(ctx, v, d)
+		}
 		ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 		defer cancel()
 		release, err := acquire(ctx, r.asking)

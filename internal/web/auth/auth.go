@@ -48,6 +48,9 @@ type Options struct {
 	RequestHeader RequestHeader
 	// Reviewer makes the reviews. It is required if there is any kind of credential.
 	Reviewer Reviewer
+	// Clusters are the reviewers of other clusters, by Target.Cluster, in which a user of the same name is the same
+	// person. Targets of any other cluster are denied.
+	Clusters map[string]Reviewer
 	// Log receives refused reviews, reloaded files, and a line for each POST. It gets no credential. nil discards it.
 	Log *slog.Logger
 }
@@ -138,7 +141,10 @@ func New(o Options) (*Auth, error) {
 	a.tokens = &tokens{reviewer: o.Reviewer, audiences: o.Audiences, secret: secret, log: a.log,
 		asking: make(chan struct{}, maxTokenReviews)}
 	a.tokens.accepted.limit, a.tokens.refused.limit = maxTokens, maxTokens
-	a.rights = &rights{reviewer: o.Reviewer, log: a.log, asking: make(chan struct{}, maxAccessReviews)}
+	a.rights = &rights{reviewer: o.Reviewer, log: a.log, asking: make(chan struct{}, maxAccessReviews), others: map[string]*other{}}
+	for name, r := range o.Clusters {
+		a.rights.others[name] = &other{Reviewer: r}
+	}
 	a.rights.decided.limit = maxDecisions
 	return a, nil
 }

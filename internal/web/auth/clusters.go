@@ -1,0 +1,106 @@
+package auth
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	authentication "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
+)
+
+// A viewer is a user of the cluster that authenticates. In any other cluster a user of that name can be someone else, so a
+// Target there is denied unless Options.Clusters has a Reviewer for it. Such a review may fail without hiding what other
+// clusters have: its Target then counts as denied, and the cluster is not asked again for a while.
+
+const (
+	// otherTimeout bounds a review of another cluster: a page waits for it.
+	otherTimeout = 2 * time.Second
+	// otherPause is how long a cluster whose review failed is not asked.
+	otherPause = 30 * time.Second
+)
+
+// other is another cluster's reviewer.
+type other struct {
+	Reviewer
+	mu    sync.Mutex
+	until time.Time // of the pause
+}
+
+func (o *other) paused() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return time.Now().Before(o.until)
+}
+
+func (o *other) pause() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.until = time.Now().Add(otherPause)
+}
+
+// elsewhere decides about a target in another cluster. A failed review is a refusal that is not remembered.
+func (r *rights) elsewhere(ctx context.Context, v *Viewer, d decision) (bool, time.Duration, error) {
+	o := r.others[d.target.Cluster]
+	if o == nil || o.paused() {
+		return false, 0, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, otherTimeout)
+	defer cancel()
+	release, err := acquire(ctx, r.asking)
+	if err != nil {
+		return false, 0, nil //nolint:nilerr // it counts as denied
+	}
+	defer release()
+	status, err := o.ReviewAccess(ctx, d.spec(v))
+	switch {
+	case err != nil:
+		o.pause()
+		r.failed.log(r.log, "cannot review access in the cluster "+d.target.Cluster+": viewers see nothing of it", err)
+		return false, 0, nil
+	case status.Allowed && !status.Denied:
+		return true, keepAllowed, nil
+	}
+	return false, keepDenied, nil
+}
+
+// Lazy returns a Reviewer that is made when it is first needed, and again after a failure.
+func Lazy(open func() (Reviewer, error)) Reviewer { return &lazy{open: open} }
+
+type lazy struct {
+	open func() (Reviewer, error)
+
+	mu   sync.Mutex
+	made Reviewer
+}
+
+func (l *lazy) get() (Reviewer, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.made != nil {
+		return l.made, nil
+	}
+	r, err := l.open()
+	if err == nil {
+		l.made = r
+	}
+	return r, err
+}
+
+// ReviewToken implements Reviewer.
+func (l *lazy) ReviewToken(ctx context.Context, token authentication.TokenReviewSpec) (authentication.TokenReviewStatus, error) {
+	r, err := l.get()
+	if err != nil {
+		return authentication.TokenReviewStatus{}, err
+	}
+	return r.ReviewToken(ctx, token)
+}
+
+// ReviewAccess implements Reviewer.
+func (l *lazy) ReviewAccess(ctx context.Context, access authorization.SubjectAccessReviewSpec) (authorization.SubjectAccessReviewStatus, error) {
+	r, err := l.get()
+	if err != nil {
+		return authorization.SubjectAccessReviewStatus{}, err
+	}
+	return r.ReviewAccess(ctx, access)
+}
