@@ -79,6 +79,7 @@ func leanSize(fields []change.FieldChange) int { return 1<<10 + changesSize(fiel
 
 // fill sets what an item has of its change.
 func (m *maker) fill(it *deliver.Item, c change.Change, decoded int) {
+	c.Kind.Cluster = c.Kind.ClusterOr(m.cluster) // for texts
 	it.Change, it.Size = &c, decodedGrowth*decoded
 	it.Event = sync.OnceValue(func() *event.Event {
 		e := change.Whole(m.cluster, &c)

@@ -9,7 +9,15 @@ import (
 
 func (t *Text) absence(c change.Change) {
 	t.counts.Shown++
-	t.begin(row{at: c.Since, until: c.At, sign: signNotice, name: absenceText(c), changes: numbers{c.Seq}})
+	t.begin(row{at: c.Since, until: c.At, sign: signNotice, name: t.inCluster(c) + absenceText(c), changes: numbers{c.Seq}})
+}
+
+// inCluster begins a notice about one of several clusters.
+func (t *Text) inCluster(c change.Change) string {
+	if !t.o.Clusters {
+		return ""
+	}
+	return "cluster " + c.Kind.ClusterOr(t.o.Cluster) + ": "
 }
 
 // absenceText describes why nothing was recorded for a while, and whether anything was lost.

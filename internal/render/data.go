@@ -22,6 +22,8 @@ type Line struct {
 	Sign string
 	// Namespace is empty for a cluster-scoped object. Name is type/name, as in deploy/web.
 	Namespace, Name string
+	// Cluster is the cluster's name, with Options.Clusters; else empty.
+	Cluster string
 	// Owned says that the object has a controller.
 	Owned bool
 	// Info says what happened, Manager who wrote it, Count how many changes the line covers, and Note what else is known,
@@ -37,8 +39,8 @@ type Line struct {
 	Object Object
 }
 
-// Object names an object.
-type Object struct{ Group, Kind, Namespace, Name string }
+// Object names an object. Cluster is as in change.Kind.
+type Object struct{ Group, Kind, Namespace, Name, Cluster string }
 
 // numbers are those of the changes that a line covers.
 type numbers []int64
@@ -67,7 +69,7 @@ func (n numbers) newest() numbers {
 // emit passes a row to Options.Each.
 func (t *Text) emit(r row) {
 	if !t.muted {
-		t.o.Each(lineOf(r))
+		t.o.Each(t.lineOf(r))
 	}
 }
 
@@ -77,7 +79,7 @@ func (t *Text) announce(r row) {
 		return
 	}
 	_ = t.write() // the error is kept
-	t.o.Head(lineOf(r))
+	t.o.Head(t.lineOf(r))
 }
 
 // remark adds the remark about a row's object, and leaves out its name if the caller prints it.
@@ -95,17 +97,20 @@ func (t *Text) remark(r *row) {
 var signWords = map[string]string{signCreated: "created", signDeleted: "deleted", signUpdated: "changed", signSnapshot: "existed"}
 
 func objectOf(c change.Change) Object {
-	return Object{c.Kind.Group, c.Kind.Kind, c.Namespace, c.Name}
+	return Object{c.Kind.Group, c.Kind.Kind, c.Namespace, c.Name, c.Kind.Cluster}
 }
 
 func (o *object) identity() Object {
-	return Object{o.kind.Group, o.kind.Kind, o.namespace, o.name}
+	return Object{o.kind.Group, o.kind.Kind, o.namespace, o.name, o.kind.Cluster}
 }
 
-func lineOf(r row) Line {
+func (t *Text) lineOf(r row) Line {
 	line := Line{
 		At: r.at, Until: r.until, Sign: r.sign, Namespace: escape(r.namespace), Name: escape(r.name), Owned: r.owned,
 		Info: escape(r.info), Manager: escape(r.manager), Count: bare(r.count), Note: bare(r.note), Remark: escape(r.remark), Severity: r.severity, Object: r.object,
+	}
+	if t.o.Clusters {
+		line.Cluster = escape(r.cluster)
 	}
 	if len(r.changes) > 0 {
 		line.Changes = r.changes.newest()

@@ -40,7 +40,7 @@ const (
 type objectKey struct{ resource, uid, name string }
 
 func keyOf(c change.Change) objectKey {
-	k := objectKey{resource: c.Kind.Resource + "." + c.Kind.Group, uid: c.UID}
+	k := objectKey{resource: c.Kind.Resource + "." + c.Kind.Group + "@" + c.Kind.Cluster, uid: c.UID}
 	if k.uid == "" {
 		k.name = c.Namespace + "/" + c.Name
 	}
@@ -336,7 +336,7 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	t.uncount(f)
 	info, severity := t.reported(o, text, f.severity(o.kind))
 	r := t.counted(row{
-		at: t.happened(now, o), sign: signFolded, namespace: o.namespace, owned: o.owned,
+		at: t.happened(now, o), sign: signFolded, cluster: o.kind.ClusterOr(t.o.Cluster), namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.kind, o.names) + "/" + o.name, info: info, severity: severity, last: f.changed(), object: o.identity(),
 	}, f)
 	t.begin(t.withLateSpan(r, f.lateSpan))
@@ -441,7 +441,7 @@ func (t *Text) summary(now time.Time, o *object) string {
 	}
 	return summarize(o.kind, view{
 		created: f.created, lastState: f.lastState, origin: f.origin, from: f.from, to: f.to,
-		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: now, net: &f.net, idle: f.count == 0, down: t.down,
+		since: f.since, end: end, dropped: f.dropped, drops: f.drops, now: now, net: &f.net, idle: f.count == 0, down: t.down[o.kind.Cluster],
 		failures: f.members.failures(), why: f.members.why, pods: f.members.pods(unobserved(f.origin)), runs: f.members.runs,
 	})
 }

@@ -15,7 +15,7 @@ func (t *Text) gap(c change.Change) {
 		return
 	}
 	t.counts.Shown++
-	t.begin(row{at: c.At, sign: signNotice, name: t.gapText(c), changes: numbers{c.Seq}})
+	t.begin(row{at: c.At, sign: signNotice, name: t.inCluster(c) + t.gapText(c), changes: numbers{c.Seq}})
 }
 
 // versionChange matches the reason of a gap between two API versions of a kind; see package capture.

@@ -122,7 +122,7 @@ func (t *Text) hotLine(now time.Time, o *object) {
 	}
 	at := cmp.Or(h.last.server, h.last.seen, now)
 	t.begin(t.withLateSpan(row{
-		at: at, sign: signFolded, namespace: o.namespace, owned: o.owned,
+		at: at, sign: signFolded, cluster: o.kind.ClusterOr(t.o.Cluster), namespace: o.namespace, owned: o.owned,
 		name: t.typeName(o.kind, o.names) + "/" + o.name, info: info,
 		manager: strings.Join(h.managers, ", "), severity: h.severity, changes: h.changes, object: o.identity(),
 		hint: fmt.Sprintf("folded: more than %d a minute", hotLines),

@@ -39,6 +39,10 @@ func (t *Text) event(c change.Change) {
 	}
 	kind, object, message := text(c.After, "type"), about(c.After), messageOf(c.After)
 	at := t.clock(lastSeen(c))
+	if t.o.Clusters {
+		t.broadest = max(t.broadest, width(escape(r.cluster)))
+		at += "  " + pad(escape(r.cluster), t.broadest)
+	}
 	if t.o.Namespaces {
 		t.widest = max(t.widest, width(escape(c.Namespace)))
 		at += "  " + pad(escape(c.Namespace), t.widest)

@@ -98,7 +98,7 @@ func (t *Text) whyNotRunning(o *object, pod map[string]any) string {
 	switch node := text(pod, "spec", "nodeName"); {
 	case pod == nil || o.gone || terminating(pod) || podEnded(pod):
 		return ""
-	case heldBack(pod) && t.down[node]:
+	case heldBack(pod) && t.down[o.kind.Cluster][node]:
 		return "on " + node + " NotReady"
 	case heldBack(pod):
 		return "not ready on " + node + ", though the containers are"

@@ -43,6 +43,7 @@ type row struct {
 	until     time.Time // the end, if at begins an interval
 	last      time.Time // when the last folded change was seen
 	sign      string
+	cluster   string
 	namespace string
 	owned     bool
 	name      string // type/name, or a whole notice
@@ -73,6 +74,11 @@ func (t *Text) head(r row) string {
 	}
 	prefix := clock + " " + r.sign + " "
 	shift := width(clock) - len("15:04:05")
+	if t.o.Clusters && r.sign != signNotice {
+		t.broadest = max(t.broadest, width(escape(r.cluster)))
+		prefix += pad(escape(r.cluster), t.broadest) + "  "
+		shift += t.broadest + 2
+	}
 	if t.o.Namespaces && r.sign != signNotice {
 		t.widest = max(t.widest, width(escape(r.namespace)))
 		prefix += pad(escape(r.namespace), t.widest) + "  "

@@ -26,6 +26,10 @@ type Options struct {
 	Width int
 	// Namespaces adds a column of namespaces, as wide as the longest one so far.
 	Namespaces bool
+	// Clusters adds a column of clusters, as wide as the longest one so far. Cluster is the name of the cluster of kinds that
+	// name none.
+	Clusters bool
+	Cluster  string
 	// Full prints all lines of created objects and of long values.
 	Full bool
 	// Whole prints the whole object below its creation or deletion, including metadata and status, and also for owned objects.
@@ -68,19 +72,20 @@ type Options struct {
 //	                 minute. A deletion removes the object's entry.
 //	Errors           The first error of Out is returned by every later call.
 type Text struct {
-	o       Options
-	names   map[string]string // resource.group to its printed name
-	widest  int               // namespace so far, in columns
-	objects map[objectKey]*object
-	family  family
-	due     dueHeap
-	down    map[string]bool   // nodes that are not ready
-	reports map[string]report // recent ones, by the UID of the object
-	seq     int
-	counts  Counts
-	muted   bool // the last line was filtered out, and so are its details
-	buf     bytes.Buffer
-	err     error
+	o        Options
+	names    map[string]string // resource.group to its printed name
+	widest   int               // namespace so far, in columns
+	broadest int               // cluster so far, in columns
+	objects  map[objectKey]*object
+	family   family
+	due      dueHeap
+	down     map[string]map[string]bool // nodes that are not ready, by cluster
+	reports  map[string]report          // recent ones, by the UID of the object
+	seq      int
+	counts   Counts
+	muted    bool // the last line was filtered out, and so are its details
+	buf      bytes.Buffer
+	err      error
 }
 
 // Counts counts the changes by what was printed for them. The sum is the number of all changes.
@@ -102,7 +107,7 @@ func New(o Options) *Text {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
-	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, family: newFamily(), down: map[string]bool{}, reports: map[string]report{}}
+	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, family: newFamily(), down: map[string]map[string]bool{}, reports: map[string]report{}}
 }
 
 // SetWidth changes Options.Width, as when the terminal is resized.
@@ -146,24 +151,27 @@ func (t *Text) node(c change.Change) {
 	switch c.Kind.GroupKind() {
 	case "Node":
 		ready := conditionOf(c.After, "Ready")
-		t.setDown(c.Name, ready.status != "" && ready.status != "True")
+		t.setDown(c.Kind.Cluster, c.Name, ready.status != "" && ready.status != "True")
 	case "Pod":
 		if conditionOf(c.Before, "Ready").status == conditionOf(c.After, "Ready").status {
 			return
 		}
 		for _, f := range c.Fields {
 			if f.Path.String() == "status.conditions[type=Ready].status" && (f.To == "True" || f.Manager == "kube-controller-manager") {
-				t.setDown(text(c.After, "spec", "nodeName"), f.To != "True")
+				t.setDown(c.Kind.Cluster, text(c.After, "spec", "nodeName"), f.To != "True")
 			}
 		}
 	}
 }
 
-func (t *Text) setDown(node string, down bool) {
+func (t *Text) setDown(cluster, node string, down bool) {
+	if t.down[cluster] == nil {
+		t.down[cluster] = map[string]bool{}
+	}
 	if down {
-		t.down[node] = true
+		t.down[cluster][node] = true
 	} else {
-		delete(t.down, node)
+		delete(t.down[cluster], node)
 	}
 }
 
@@ -280,7 +288,7 @@ func (t *Text) write() error {
 
 // row returns the row of a change, without a description.
 func (t *Text) row(c change.Change, sign string) row {
-	r := row{sign: sign, namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Kind, c.Names) + "/" + c.Name, note: t.seen(c), severity: c.Severity(), object: objectOf(c)}
+	r := row{sign: sign, cluster: c.Kind.ClusterOr(t.o.Cluster), namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Kind, c.Names) + "/" + c.Name, note: t.seen(c), severity: c.Severity(), object: objectOf(c)}
 	r.changes.add(c.Seq)
 	if r.at, r.until = c.Span(); r.at.Equal(r.until) {
 		r.until = time.Time{}

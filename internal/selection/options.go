@@ -74,6 +74,7 @@ func (o *Options) scope(s *Selection) (err error) {
 	}
 	s.Namespaces = o.Scope.Within(capture.Namespaces{})
 	s.Query.Namespaces = s.Namespaces.Include
+	s.Query.Clusters, s.clusterOption = o.Scope.Clusters, o.name("cluster")
 	if s.labels, err = labels.Parse(o.Scope.Labels); err != nil {
 		return capture.Usage("%s: %v", o.name("selector"), err)
 	}

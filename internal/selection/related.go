@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -18,6 +19,7 @@ import (
 // States are the changes and the states of a journal. history.Source documents the methods.
 type States interface {
 	Kinds
+	Cluster() string
 	Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error]
 	At(ctx context.Context, q journal.Query, t time.Time) iter.Seq2[journal.State, error]
 }
@@ -103,15 +105,22 @@ type loader struct {
 	r      *Related
 }
 
-// named returns the named objects that the journal has.
+// named returns the named objects that the journal has, which must be of one cluster.
 func (l *loader) named(ctx context.Context) (all []relations.Ref, err error) {
 	q := l.s.Query
 	q.Owned, q.Quiet, q.Snapshots, q.Ops, q.Managers = nil, true, true, nil, nil
+	var clusters []string
 	add := func(k journal.Kind, namespace, name string) {
 		ref := relations.Ref{Group: k.Group, Kind: k.Kind, Namespace: namespace, Name: name}
 		is := l.s.Types.named == nil || l.s.Types.named[object{k.GroupResource(), name}]
-		if is && name != "" && !slices.Contains(all, ref) {
+		if !is || name == "" {
+			return
+		}
+		if !slices.Contains(all, ref) {
 			all = append(all, ref)
+		}
+		if name := k.ClusterOr(l.j.Cluster()); !slices.Contains(clusters, name) {
+			clusters = append(clusters, name)
 		}
 	}
 	for st, err := range l.j.At(ctx, q, l.from) {
@@ -126,6 +135,10 @@ func (l *loader) named(ctx context.Context) (all []relations.Ref, err error) {
 		}
 		add(e.Kind, e.Namespace, e.Name)
 	}
+	if slices.Sort(clusters); len(clusters) > 1 {
+		return nil, capture.Usage("the named objects are in several clusters: choose one with %s %s", l.s.clusterOption, strings.Join(clusters, " or "))
+	}
+	l.s.Query.Clusters = clusters
 	return all, nil
 }
 
@@ -135,7 +148,7 @@ var eventKinds = []string{"events", "events.events.k8s.io"}
 // load reads the objects of the namespaces of the named objects; of every namespace if one of them is cluster-scoped and may
 // own objects anywhere.
 func (l *loader) load(ctx context.Context, named []relations.Ref) error {
-	q := journal.Query{Since: l.s.Query.Since, Until: l.s.Query.Until, Snapshots: true, OldestFirst: true}
+	q := journal.Query{Clusters: l.s.Query.Clusters, Since: l.s.Query.Since, Until: l.s.Query.Until, Snapshots: true, OldestFirst: true}
 	for _, r := range named {
 		q.Namespaces = append(q.Namespaces, r.Namespace)
 		if r.Namespace == "" && r.Kind != "Node" && r.Kind != "Namespace" {

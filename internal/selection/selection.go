@@ -39,8 +39,9 @@ type Selection struct {
 	Failed    int
 	LastError error
 
-	words, names []string // of Types, not resolved
-	fields       fields.Selector
+	words, names  []string // of Types, not resolved
+	clusterOption string   // the name of the option that selects clusters
+	fields        fields.Selector
 
 	// Conditions that need the objects.
 	labels     labels.Selector
@@ -80,7 +81,7 @@ func (s *Selection) ReadsObjects() bool {
 // Narrowed reports whether the selection excludes changes, apart from times.
 func (s *Selection) Narrowed() bool {
 	n := s.Namespaces
-	return s.ReadsObjects() || !s.fields.Empty() || len(s.Query.Ops)+len(s.Types.Resources)+len(s.Types.Unknown)+len(n.Include)+len(n.Exclude) > 0
+	return s.ReadsObjects() || !s.fields.Empty() || len(s.Query.Clusters)+len(s.Query.Ops)+len(s.Types.Resources)+len(s.Types.Unknown)+len(n.Include)+len(n.Exclude) > 0
 }
 
 // Partial reports whether the selection may exclude some changes of an object: a summary of the others would be wrong.

@@ -13,7 +13,7 @@ import (
 // Parameters are the names of the parameters of a selection in a URL, in the order of Values. They are log's flags, and
 // type and name for its arguments. Lists are repeated parameters, or separated by commas where no value has one.
 var Parameters = []string{
-	"type", "name", "namespace", "exclude-namespace", "selector", "field-selector", "since", "until",
+	"type", "name", "cluster", "namespace", "exclude-namespace", "selector", "field-selector", "since", "until",
 	"op", "manager", "path", "where", "severity", "q", "humans", "noise",
 }
 
@@ -44,7 +44,7 @@ func FromValues(v url.Values) (Options, error) {
 	o := Options{
 		Types: list("type"), Names: list("name"),
 		Scope: scope.Flags{
-			Namespaces: list("namespace"), Exclude: list("exclude-namespace"),
+			Clusters: list("cluster"), Namespaces: list("namespace"), Exclude: list("exclude-namespace"),
 			Labels: v.Get("selector"), Fields: v.Get("field-selector"),
 		},
 		Since: v.Get("since"), Until: v.Get("until"), Ops: list("op"), Managers: list("manager"),
@@ -65,7 +65,7 @@ func (o *Options) Values() url.Values {
 		types, names = types[:1], slices.Concat(types[1:], names) // as arguments
 	}
 	for name, list := range map[string][]string{
-		"type": types, "name": names, "namespace": o.Scope.Namespaces, "exclude-namespace": o.Scope.Exclude,
+		"type": types, "name": names, "cluster": o.Scope.Clusters, "namespace": o.Scope.Namespaces, "exclude-namespace": o.Scope.Exclude,
 		"selector": {o.Scope.Labels}, "field-selector": {o.Scope.Fields}, "since": {o.Since}, "until": {o.Until},
 		"op": o.Ops, "manager": o.Managers, "path": o.Paths, "where": {o.Where}, "severity": o.Severities, "q": {o.Text},
 	} {

@@ -69,6 +69,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringArrayVarP(&o.Scope.Namespaces, "namespace", "n", nil, "`namespace` of the object")
+	o.Scope.AddCluster(f)
 	f.StringVar(&o.At, "at", "now", "the object as it was at this `time`")
 	f.StringArrayVar(&o.Paths, "path", nil, "only lines below this `path`; repeatable")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text or json")
@@ -121,7 +122,7 @@ func Run(ctx context.Context, o *Options) error {
 
 // find returns the object that the arguments name.
 func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*journal.State, error) {
-	q, types, err := j.Select(ctx, o.Types)
+	q, types, err := j.Select(ctx, o.Types, o.Scope.Clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -131,6 +132,9 @@ func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*jou
 	}
 	within := o.Scope.Within(capture.Namespaces{})
 	q.Namespaces = within.Include
+	if err := j.OneCluster(ctx, what, q, types.Named, at); err != nil {
+		return nil, err
+	}
 	var found, early []journal.State
 	for s, err := range j.At(ctx, q, at) {
 		switch {

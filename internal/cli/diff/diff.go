@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -134,7 +135,11 @@ func Run(ctx context.Context, o *Options) error {
 	if len(all) == 0 {
 		return nil
 	}
-	if err := o.print(all, j.Cluster()); err != nil {
+	several, err := j.Within(ctx, o.Scope.Clusters)
+	if err != nil {
+		return err
+	}
+	if err := o.print(all, j.Cluster(), len(several) > 1); err != nil {
 		return err
 	}
 	return ErrDiffers
@@ -147,7 +152,7 @@ type unknown struct {
 }
 
 func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (all []change.Change, u unknown, err error) {
-	selected, types, err := j.Select(ctx, o.Types)
+	selected, types, err := j.Select(ctx, o.Types, o.Scope.Clusters)
 	if err != nil {
 		return nil, u, err
 	}
@@ -156,7 +161,13 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 		return nil, u, err
 	}
 	within := o.Scope.Within(capture.Namespaces{})
-	q.Resources, q.Names, q.Namespaces = selected.Resources, selected.Names, within.Include
+	q.Clusters, q.Resources, q.Names, q.Namespaces = selected.Clusters, selected.Resources, selected.Names, within.Include
+	if len(types.Names) > 0 || o.Output != text {
+		has := func(s *journal.State) bool { return types.Named(s) && scope.Has(within, s.Namespace) }
+		if err := j.OneCluster(ctx, strings.Join(o.Types, " "), q, has, q.Since, q.Until); err != nil {
+			return nil, u, err
+		}
+	}
 	for both, err := range j.Between(ctx, q) {
 		if err != nil {
 			return nil, u, err
@@ -194,7 +205,7 @@ func (o *Options) note(format string, args ...any) {
 	fmt.Fprintln(o.IO.Err, terminal.Line(fmt.Sprintf(format, args...)))
 }
 
-func (o *Options) print(all []change.Change, cluster string) error {
+func (o *Options) print(all []change.Change, cluster string, several bool) error {
 	if o.Output != text {
 		return o.data(all, cluster)
 	}
@@ -204,7 +215,7 @@ func (o *Options) print(all []change.Change, cluster string) error {
 	}
 	t := render.New(render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: width,
-		Namespaces: true, Full: o.Full, Whole: o.Full, Noise: o.Noise, Flat: true,
+		Namespaces: true, Full: o.Full, Whole: o.Full, Noise: o.Noise, Flat: true, Cluster: cluster, Clusters: several,
 	})
 	for _, c := range all {
 		if err := t.Change(c.At, c); err != nil {

@@ -96,6 +96,8 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 type found struct {
 	journal.State
 	object map[string]any
+	// cluster is the name of the cluster, if objects of several are listed.
+	cluster string
 }
 
 // Run shows what was asked for.
@@ -140,7 +142,7 @@ func Run(ctx context.Context, o *Options) error {
 
 // read returns the objects, and an error if one is damaged. It reports on stderr what is uncertain.
 func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]found, error) {
-	q, types, err := j.Select(ctx, o.Types)
+	q, types, err := j.Select(ctx, o.Types, o.Scope.Clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -150,6 +152,16 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 	}
 	within := o.Scope.Within(capture.Namespaces{})
 	q.Namespaces = within.Include
+	if len(types.Names) > 0 || o.Output != table {
+		has := func(s *journal.State) bool { return types.Named(s) && scope.Has(within, s.Namespace) }
+		if err := j.OneCluster(ctx, strings.Join(o.Types, " "), q, has, at); err != nil {
+			return nil, err
+		}
+	}
+	clusters, err := j.Within(ctx, q.Clusters)
+	if err != nil {
+		return nil, err
+	}
 	until, err := j.RecordedUntil(ctx)
 	if err != nil {
 		return nil, err
@@ -185,7 +197,11 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 		if s.Next != nil {
 			o.note("%s changed between %s and %s; this is how it was before that", subject(&s), when.Moment(s.Next.Since), when.Moment(s.Next.At))
 		}
-		all = append(all, found{s, object})
+		one := found{State: s, object: object}
+		if len(clusters) > 1 {
+			one.cluster = j.ClusterOf(s.Kind)
+		}
+		all = append(all, one)
 	}
 	if len(all) > 0 && until.Before(at) && o.Now().Sub(at) > -time.Minute {
 		o.note("nothing was recorded after %s", when.Moment(until))
@@ -290,7 +306,14 @@ func qualified(s *journal.State) string {
 
 func printTable(w io.Writer, all []found, at time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-	fmt.Fprintln(tw, "NAMESPACE\tNAME\tAGE\tLAST CHANGE\tMANAGER\tCHANGE")
+	several := slices.ContainsFunc(all, func(f found) bool { return f.cluster != "" })
+	line := func(cluster string, cells ...string) {
+		if several {
+			cells = slices.Insert(cells, 0, cluster)
+		}
+		fmt.Fprintln(tw, strings.Join(cells, "\t"))
+	}
+	line("CLUSTER", "NAMESPACE", "NAME", "AGE", "LAST CHANGE", "MANAGER", "CHANGE")
 	for i := range all {
 		f := &all[i]
 		age, changed, manager, id := "?", "?", "", ""
@@ -300,9 +323,7 @@ func printTable(w io.Writer, all []found, at time.Time) error {
 		if f.Last != nil {
 			changed, manager, id = when.Moment(f.Last.Time), f.Last.Manager, f.Last.ID[:8]
 		}
-		fmt.Fprintln(tw, strings.Join([]string{
-			terminal.Line(f.Namespace), terminal.Line(qualified(&f.State) + "/" + f.Name), age, changed, terminal.Line(manager), id,
-		}, "\t"))
+		line(terminal.Line(f.cluster), terminal.Line(f.Namespace), terminal.Line(qualified(&f.State)+"/"+f.Name), age, changed, terminal.Line(manager), id)
 	}
 	return tw.Flush()
 }

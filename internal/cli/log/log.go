@@ -175,6 +175,11 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer j.Close()
+	clusters, err := j.Within(ctx, o.Scope.Clusters)
+	if err != nil {
+		return err
+	}
+	s.several = len(clusters) > 1 && !o.Related && !o.Tree
 	if o.Recording == nil {
 		o.Recording = func(ctx context.Context, _ string) bool { return j.Recording(ctx) }
 	}

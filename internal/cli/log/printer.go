@@ -28,7 +28,7 @@ func (o *Options) printer(s *selected, cluster string) (printer, error) {
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
 		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.Partial(),
 		Only: s.Paths, Severities: s.lines, From: s.Query.Since,
-		Remark: s.via,
+		Remark: s.via, Clusters: s.several, Cluster: cluster,
 	}
 	switch o.Output {
 	case text:

@@ -13,7 +13,9 @@ import (
 // selected says which changes are read, and which lines of them are printed.
 type selected struct {
 	*selection.Selection
-	lines []event.Severity // of printed lines, including summaries; nil: all
+	// several says that changes of more than one cluster are selected, so that lines name theirs.
+	several bool
+	lines   []event.Severity // of printed lines, including summaries; nil: all
 	// related are the objects of --related; nil without it. Names are the printed names of kinds.
 	related *selection.Related
 	names   map[[2]string]string

@@ -80,7 +80,7 @@ func (t *counter) count(ctx context.Context, e *journal.Entry) error {
 		return nil
 	}
 	t.total.add(c.Op, at)
-	t.objects.add(c.Kind.GroupResource()+"\x00"+c.Namespace+"\x00"+c.Name, c.Op, at, func() tally { return t.object(&c) })
+	t.objects.add(c.Kind.Cluster+"\x00"+c.Kind.GroupResource()+"\x00"+c.Namespace+"\x00"+c.Name, c.Op, at, func() tally { return t.object(&c) })
 	for _, m := range managersIn(&c, t.Noise) {
 		t.managers.add(m, c.Op, at, func() tally { return tally{Name: m} })
 	}
@@ -91,8 +91,12 @@ func (t *counter) count(ctx context.Context, e *journal.Entry) error {
 }
 
 func (t *counter) object(c *change.Change) tally {
+	cluster := ""
+	if t.several {
+		cluster = t.journal.ClusterOf(c.Kind)
+	}
 	return tally{
-		Name: render.TypeName(c.Kind, c.Names) + "/" + c.Name, Namespace: c.Namespace,
+		Cluster: cluster, Name: render.TypeName(c.Kind, c.Names) + "/" + c.Name, Namespace: c.Namespace,
 		Via: t.via(render.Object{Group: c.Kind.Group, Kind: c.Kind.Kind, Namespace: c.Namespace, Name: c.Name}),
 	}
 }

@@ -53,6 +53,9 @@ func (t *counter) fill(s *statTable) {
 		if r.Namespace != "" && t.manyNamespaces() {
 			name = r.Namespace + " " + name
 		}
+		if r.Cluster != "" {
+			name = r.Cluster + " " + name
+		}
 		name = terminal.Line(name)
 		s.names = append(s.names, name)
 		s.widest = max(s.widest, utf8.RuneCountInString(name))

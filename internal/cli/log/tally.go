@@ -15,6 +15,7 @@ import (
 type tally struct {
 	Name      string    `json:"name"`
 	Namespace string    `json:"namespace,omitempty"`
+	Cluster   string    `json:"cluster,omitempty"` // if there are several
 	Changes   int       `json:"changes"`
 	Created   int       `json:"created"`
 	Updated   int       `json:"updated"`
@@ -77,7 +78,7 @@ func (t *table) top(most int) (rows []*tally, cut int) {
 		rows = append(rows, r)
 	}
 	slices.SortFunc(rows, func(a, b *tally) int {
-		return cmp.Or(cmp.Compare(b.Changes, a.Changes), a.First.Compare(b.First), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(b.Changes, a.Changes), a.First.Compare(b.First), cmp.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name))
 	})
 	if most > 0 && len(rows) > most {
 		rows, cut = rows[:most], len(rows)-most

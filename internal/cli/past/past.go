@@ -270,14 +270,17 @@ func (j *Journal) Net(ctx context.Context, before, after *journal.State) (change
 	return j.changes.Net(ctx, before, after)
 }
 
-// Select returns the query that selects the named objects, or all objects of the named kinds; it fails where the
-// journal has none of a kind. What the objects own is not selected.
-func (j *Journal) Select(ctx context.Context, args []string) (journal.Query, selection.Types, error) {
+// Select returns the query that selects the named objects, or all objects of the named kinds, in some clusters, or in all;
+// it fails where the journal has none of a kind. What the objects own is not selected.
+func (j *Journal) Select(ctx context.Context, args, clusters []string) (journal.Query, selection.Types, error) {
+	if _, err := j.Within(ctx, clusters); err != nil {
+		return journal.Query{}, selection.Types{}, err
+	}
 	t, err := selection.Resolve(ctx, j, args)
 	if err == nil && len(t.Unknown) > 0 {
 		err = j.Explain(ctx, t.Unknown[0])
 	}
-	return journal.Query{Resources: t.Resources, Names: t.Names}, t, err
+	return journal.Query{Clusters: clusters, Resources: t.Resources, Names: t.Names}, t, err
 }
 
 // Blame returns an object's YAML with the change that led to each line: see history.Builder.Blame.

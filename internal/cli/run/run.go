@@ -109,7 +109,7 @@ func Run(ctx context.Context, o *Options) error {
 		Network: s.Journal.Network,
 		Quiet:   config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
 		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
-		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text, Story: story,
+		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text(s.Several()), Story: story,
 	}
 	if cluster != nil {
 		do.Config, do.Cluster, do.Scopes = cluster.Config, name, s.Scopes
@@ -250,10 +250,12 @@ func logger(w io.Writer, c config.Log) *slog.Logger {
 	return slog.New(slog.NewTextHandler(w, o))
 }
 
-// text writes a change as watch does.
-func text(w io.Writer, c change.Change) error {
-	t := render.New(render.Options{Out: w, Namespaces: true, Flat: true})
-	return errors.Join(t.Change(c.At, c), t.Flush(c.At))
+// text returns a function that writes a change as watch does. With several clusters, a line names its cluster.
+func text(several bool) func(w io.Writer, c change.Change) error {
+	return func(w io.Writer, c change.Change) error {
+		t := render.New(render.Options{Out: w, Namespaces: true, Flat: true, Clusters: several})
+		return errors.Join(t.Change(c.At, c), t.Flush(c.At))
+	}
 }
 
 // story follows an object for messages; the followed value is a *render.Story.

@@ -19,6 +19,8 @@ type Flags struct {
 	Namespaces, Exclude []string
 	All                 bool
 	Labels, Fields      string
+	// Clusters are names of recorded clusters; empty selects all. Only the flags for recorded objects have it.
+	Clusters []string
 }
 
 // words are the differences between the flags for watched and for recorded objects.
@@ -34,10 +36,16 @@ func (f *Flags) Add(fs *pflag.FlagSet, without string) {
 
 // AddPast declares the flags for recorded objects.
 func (f *Flags) AddPast(fs *pflag.FlagSet) {
+	f.AddCluster(fs)
 	f.add(fs, words{
 		namespaces: "all", all: "all, as without -n",
 		labels: ", of the object before or after", fields: "metadata.name, metadata.namespace",
 	})
+}
+
+// AddCluster declares the flag that selects recorded clusters.
+func (f *Flags) AddCluster(fs *pflag.FlagSet) {
+	fs.StringSliceVar(&f.Clusters, "cluster", nil, "`names` of clusters, if several are recorded")
 }
 
 func (f *Flags) add(fs *pflag.FlagSet, w words) {

@@ -12,6 +12,7 @@ import (
 
 // AddStates declares the flags for objects as they were.
 func (f *Flags) AddStates(fs *pflag.FlagSet) {
+	f.AddCluster(fs)
 	fs.StringArrayVarP(&f.Namespaces, "namespace", "n", nil, "`names` a,b or globs; default: all")
 	fs.BoolVarP(&f.All, "all-namespaces", "A", false, "all, as without -n")
 	fs.StringArrayVar(&f.Exclude, "exclude-namespace", nil, "`names` to leave out, also globs")

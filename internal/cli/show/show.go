@@ -77,6 +77,13 @@ func Run(ctx context.Context, o *Options) error {
 	case err != nil:
 		return err
 	}
+	cluster := ""
+	switch clusters, err := j.Clusters(ctx); {
+	case err != nil:
+		return err
+	case len(clusters) > 1:
+		cluster = j.ClusterOf(e.Kind)
+	}
 	c, err := j.Change(ctx, &e)
 	if errors.Is(err, journal.ErrNotFound) {
 		return missing(o.ID)
@@ -91,7 +98,7 @@ func Run(ctx context.Context, o *Options) error {
 		}
 		return out.Change(c)
 	}
-	if _, err := io.WriteString(o.IO.Out, head(e.ID, &c)); err != nil {
+	if _, err := io.WriteString(o.IO.Out, head(e.ID, cluster, &c)); err != nil {
 		return err
 	}
 	if err != nil {
@@ -112,7 +119,7 @@ func missing(id string) error {
 }
 
 // head returns the details that a line of log omits.
-func head(id string, c *change.Change) string {
+func head(id, cluster string, c *change.Change) string {
 	var b strings.Builder
 	line := func(what, text string) {
 		if text != "" {
@@ -121,6 +128,7 @@ func head(id string, c *change.Change) string {
 	}
 	line("change", id)
 	line("what", string(c.Op))
+	line("cluster", cluster)
 	switch c.Op {
 	case event.Absent:
 	case event.Gap:
