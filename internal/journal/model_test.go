@@ -112,8 +112,10 @@ type history struct {
 
 func newHistory(seed uint64) *history {
 	h := &history{Rand: rand.New(rand.NewPCG(seed, 11)), model: newModel(), version: 990, clock: epoch}
-	h.streams = []Stream{{GroupResource: "pods"}, {GroupResource: "nodes"}, {GroupResource: "deployments.apps", Namespace: "shop", Selection: "tier=web"}}
-	h.kinds = []Kind{podKind, nodeKind, webKind}
+	h.streams = []Stream{{GroupResource: "pods"}, {GroupResource: "nodes"}, {GroupResource: "deployments.apps", Namespace: "shop", Selection: "tier=web"}, {GroupResource: "pods", Cluster: "staging"}}
+	other := podKind
+	other.Cluster = "staging"
+	h.kinds = []Kind{podKind, nodeKind, webKind, other}
 	return h
 }
 
@@ -174,7 +176,7 @@ func (h *history) row(i int) Row {
 	if len(live) == 0 || len(live) < 6 && h.IntN(8) == 0 {
 		r.Op = []event.Op{event.Snapshot, event.Created, event.Entered}[h.IntN(3)]
 		r.Name = "web-" + strconv.Itoa(h.IntN(4)) // recreated under the same name
-		r.UID = fmt.Sprintf("uid-%d-%d", i, h.IntN(1<<20))
+		r.UID = fmt.Sprintf("uid-%d-%d", i%3, h.IntN(1<<20)) // two clusters may have one UID
 		if dead := h.dead(i); dead != nil && h.IntN(4) == 0 { // or the same one entered again
 			r.Name, r.UID = dead.Name, dead.UID
 		}

@@ -75,19 +75,15 @@ func unready(s *control.Status, now time.Time) (reasons []string) {
 	if s.Starting != "" {
 		return []string{"the start: " + s.Starting + since(s.Started, now)}
 	}
-	if !s.Settled {
-		reasons = append(reasons, "starting: not every kind is live yet")
-	}
-	if s.Away != "" && now.Sub(s.AwaySince) > reconnectGrace {
-		reasons = append(reasons, "the API server cannot be reached"+since(s.AwaySince, now))
-	}
+	each(s, func(cluster string, s *control.Status) { reasons = append(reasons, named(cluster, notWatched(s, now))...) })
 	if s.Journal.Error != "" {
 		reasons = append(reasons, "the journal cannot be written"+since(s.Journal.ErrorAt, now))
 	}
 	if s.Journal.ReadError != "" {
 		reasons = append(reasons, "the journal cannot be read")
 	}
-	return append(reasons, notLiveKinds(s, now)...)
+	each(s, func(cluster string, s *control.Status) { reasons = append(reasons, named(cluster, notLiveKinds(s, now))...) })
+	return reasons
 }
 
 // missing summarizes the streams of a kind that are not live and should be.

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"net/http"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,7 @@ type collector struct{ status *control.Status }
 // Describe implements prometheus.Collector.
 func (c collector) Describe(to chan<- *prometheus.Desc) {
 	for i := range metrics {
-		to <- metrics[i].desc()
+		to <- metrics[i].desc(len(c.status.Clusters) > 0 && metrics[i].ofCluster())
 	}
 }
 
@@ -53,14 +54,26 @@ func (c collector) Collect(to chan<- prometheus.Metric) {
 		if c.status.Starting != "" && i >= early {
 			return
 		}
-		desc := m.desc()
-		m.values(c.status, func(v float64, labels ...string) {
-			for i, l := range labels {
-				labels[i] = strings.ToValidUTF8(l, "?")
-			}
-			to <- prometheus.MustNewConstMetric(desc, m.kind, v, labels...)
-		})
+		if !m.ofCluster() {
+			c.collect(to, m, "", c.status)
+			continue
+		}
+		each(c.status, func(cluster string, s *control.Status) { c.collect(to, m, cluster, s) })
 	}
+}
+
+// collect reports the values of a metric, of one of several clusters unless cluster is empty.
+func (collector) collect(to chan<- prometheus.Metric, m *metric, cluster string, s *control.Status) {
+	desc := m.desc(cluster != "")
+	m.values(s, func(v float64, labels ...string) {
+		if cluster != "" {
+			labels = append(slices.Clone(labels), cluster)
+		}
+		for i, l := range labels {
+			labels[i] = strings.ToValidUTF8(l, "?")
+		}
+		to <- prometheus.MustNewConstMetric(desc, m.kind, v, labels...)
+	})
 }
 
 // metric is a metric derived from a status. Its labels are sinks, kinds and states, of which there are few;
@@ -75,7 +88,20 @@ type metric struct {
 
 type emitter func(v float64, labels ...string)
 
-func (m *metric) desc() *prometheus.Desc { return prometheus.NewDesc(m.name, m.help, m.labels, nil) }
+// desc describes the metric, with the label cluster if there are several.
+func (m *metric) desc(several bool) *prometheus.Desc {
+	labels := m.labels
+	if several {
+		labels = append(slices.Clone(labels), clusterLabel)
+	}
+	return prometheus.NewDesc(m.name, m.help, labels, nil)
+}
+
+// ofCluster reports whether several clusters have a value each.
+func (m *metric) ofCluster() bool {
+	return m.name == "tattler_settled" || m.name == "tattler_api_server_reachable" ||
+		strings.HasPrefix(m.name, "tattler_stream") || strings.HasPrefix(m.name, "tattler_audit")
+}
 
 const (
 	gauge   = prometheus.GaugeValue

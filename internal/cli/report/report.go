@@ -53,11 +53,14 @@ func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
 		return err
 	}
 	p.unread = s.Journal.ReadError != ""
-	p.line("tattler %s records %s: process %d, up %s", s.Version, clean(s.Cluster), s.PID, age(now.Sub(s.Started)))
-	if !s.Settled {
+	p.line("tattler %s records %s: process %d, up %s", s.Version, names(s), s.PID, age(now.Sub(s.Started)))
+	switch {
+	case len(s.Clusters) > 0:
+		p.clusters(s.Clusters)
+	case !s.Settled:
 		p.text(0, "It has just started: not everything is recorded yet.")
 	}
-	if s.Away != "" {
+	if s.Away != "" && len(s.Clusters) == 0 {
 		p.text(0, "The API server cannot be reached for %s: %s", age(now.Sub(s.AwaySince)), s.Away)
 	}
 	if len(s.UnfilledRules) > 0 {
@@ -114,6 +117,9 @@ func (p *page) streams(all []control.Stream) {
 
 func (p *page) stream(s *control.Stream) {
 	text := fmt.Sprintf("%-9s %s", s.State, clean(s.Resource))
+	if s.Cluster != "" {
+		text += " of cluster " + clean(s.Cluster)
+	}
 	if s.Namespace != "" {
 		text += " in " + clean(s.Namespace)
 	}

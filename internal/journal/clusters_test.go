@@ -1,0 +1,186 @@
+package journal
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+)
+
+// in returns a change of pod web in a cluster; the empty name is the cluster that the journal is named after.
+func in(cluster string, op event.Op, version int) Row {
+	r := pod(op, version)
+	r.Kind.Cluster = cluster
+	return r
+}
+
+// addIn appends rows of one cluster.
+func addIn(t *testing.T, j *Journal, cluster string, rows ...Row) Appended {
+	t.Helper()
+	s := pods
+	s.Cluster = cluster
+	a, err := j.Append(t.Context(), []Batch{{
+		Stream: s, Head: Head{Version: "9", At: epoch, Live: true, EverLive: true, Identity: "id of " + cluster}, Rows: rows,
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a
+}
+
+// formatOf returns the format of a journal's file.
+func formatOf(t *testing.T, j *Journal) int64 {
+	t.Helper()
+	n, err := j.db.integer("PRAGMA user_version")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// TestClusters records an object with the same name, UID and versions in two clusters.
+func TestClusters(t *testing.T) {
+	path := t.TempDir() + "/journal.db"
+	j := open(t, path)
+	addIn(t, j, "", in("", event.Created, 1), in("", event.Updated, 2))
+	if got := formatOf(t, j); got != format {
+		t.Errorf("one cluster: format %d", got)
+	}
+	if a := addIn(t, j, "staging", in("staging", event.Created, 1), in("staging", event.Updated, 2), in("staging", event.Updated, 3)); a.Duplicates != 0 || a.Rows != 3 {
+		t.Errorf("the other cluster: %+v", a)
+	}
+	if got := formatOf(t, j); got != formatClusters {
+		t.Errorf("two clusters: format %d", got)
+	}
+	if a := addIn(t, j, "staging", in("staging", event.Updated, 3)); a.Duplicates != 1 {
+		t.Errorf("again: %+v", a)
+	}
+	r, err := OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	rows := func(q Query) (all []string) {
+		t.Helper()
+		q.OldestFirst = true
+		for e, err := range r.Rows(t.Context(), q) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, e.Kind.ClusterOr(r.Cluster())+" "+e.ResourceVersion)
+		}
+		return all
+	}
+	all := []string{"prod 1", "prod 2", "staging 1", "staging 2", "staging 3"}
+	for _, tc := range []struct {
+		why  string
+		q    Query
+		want []string
+	}{
+		{"all clusters", Query{}, all},
+		{"the one that the journal is named after", Query{Clusters: []string{"prod"}}, all[:2]},
+		{"the other", Query{Clusters: []string{"staging"}}, all[2:]},
+		{"both", Query{Clusters: []string{"staging", "prod"}}, all},
+		{"an unknown one", Query{Clusters: []string{"dev"}}, nil},
+		{"a kind of one", Query{Clusters: []string{"staging"}, Resources: []string{"pods"}}, all[2:]},
+		{"a kind of all", Query{Resources: []string{"pods"}}, all},
+		{"a name in one", Query{Clusters: []string{"prod"}, Resources: []string{"pods"}, Names: []string{"web"}}, all[:2]},
+		{"a name of any kind in one", Query{Clusters: []string{"staging"}, Names: []string{"web"}}, all[2:]},
+		{"a name in all", Query{Names: []string{"web"}, Namespaces: []string{"shop"}}, all},
+		{"a UID in one", Query{Clusters: []string{"prod"}, UID: "u1"}, all[:2]},
+	} {
+		if got := rows(tc.q); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
+		}
+	}
+	var states []string
+	for s, err := range r.At(t.Context(), Query{Names: []string{"web"}}, epoch.Add(time.Hour)) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, s.Kind.ClusterOr(r.Cluster())+" "+string(s.JSON))
+	}
+	if want := []string{`prod {"kind":"Pod","version":2}`, `staging {"kind":"Pod","version":3}`}; !slices.Equal(states, want) {
+		t.Errorf("states %q", states)
+	}
+	counts, err := r.Counts(t.Context(), Query{Since: epoch, Until: epoch.Add(time.Hour), Clusters: []string{"staging"}}, time.Hour)
+	n := 0
+	for _, s := range counts {
+		for _, c := range s.Counts {
+			n += c
+		}
+	}
+	if err != nil || n != 3 {
+		t.Errorf("%d counted, %v", n, err)
+	}
+	if names, err := r.Clusters(t.Context()); err != nil || !slices.Equal(names, []string{"prod", "staging"}) {
+		t.Errorf("clusters %q, %v", names, err)
+	}
+	ids := map[string]bool{}
+	for e := range r.Rows(t.Context(), Query{}) {
+		ids[e.ID] = true
+		if found, err := r.ByID(t.Context(), e.ID); err != nil || found.Kind != e.Kind || found.Seq != e.Seq {
+			t.Errorf("%s: %+v, %v", e.ID, found, err)
+		}
+	}
+	if len(ids) != len(all) {
+		t.Errorf("%d ids", len(ids))
+	}
+	if rep, err := r.Verify(t.Context(), Verifying{}); err != nil || rep.Damaged != 0 {
+		t.Errorf("%+v, %v", rep, err)
+	}
+}
+
+// TestClustersResume: streams, absences, identities and forgetting of one cluster leave those of another alone.
+func TestClustersResume(t *testing.T) {
+	j := open(t, t.TempDir()+"/journal.db")
+	addIn(t, j, "", in("", event.Created, 1))
+	other := pods
+	other.Cluster = "staging"
+	if from, h, err := j.Resume(t.Context(), other); err != nil || from != OriginNone || h.Epoch != 0 {
+		t.Errorf("a new cluster takes nothing over: %v %+v %v", from, h, err)
+	}
+	addIn(t, j, "staging", in("staging", event.Created, 1))
+	for cluster, s := range map[string]Stream{"": pods, "staging": other} {
+		if from, h, err := j.Resume(t.Context(), s); err != nil || from != OriginOwn || h.Identity != "id of "+cluster {
+			t.Errorf("%q: %v %+v %v", cluster, from, h, err)
+		}
+		if id, err := j.Identity(t.Context(), cluster); err != nil || id != "id of "+cluster {
+			t.Errorf("%q: identity %q, %v", cluster, id, err)
+		}
+	}
+	if err := j.NoteAbsent(t.Context(), "staging", epoch.Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for cluster, want := range map[string]time.Time{"": epoch, "staging": epoch.Add(time.Minute)} {
+		if since, err := j.AbsentSince(t.Context(), cluster); err != nil || !since.Equal(want) {
+			t.Errorf("%q: absent since %v, %v", cluster, since, err)
+		}
+	}
+	if err := j.Forget(t.Context(), other); err != nil {
+		t.Fatal(err)
+	}
+	live := 0
+	for _, err := range j.Objects(t.Context(), pods) {
+		if live++; err != nil {
+			t.Error(err)
+		}
+	}
+	if live != 1 {
+		t.Errorf("%d objects are left of the cluster that was not forgotten", live)
+	}
+	for o, err := range j.Objects(t.Context(), other) {
+		t.Errorf("forgotten: %+v, %v", o, err)
+	}
+}
+
+// TestQualify: a stored resource is read back, whatever the cluster is called.
+func TestQualify(t *testing.T) {
+	for _, cluster := range []string{"", "prod", "admin@prod", "arn:aws:eks:eu-west-1:1:cluster/x", strings.Repeat("x", 300)} {
+		if resource, got := unqualify(qualify("deployments.apps", cluster)); resource != "deployments.apps" || got != cluster {
+			t.Errorf("%q: %q of %q", cluster, resource, got)
+		}
+	}
+}
