@@ -112,11 +112,16 @@ type history struct {
 
 func newHistory(seed uint64) *history {
 	h := &history{Rand: rand.New(rand.NewPCG(seed, 11)), model: newModel(), version: 990, clock: epoch}
-	h.streams = []Stream{{GroupResource: "pods"}, {GroupResource: "nodes"}, {GroupResource: "deployments.apps", Namespace: "shop", Selection: "tier=web"}, {GroupResource: "pods", Cluster: "staging"}}
+	h.streams = []Stream{{GroupResource: "pods"}, {GroupResource: "nodes"}, {GroupResource: "deployments.apps", Namespace: "shop", Selection: "tier=web"}}
+	h.kinds = []Kind{podKind, nodeKind, webKind}
+	return h
+}
+
+// addCluster adds pods of a second cluster, some with UIDs of the first.
+func (h *history) addCluster() {
 	other := podKind
 	other.Cluster = "staging"
-	h.kinds = []Kind{podKind, nodeKind, webKind, other}
-	return h
+	h.streams, h.kinds = append(h.streams, Stream{GroupResource: "pods", Cluster: "staging"}), append(h.kinds, other)
 }
 
 // next makes the next transaction and adds it to the model.
@@ -175,8 +180,8 @@ func (h *history) row(i int) Row {
 	live := slices.Sorted(maps.Keys(h.objects[h.streams[i]]))
 	if len(live) == 0 || len(live) < 6 && h.IntN(8) == 0 {
 		r.Op = []event.Op{event.Snapshot, event.Created, event.Entered}[h.IntN(3)]
-		r.Name = "web-" + strconv.Itoa(h.IntN(4)) // recreated under the same name
-		r.UID = fmt.Sprintf("uid-%d-%d", i%3, h.IntN(1<<20)) // two clusters may have one UID
+		r.Name = "web-" + strconv.Itoa(h.IntN(4))             // recreated under the same name
+		r.UID = fmt.Sprintf("uid-%d-%d", i%3, h.IntN(1<<20))  // two clusters may have one UID
 		if dead := h.dead(i); dead != nil && h.IntN(4) == 0 { // or the same one entered again
 			r.Name, r.UID = dead.Name, dead.UID
 		}
@@ -372,6 +377,7 @@ func TestModel(t *testing.T) {
 	for _, seed := range seeds(t, 4) {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
 			h := newHistory(seed)
+			h.addCluster()
 			path := filepath.Join(t.TempDir(), "j", "journal.db")
 			j := open(t, path)
 			for step := range 120 {

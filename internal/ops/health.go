@@ -75,14 +75,18 @@ func unready(s *control.Status, now time.Time) (reasons []string) {
 	if s.Starting != "" {
 		return []string{"the start: " + s.Starting + since(s.Started, now)}
 	}
-	each(s, func(cluster string, s *control.Status) { reasons = append(reasons, named(cluster, notWatched(s, now))...) })
+	each(s, func(cluster string, s *control.Status) {
+		reasons = append(reasons, named(cluster, notWatched(s, now))...)
+	})
 	if s.Journal.Error != "" {
 		reasons = append(reasons, "the journal cannot be written"+since(s.Journal.ErrorAt, now))
 	}
 	if s.Journal.ReadError != "" {
 		reasons = append(reasons, "the journal cannot be read")
 	}
-	each(s, func(cluster string, s *control.Status) { reasons = append(reasons, named(cluster, notLiveKinds(s, now))...) })
+	each(s, func(cluster string, s *control.Status) {
+		reasons = append(reasons, named(cluster, notLiveKinds(s, now))...)
+	})
 	return reasons
 }
 

@@ -22,8 +22,8 @@ func TestValues(t *testing.T) {
 		"type=deploy%2Frs&type=pods%2Fa%2Cb": {Types: []string{"deploy/rs", "pods/a", "b"}},
 		"type=deploy,rs&type=po&name=web":    {Types: []string{"deploy,rs,po"}, Names: []string{"web"}},
 		"name=web":                           {Names: []string{"web"}},
-		"namespace=a,b&namespace=c*&exclude-namespace=d&selector=app%3Dx,y!%3D1&field-selector=metadata.name%3Da": {
-			Scope: scope.Flags{Namespaces: []string{"a", "b", "c*"}, Exclude: []string{"d"}, Labels: "app=x,y!=1", Fields: "metadata.name=a"}},
+		"cluster=prod,dev&namespace=a,b&namespace=c*&exclude-namespace=d&selector=app%3Dx,y!%3D1&field-selector=metadata.name%3Da": {
+			Scope: scope.Flags{Clusters: []string{"prod", "dev"}, Namespaces: []string{"a", "b", "c*"}, Exclude: []string{"d"}, Labels: "app=x,y!=1", Fields: "metadata.name=a"}},
 		"since=yesterday+10:42&until=5m&op=created,deleted&manager=kubectl*": {
 			Since: "yesterday 10:42", Until: "5m", Ops: []string{"created", "deleted"}, Managers: []string{"kubectl*"}},
 		"path=spec.ports[port%3D80,protocol%3DTCP]&path=&where=op+%3D%3D+%22left%22&severity=failure&q=a+b&humans=1&noise=true&other=x": {
@@ -46,7 +46,7 @@ func TestValues(t *testing.T) {
 	for name := range func() url.Values {
 		o := Options{Types: []string{"a"}, Names: []string{"a"}, Since: "a", Until: "a", Ops: []string{"a"}, Managers: []string{"a"}, Paths: []string{"a"},
 			Where: "a", Severities: []string{"a"}, Text: "a", Humans: true, Noise: true,
-			Scope: scope.Flags{Namespaces: []string{"a"}, Exclude: []string{"a"}, Labels: "a", Fields: "a"}}
+			Scope: scope.Flags{Clusters: []string{"a"}, Namespaces: []string{"a"}, Exclude: []string{"a"}, Labels: "a", Fields: "a"}}
 		v := o.Values()
 		if len(v) != len(Parameters) {
 			t.Errorf("%d parameters are written, %d known", len(v), len(Parameters))

@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"context"
 	"net/http"
 	"slices"
 	"strings"
@@ -30,6 +31,7 @@ type detail struct {
 	ID                                      string
 	Op                                      event.Op
 	Kind, Group, Namespace, Name            string
+	OfCluster                               string // the cluster's name, if there are several
 	UID, Version, Manager, Owner            string
 	Severity                                event.Severity
 	From, To, Seen                          time.Time
@@ -77,12 +79,13 @@ const (
 )
 
 // detail describes a change, in its default view.
-func (p *Page) detail(e *journal.Entry, c change.Change, known error) detail {
+func (p *Page) detail(ctx context.Context, e *journal.Entry, c change.Change, known error) detail {
 	d := detail{
 		ID: e.ID, Op: c.Op, Kind: c.Kind.Kind, Group: c.Kind.Group, Namespace: c.Namespace, Name: c.Name, UID: c.UID,
 		Version: c.ResourceVersion, Manager: c.Manager, Severity: c.Severity(), Seen: c.At, Quiet: c.Quiet, Net: c.Net, Blind: c.Blind,
 		Subject: c.Subject(), Link: "/changes/" + e.ID, c: c,
 	}
+	d.OfCluster = p.past.cluster(ctx, c.Kind)
 	d.From, d.To = c.Span()
 	d.Around = around(d.To)
 	if c.Owner != nil {
@@ -90,8 +93,8 @@ func (p *Page) detail(e *journal.Entry, c change.Change, known error) detail {
 	}
 	f := &filter{}
 	if c.Op.HasObject() {
-		d.Timeline = f.with("/", "type", c.Kind.GroupResource(), "name", c.Name, "namespace", c.Namespace)
-		d.Object = object{resource: c.Kind.GroupResource(), namespace: c.Namespace, name: c.Name, version: e.ID}.url()
+		d.Timeline = f.with("/", "type", c.Kind.GroupResource(), "name", c.Name, "namespace", c.Namespace, "cluster", d.OfCluster)
+		d.Object = object{cluster: d.OfCluster, resource: c.Kind.GroupResource(), namespace: c.Namespace, name: c.Name, version: e.ID}.url()
 	}
 	switch {
 	case known != nil:
@@ -342,7 +345,7 @@ func (p *Page) change(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	in := r.URL.Query()
-	d := p.detail(&e, c, known)
+	d := p.detail(r.Context(), &e, c, known)
 	if err := d.show(in.Get("view"), p.past.source.Cluster(), in.Has("all")); err != nil {
 		return err
 	}
@@ -394,7 +397,7 @@ func (p *Page) neighbours(r *http.Request, e *journal.Entry) (previous, next str
 	if !e.Op.HasObject() {
 		return "", "", nil
 	}
-	q := journal.Query{Resources: []string{e.Kind.GroupResource()}, UID: e.UID, Snapshots: true, Limit: 1}
+	q := journal.Query{Clusters: p.past.own(e.Kind), Resources: []string{e.Kind.GroupResource()}, UID: e.UID, Snapshots: true, Limit: 1}
 	if e.UID == "" {
 		q.Names, q.Namespaces = []string{e.Name}, []string{e.Namespace}
 	}

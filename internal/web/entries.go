@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,8 +27,8 @@ type entry struct {
 	Folded int
 	// Day is set for the first entry of a day.
 	Day string
-	// Unfold, Around, OnlyObject, OnlyNamespace and OnlyManager are URLs.
-	Unfold, Around, OnlyObject, OnlyNamespace, OnlyManager string
+	// Unfold, Around, OnlyObject, OnlyNamespace, OnlyCluster and OnlyManager are URLs.
+	Unfold, Around, OnlyObject, OnlyNamespace, OnlyCluster, OnlyManager string
 	// Marked says that the reader asked what changed around it.
 	Marked bool
 }
@@ -223,7 +224,10 @@ func (p *Page) entry(f *filter, line render.Line) entry {
 		e.Marked = at.Sub(line.At).Abs() < time.Second
 	}
 	if e.Type != "" {
-		e.OnlyObject = f.with("/", "type", e.Type, "name", e.Object, "namespace", line.Namespace)
+		e.OnlyObject = f.with("/", "type", e.Type, "name", e.Object, "namespace", line.Namespace, "cluster", cmp.Or(line.Cluster, f.values.Get("cluster")))
+	}
+	if line.Cluster != "" {
+		e.OnlyCluster = f.with("/", "cluster", line.Cluster)
 	}
 	if line.Namespace != "" {
 		e.OnlyNamespace = f.with("/", "namespace", line.Namespace)

@@ -18,6 +18,9 @@ type filter struct {
 	values url.Values // as in the URL, without what is empty
 	*selection.Selection
 	flat bool
+	// clusters are the selected clusters, if they are several: then a line names its own. own is the journal's name.
+	clusters []string
+	own      string
 	// unknown says which kind the journal does not have.
 	unknown string
 }
@@ -48,6 +51,13 @@ func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
 	}
 	if err != nil {
 		return nil, err
+	}
+	known, err := p.past.several(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if f.own = p.past.source.Cluster(); known != nil && len(f.Query.Clusters) != 1 {
+		f.clusters = known
 	}
 	if len(f.Types.Unknown) > 0 {
 		f.unknown = selection.Explain(ctx, p.past.builder, f.Types.Unknown[0]).Error()

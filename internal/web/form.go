@@ -15,6 +15,8 @@ type form struct {
 	Values map[string]string
 	// Ops are the checkboxes of operations.
 	Ops, Severities, Ranges, Lanes []option
+	// Clusters are the recorded clusters, if there are several.
+	Clusters []string
 	// Types are suggestions of kinds.
 	Types []string
 	// Chips are the active filters, each with the URL without it.
@@ -80,6 +82,11 @@ func (p *Page) form(ctx context.Context, f *filter) (form, error) {
 		l.On = f.values.Get("lanes") == l.Name
 		out.Lanes = append(out.Lanes, l)
 	}
+	clusters, err := p.past.several(ctx)
+	if err != nil {
+		return out, err
+	}
+	out.Clusters = clusters
 	kinds, err := p.past.source.Kinds(ctx)
 	if err != nil {
 		return out, err

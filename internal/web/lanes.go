@@ -87,7 +87,12 @@ func (p *Page) laneOf(f *filter, by string, e *journal.Entry) *lane {
 	if e.Namespace != "" {
 		name = e.Namespace + " " + name
 	}
-	return &lane{Name: name, URL: f.with("/", "type", e.Kind.GroupResource(), "name", e.Name, "namespace", e.Namespace)}
+	cluster := f.values.Get("cluster")
+	if len(f.clusters) > 0 {
+		cluster = e.Kind.ClusterOr(f.own)
+		name = cluster + " " + name
+	}
+	return &lane{Name: name, URL: f.with("/", "type", e.Kind.GroupResource(), "name", e.Name, "namespace", e.Namespace, "cluster", cluster)}
 }
 
 // draw makes the marks: of each step, the operation with the most changes.

@@ -30,6 +30,8 @@ var errNoObject = errors.New("no such object")
 type object struct {
 	resource, namespace, name string
 	version, with, view       string
+	cluster                   string // the name; empty if there is only one, and until it is known
+	own                       string // the name of the journal
 	quiet                     bool
 }
 
@@ -42,6 +44,7 @@ func (o object) url(pairs ...string) string {
 		}
 	}
 	set("namespace", o.namespace)
+	set("cluster", o.cluster)
 	set("version", o.version)
 	set("view", o.view)
 	set("with", o.with)
@@ -56,7 +59,8 @@ func (o object) url(pairs ...string) string {
 
 // is reports whether a change is one of the object. A query takes namespaces as patterns.
 func (o object) is(e *journal.Entry) bool {
-	return e.Op.HasObject() && e.Name == o.name && e.Namespace == o.namespace && e.Kind.GroupResource() == o.resource
+	return e.Op.HasObject() && e.Name == o.name && e.Namespace == o.namespace && e.Kind.GroupResource() == o.resource &&
+		(o.cluster == "" || o.cluster == e.Kind.ClusterOr(o.own))
 }
 
 // version is a change of the object, as the list of versions has it.
@@ -72,6 +76,8 @@ type version struct {
 type objectPage struct {
 	head
 	Type, Kind, Namespace, Object string
+	// OfCluster is the name of the cluster, if there are several.
+	OfCluster string
 	// Versions are those around the shown one, the oldest first. At is the index of the shown one.
 	Versions []version
 	At, Last int
@@ -87,7 +93,10 @@ type objectPage struct {
 // object serves the page of an object.
 func (p *Page) object(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
-	o := object{in.Get("type"), in.Get("namespace"), in.Get("name"), in.Get("version"), in.Get("with"), in.Get("view"), in.Has("quiet")}
+	o := object{
+		resource: in.Get("type"), namespace: in.Get("namespace"), name: in.Get("name"), version: in.Get("version"), with: in.Get("with"), view: in.Get("view"),
+		quiet: in.Has("quiet"), cluster: in.Get("cluster"), own: p.past.source.Cluster(),
+	}
 	switch {
 	case o.resource == "" || o.name == "":
 		return mistake("an object has a type and a name: /object?type=deployments.apps&namespace=shop&name=web")
@@ -98,6 +107,7 @@ func (p *Page) object(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	o.cluster = p.past.cluster(r.Context(), e.Kind)
 	view, err := p.viewVersion(r.Context(), o, &e, in.Has("all"))
 	if err != nil {
 		return err
@@ -107,8 +117,8 @@ func (p *Page) object(w http.ResponseWriter, r *http.Request) error {
 	}
 	f := &filter{}
 	page := objectPage{
-		head: p.head(r, o.resource+"/"+o.name), Type: o.resource, Kind: e.Kind.Kind, Namespace: o.namespace, Object: o.name, View: view, Quiet: o.quiet,
-		Timeline: f.with("/", "type", o.resource, "name", o.name, "namespace", o.namespace),
+		head: p.head(r, o.resource+"/"+o.name), Type: o.resource, Kind: e.Kind.Kind, Namespace: o.namespace, OfCluster: o.cluster, Object: o.name, View: view, Quiet: o.quiet,
+		Timeline: f.with("/", "type", o.resource, "name", o.name, "namespace", o.namespace, "cluster", o.cluster),
 	}
 	other := o
 	other.quiet = !o.quiet
@@ -122,6 +132,9 @@ func (p *Page) object(w http.ResponseWriter, r *http.Request) error {
 // versions returns the object's changes on one side of a change, the nearest first.
 func (p *Page) versions(ctx context.Context, o object, q journal.Query) (all []journal.Entry, err error) {
 	q.Resources, q.Names, q.Namespaces = []string{o.resource}, []string{o.name}, []string{o.namespace}
+	if o.cluster != "" {
+		q.Clusters = []string{o.cluster}
+	}
 	q.Snapshots, q.Quiet = true, o.quiet
 	limit := q.Limit
 	q.Limit = 0 // is may leave out some

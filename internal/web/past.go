@@ -40,3 +40,24 @@ func (p *past) oldest(ctx context.Context) (time.Time, error) {
 	}
 	return time.Time{}, nil
 }
+
+// several returns the names of the recorded clusters if there are more than one; else nil.
+func (p *past) several(ctx context.Context) ([]string, error) {
+	names, err := p.source.Clusters(ctx)
+	if len(names) < 2 {
+		names = nil
+	}
+	return names, err
+}
+
+// cluster returns the name of a kind's cluster if there are several, for links; else an empty name. Without an answer, a link
+// leads to the objects of all clusters.
+func (p *past) cluster(ctx context.Context, k journal.Kind) string {
+	if names, err := p.several(ctx); err != nil || names == nil {
+		return ""
+	}
+	return k.ClusterOr(p.source.Cluster())
+}
+
+// own returns the cluster of a kind, for a query.
+func (p *past) own(k journal.Kind) []string { return []string{k.ClusterOr(p.source.Cluster())} }

@@ -26,7 +26,7 @@ func newPlayer(f *filter, line func(render.Line)) *player {
 	p := &player{line: line}
 	p.text = render.New(render.Options{
 		Each: func(l render.Line) { p.line(l) }, Terminal: true, Location: time.UTC, Today: func() time.Time { return p.now },
-		Namespaces: true, Flat: f.flat,
+		Namespaces: true, Flat: f.flat, Clusters: len(f.clusters) > 0, Cluster: f.own,
 	})
 	return p
 }

@@ -142,7 +142,7 @@ func (p *Page) unfoldOne(w http.ResponseWriter, r *http.Request, seq int64) erro
 			http.Redirect(w, r, "/changes/"+e.ID, http.StatusSeeOther)
 			return nil
 		}
-		d := p.detail(e, c, known)
+		d := p.detail(r.Context(), e, c, known)
 		if err := d.show("", p.past.source.Cluster(), false); err != nil {
 			return err
 		}

@@ -180,7 +180,7 @@ func (p *Page) viewBlame(ctx context.Context, v *versionView, e *journal.Entry) 
 	}
 	if text == nil {
 		v.Note = "The object was " + string(e.Op) + ". This is its last state."
-		q := journal.Query{Resources: []string{e.Kind.GroupResource()}, Names: []string{e.Name}, UID: e.UID, Before: e.Seq, Quiet: true, Snapshots: true, Limit: 1}
+		q := journal.Query{Clusters: p.past.own(e.Kind), Resources: []string{e.Kind.GroupResource()}, Names: []string{e.Name}, UID: e.UID, Before: e.Seq, Quiet: true, Snapshots: true, Limit: 1}
 		var last *journal.Entry
 		for found, err := range p.past.rows(ctx, q) {
 			if err != nil {
@@ -236,19 +236,21 @@ func (p *Page) viewRelated(ctx context.Context, v *versionView, o object, e *jou
 	}
 	add := func(how string, k journal.Kind, namespace, name string) {
 		r := relatedObject{How: how, Type: k.GroupResource(), Namespace: namespace, Name: name}
-		r.URL = object{resource: r.Type, namespace: namespace, name: name}.url()
+		r.URL = object{resource: r.Type, namespace: namespace, name: name, cluster: o.cluster}.url()
 		if !slices.Contains(v.Related, r) {
 			v.Related = append(v.Related, r)
 		}
 	}
 	scoped := func(group, kind string) bool {
-		i := slices.IndexFunc(kinds, func(k journal.Kind) bool { return k.Group == group && k.Kind == kind })
+		i := slices.IndexFunc(kinds, func(k journal.Kind) bool { return k.Group == group && k.Kind == kind && k.Cluster == e.Kind.Cluster })
 		return i >= 0 && !kinds[i].Namespaced || i < 0 && relations.ClusterScoped(group, kind)
 	}
 	self := relations.Ref{Group: e.Kind.Group, Kind: e.Kind.Kind, Namespace: e.Namespace, Name: e.Name}
 	for _, edge := range relations.Of(self, content, scoped).Edges {
 		how := relationWords[edge.Relation]
-		i := slices.IndexFunc(kinds, func(k journal.Kind) bool { return k.Group == edge.To.Group && k.Kind == edge.To.Kind })
+		i := slices.IndexFunc(kinds, func(k journal.Kind) bool {
+			return k.Group == edge.To.Group && k.Kind == edge.To.Kind && k.Cluster == e.Kind.Cluster
+		})
 		if i < 0 { // not recorded, so it has no page
 			v.Related = append(v.Related, relatedObject{How: how, Type: strings.ToLower(edge.To.Kind), Namespace: edge.To.Namespace, Name: edge.To.Name})
 			continue
@@ -257,6 +259,9 @@ func (p *Page) viewRelated(ctx context.Context, v *versionView, o object, e *jou
 	}
 	q := journal.Query{
 		Resources: []string{o.resource}, Names: []string{o.name}, Namespaces: []string{o.namespace}, Owned: capture.Owns(), Snapshots: true, Limit: maxRelated,
+	}
+	if o.cluster != "" {
+		q.Clusters = []string{o.cluster}
 	}
 	if o.namespace == "" {
 		q.Namespaces = nil

@@ -255,7 +255,7 @@ func (a *api) at(r *http.Request) (time.Time, error) {
 
 // place orders objects: it is the cursor of a page.
 func place(s *journal.State) string {
-	return strings.Join([]string{s.Kind.GroupResource(), s.Namespace, s.Name, s.UID}, "/")
+	return strings.Join([]string{s.Kind.Cluster, s.Kind.GroupResource(), s.Namespace, s.Name, s.UID}, "/")
 }
 
 func (a *api) objects(r *http.Request) (any, error) {
@@ -400,7 +400,7 @@ func (a *api) one(r *http.Request) (*journal.State, error) {
 	case len(found) == 1:
 		return &found[0], nil
 	case len(found) > 1:
-		return nil, capture.Usage("several objects have this name: say which by namespace, or by the group of the type")
+		return nil, capture.Usage("several objects have this name: say which by namespace, by cluster, or by the group of the type")
 	case len(unknown) > 0:
 		return nil, problem(http.StatusNotFound, "the journal does not reach back that far: the object was first seen at %s", unknown[0].From.Format(time.RFC3339))
 	}
