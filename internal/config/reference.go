@@ -49,14 +49,15 @@ func described(path string) bool {
 	return slices.ContainsFunc(Keys(), func(k Key) bool { return k.Path == path })
 }
 
-// home returns the first key of the reference that ends with a name, or nothing.
-func home(name string) string {
+// home returns the key of the reference that ends with a name, the first of those nearest to the top; empty for none.
+func home(name string) (path string) {
 	for _, k := range Keys() {
-		if k.Path == name || strings.HasSuffix(k.Path, "."+name) {
-			return k.Path
+		is := k.Path == name || strings.HasSuffix(k.Path, "."+name)
+		if is && (path == "" || strings.Count(k.Path, ".") < strings.Count(path, ".")) {
+			path = k.Path
 		}
 	}
-	return ""
+	return path
 }
 
 // plain normalizes a key's path: sinks.where, sinks[0].where and sinks[].where are equal.

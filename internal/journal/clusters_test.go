@@ -119,7 +119,10 @@ func TestClusters(t *testing.T) {
 		t.Errorf("clusters %q, %v", names, err)
 	}
 	ids := map[string]bool{}
-	for e := range r.Rows(t.Context(), Query{}) {
+	for e, err := range r.Rows(t.Context(), Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
 		ids[e.ID] = true
 		if found, err := r.ByID(t.Context(), e.ID); err != nil || found.Kind != e.Kind || found.Seq != e.Seq {
 			t.Errorf("%s: %+v, %v", e.ID, found, err)

@@ -9,6 +9,7 @@
 //     its newest change is stored in its state only, once. When Append replaces that state by one that the next change
 //     does not lead back from, or drops it (Forget, Resume), the after column of the newest change is set first: otherwise
 //     its content would be lost. Storing it with each change instead would store every state twice.
+//   - Clusters: one journal can record several; see clusters.go. Rows, streams and absences of two clusters never meet.
 //   - Durability: one transaction holds the changes, the new states and the version of their stream, so a restart
 //     resumes exactly after the last recorded change. Once Append has returned, they survive a crash of the machine.
 //     After a crash during Append, all of its batches are found, or none.
@@ -20,6 +21,6 @@
 //   - Damage: every page and every content has a checksum. A mismatch is a *DamagedError; the data is never returned.
 //   - After close: every call returns ErrClosed.
 //
-// Times have millisecond precision. docs/journal.md describes the format. There is one: nothing older was released, so
-// nothing is migrated.
+// Times have millisecond precision. docs/journal.md describes the formats. Nothing older was released, so nothing is
+// migrated.
 package journal

@@ -46,12 +46,28 @@ func (r *report) end() error {
 // offline writes what the file alone says.
 func (r *report) offline() {
 	path := r.setup.Journal.Path
-	if path == "" {
+	if path == "" && r.setup.Several() {
+		path = "?"
+		if _, err := r.setup.JournalFile(nil); err != nil {
+			r.wrong(err)
+		}
+	} else if path == "" {
 		path = "that of the context, below $XDG_STATE_HOME/tattler"
 	}
 	r.line("Not asked: whether the server has these kinds, and whether they may be watched.")
-	for i := range r.setup.Scopes {
-		s := &r.setup.Scopes[i]
+	if !r.setup.Several() {
+		r.watched("Watched", r.setup.Scopes)
+	}
+	for i := range r.setup.Watched {
+		r.watched("Watched in "+r.setup.Watched[i].Name, r.setup.Watched[i].Scopes)
+	}
+	r.rest(path)
+}
+
+// watched writes what scopes select.
+func (r *report) watched(title string, scopes []capture.Scope) {
+	for i := range scopes {
+		s := &scopes[i]
 		types := strings.Join(s.Types, " ")
 		if types == "" {
 			types = "everything"
@@ -59,9 +75,8 @@ func (r *report) offline() {
 		if len(s.Except) > 0 {
 			types += " without " + strings.Join(s.Except, ", ")
 		}
-		r.line("Watched: %s, %s", types, place(s, true))
+		r.line("%s: %s, %s", title, types, place(s, true))
 	}
-	r.rest(path)
 }
 
 // cluster writes what the server and the file say.

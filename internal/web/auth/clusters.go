@@ -45,15 +45,17 @@ func (r *rights) elsewhere(ctx context.Context, v *Viewer, d decision) (bool, ti
 	if o == nil || o.paused() {
 		return false, 0, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, otherTimeout)
+	limited, cancel := context.WithTimeout(ctx, otherTimeout)
 	defer cancel()
-	release, err := acquire(ctx, r.asking)
+	release, err := acquire(limited, r.asking)
 	if err != nil {
-		return false, 0, nil //nolint:nilerr // it counts as denied
+		return false, 0, nil // it counts as denied
 	}
 	defer release()
-	status, err := o.ReviewAccess(ctx, d.spec(v))
+	status, err := o.ReviewAccess(limited, d.spec(v))
 	switch {
+	case ctx.Err() != nil: // the viewer has left: that says nothing about the cluster
+		return false, 0, context.Cause(ctx)
 	case err != nil:
 		o.pause()
 		r.failed.log(r.log, "cannot review access in the cluster "+d.target.Cluster+": viewers see nothing of it", err)
