@@ -52,7 +52,7 @@ func (b *book) wait(d time.Duration) { b.at = b.at.Add(d) }
 // set writes an object; nil deletes it. manager wrote it.
 func (b *book) set(k journal.Kind, namespace, name, manager string, o obj, owner *event.Owner) {
 	b.t.Helper()
-	key := k.Resource + "/" + namespace + "/" + name
+	key := k.Cluster + k.Resource + "/" + namespace + "/" + name
 	old := b.objects[key]
 	b.version++
 	m := journal.Meta{
@@ -106,7 +106,7 @@ func (b *book) raw(o obj) []byte {
 func (b *book) append(rows ...journal.Row) {
 	b.t.Helper()
 	batch := journal.Batch{
-		Stream: journal.Stream{GroupResource: rows[0].Kind.GroupResource()}, Rows: rows,
+		Stream: journal.Stream{GroupResource: rows[0].Kind.GroupResource(), Cluster: rows[0].Kind.Cluster}, Rows: rows,
 		Head: journal.Head{Version: fmt.Sprint(b.version), Epoch: 1, Live: true, EverLive: true, At: b.at},
 	}
 	if rows[0].Op == event.Absent {
