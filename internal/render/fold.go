@@ -40,9 +40,9 @@ const (
 type objectKey struct{ resource, uid, name string }
 
 func keyOf(c change.Change) objectKey {
-	k := objectKey{resource: c.Kind.Resource + "." + c.Kind.Group + "@" + c.Kind.Cluster, uid: c.UID}
+	k := objectKey{resource: c.Kind.Resource + "." + c.Kind.Group, uid: c.UID}
 	if k.uid == "" {
-		k.name = c.Namespace + "/" + c.Name
+		k.name = c.Kind.Cluster + "/" + c.Namespace + "/" + c.Name
 	}
 	return k
 }
