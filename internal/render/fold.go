@@ -347,15 +347,17 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	f.lastState, f.lastStateAt = lastState, now
 }
 
-// withLateSpan sets a row's time to when the change happened, if that was before it was seen.
+// withLateSpan sets a row's time to when its last change happened, if that was before it was seen. A transition that ended
+// before its last change keeps the time of its end.
 func (t *Text) withLateSpan(r row, c lateSpan) row {
 	if !c.late {
 		return r
 	}
-	if r.at = c.from; c.from.Equal(c.to) {
+	if c.from.Equal(c.to) {
+		r.at = earlier(r.at, c.from)
 		r.note = notes(r.note, "(seen "+t.clock(c.seen)+")")
 	} else {
-		r.until = c.to
+		r.at, r.until = c.from, c.to
 	}
 	return r
 }
