@@ -10,7 +10,7 @@ GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build cloud test lint unit integration bench soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
+.PHONY: help demo build cloud test lint unit integration bench compare soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,12 @@ bench: control-plane ## compare the engine with client-go (hours); ARGS='-quick'
 	@tools/redis.sh && tools/rabbitmq.sh
 	@go build -C bench -o ../bin/bench ./cmd/bench
 	@cd bench && exec ../bin/bench $(ARGS)
+
+compare: control-plane build ## put Tattler and its peers through the same minutes (10 minutes once built); ARGS='-runs 1'
+	@echo "building the OpenTelemetry Collector (the first time: some minutes)" >&2
+	@go build -C bench/collector -trimpath -o ../../bin/collector .
+	@go build -C bench -o ../bin/compare ./cmd/compare
+	@bin/compare -tattler bin/tattler -collector bin/collector $(ARGS)
 
 soak: control-plane ## run the model tests with 10,000 seeds each, and 20,000 pods on a real API server (hours)
 	@tools/preflight.sh race
