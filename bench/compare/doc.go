@@ -1,9 +1,9 @@
 // Package compare puts Tattler and its peers through the same minutes on a real API server, and counts what each one lost,
 // repeated, reordered and leaked.
 //
-// A witness of its own, with its own connection and encoding/json, records every change of the cluster. Each peer runs as a
+// An observer of its own, with its own connection and encoding/json, records every change of the cluster. Each peer runs as a
 // separate process, is killed once, and delivers to a receiver of its own that fails for a while. [Judge] compares
-// what arrived with what the witness saw.
+// what arrived with what the observer saw.
 package compare
 
 import "time"

@@ -20,11 +20,11 @@ type Verdict struct {
 	Disorder      int // changes that first arrived after a later one of the same object
 	Invented      int // versions that the cluster never had
 
-	Delay   time.Duration // median, from the witness to the first arrival
+	Delay   time.Duration // median, from the observer to the first arrival
 	Missing []Change      // what was lost
 }
 
-// identity is the same for a change of the witness and its arrival. The version in a deletion's record is the deletion's,
+// identity is the same for a change of the observer and its arrival. The version in a deletion's record is the deletion's,
 // or the last one that the peer knew, so deletions are compared without.
 type identity struct {
 	uid     string
@@ -39,7 +39,7 @@ func identityOf(c Change) identity {
 	return identity{uid: c.UID, version: c.Version}
 }
 
-// Judge compares what arrived with what the witness saw. It ignores arrivals of versions before the witness's first, such as
+// Judge compares what arrived with what the observer saw. It ignores arrivals of versions before the observer's first, such as
 // those of a first list. A change in quiet that did not arrive is counted apart; nothing else is excused.
 func Judge(seen []Change, arrived []Arrival, quiet ...Change) Verdict {
 	var v Verdict
@@ -62,7 +62,7 @@ func Judge(seen []Change, arrived []Arrival, quiet ...Change) Verdict {
 	var delays []time.Duration
 	for _, a := range arrived {
 		id := identityOf(a.Change)
-		real, known := truth[id]
+		actual, known := truth[id]
 		switch earlier, again := first[id]; {
 		case again && a.ID != "" && a.ID == earlier.ID:
 			v.Copies++
@@ -81,11 +81,11 @@ func Judge(seen []Change, arrived []Arrival, quiet ...Change) Verdict {
 		}
 		first[id] = a
 		ids[a.ID] = true
-		if real.Version < newest[a.UID] {
+		if actual.Version < newest[a.UID] {
 			v.Disorder++
 		}
-		newest[a.UID] = max(newest[a.UID], real.Version)
-		delays = append(delays, a.At.Sub(real.At))
+		newest[a.UID] = max(newest[a.UID], actual.Version)
+		delays = append(delays, a.At.Sub(actual.At))
 	}
 
 	v.Changes = len(truth)

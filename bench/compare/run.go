@@ -88,18 +88,18 @@ func Run(ctx context.Context, plan Plan, peers []Peer, seed uint64, dir string, 
 
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
-	witness, err := Watch(watching, config)
+	observer, err := Watch(watching, config)
 	if err != nil {
 		return nil, err
 	}
 	if err := play(ctx, plan, l, all, say); err != nil {
 		return nil, err
 	}
-	if err := settle(ctx, plan.Settle, witness, all); err != nil {
+	if err := settle(ctx, plan.Settle, observer, all); err != nil {
 		return nil, err
 	}
 	stop()
-	if err := witness.Wait(); err != nil {
+	if err := observer.Wait(); err != nil {
 		return nil, err
 	}
 	for _, c := range all {
@@ -107,7 +107,7 @@ func Run(ctx context.Context, plan Plan, peers []Peer, seed uint64, dir string, 
 			return nil, fmt.Errorf("stop %s: %w (see %s)", c.Name, err, c.log())
 		}
 		c.process = nil
-		result, err := c.result(ctx, witness)
+		result, err := c.result(ctx, observer)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func Run(ctx context.Context, plan Plan, peers []Peer, seed uint64, dir string, 
 }
 
 // result judges a peer that was stopped.
-func (c *contestant) result(ctx context.Context, w *Witness) (Result, error) {
+func (c *contestant) result(ctx context.Context, w *Observer) (Result, error) {
 	var recorded []byte
 	var quiet []Change
 	files, err := leaking(c.dir)
@@ -266,7 +266,7 @@ func play(ctx context.Context, plan Plan, l *load, all []*contestant, say io.Wri
 }
 
 // settle waits until every peer delivered everything, or has delivered nothing new for a quarter of the limit.
-func settle(ctx context.Context, limit time.Duration, w *Witness, all []*contestant) error {
+func settle(ctx context.Context, limit time.Duration, w *Observer, all []*contestant) error {
 	end := time.Now().Add(limit)
 	count, since := 0, time.Now()
 	for time.Now().Before(end) {

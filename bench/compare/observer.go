@@ -22,22 +22,22 @@ var kinds = map[string]string{
 	"deployments": "/apis/apps/v1/deployments",
 }
 
-// Witness records every change of the watched kinds in the order in which the API server sends them. It never resumes a
-// watch: a broken one is an error, because then the witness might have missed something.
-type Witness struct {
+// Observer records every change of the watched kinds in the order in which the API server sends them. It never resumes a
+// watch: a broken one is an error, because then the observer might have missed something.
+type Observer struct {
 	mu      sync.Mutex
 	changes []Change
 	err     error
 	running sync.WaitGroup
 }
 
-// Watch begins to record. It returns when all watches are open; they end with ctx. The caller waits with [Witness.Wait].
-func Watch(ctx context.Context, config *rest.Config) (*Witness, error) {
+// Watch begins to record. It returns when all watches are open; they end with ctx. The caller waits with [Observer.Wait].
+func Watch(ctx context.Context, config *rest.Config) (*Observer, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("connect the witness: %w", err)
+		return nil, fmt.Errorf("connect the observer: %w", err)
 	}
-	w := &Witness{}
+	w := &Observer{}
 	from, err := version(ctx, client, config.Host+kinds["configmaps"])
 	if err != nil {
 		return nil, fmt.Errorf("begin to watch: %w", err)
@@ -52,7 +52,7 @@ func Watch(ctx context.Context, config *rest.Config) (*Witness, error) {
 			err := w.record(kind, json.NewDecoder(body))
 			if ctx.Err() == nil {
 				w.mu.Lock()
-				w.err = errors.Join(w.err, fmt.Errorf("the witness's watch of %s ended: %w", kind, err))
+				w.err = errors.Join(w.err, fmt.Errorf("the observer's watch of %s ended: %w", kind, err))
 				w.mu.Unlock()
 			}
 		})
@@ -90,7 +90,7 @@ func get(ctx context.Context, client *http.Client, url string) (io.ReadCloser, e
 	return resp.Body, nil
 }
 
-// object is what the witness and the receivers read of an object.
+// object is what the observer and the receivers read of an object.
 type object struct {
 	Metadata struct {
 		UID             string `json:"uid"`
@@ -110,7 +110,7 @@ func (o object) change(kind, typ string, at time.Time) (Change, error) {
 	}, nil
 }
 
-func (w *Witness) record(kind string, d *json.Decoder) error {
+func (w *Observer) record(kind string, d *json.Decoder) error {
 	for {
 		var e struct {
 			Type   string `json:"type"`
@@ -133,14 +133,14 @@ func (w *Witness) record(kind string, d *json.Decoder) error {
 }
 
 // Seen returns what was recorded so far.
-func (w *Witness) Seen() []Change {
+func (w *Observer) Seen() []Change {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return append([]Change(nil), w.changes...)
 }
 
 // Wait waits until the watches ended, and returns why one ended early.
-func (w *Witness) Wait() error {
+func (w *Observer) Wait() error {
 	w.running.Wait()
 	w.mu.Lock()
 	defer w.mu.Unlock()
