@@ -40,13 +40,13 @@ type RequestHeader struct {
 	ClientCA string `yaml:"clientCA"`
 	// AllowedNames are the common names that this certificate may have; at least one.
 	AllowedNames []string `yaml:"allowedNames"`
-	// UsernameHeaders are the headers with the user's name. The default is X-Remote-User.
+	// UsernameHeaders are the headers with the user's name. Default: X-Remote-User.
 	UsernameHeaders []string `yaml:"usernameHeaders"`
-	// UIDHeaders are the headers with the user's UID. The default is X-Remote-Uid.
+	// UIDHeaders are the headers with the user's UID. Default: X-Remote-Uid.
 	UIDHeaders []string `yaml:"uidHeaders"`
-	// GroupHeaders are the headers with a group each. The default is X-Remote-Group.
+	// GroupHeaders are the headers with a group each. Default: X-Remote-Group.
 	GroupHeaders []string `yaml:"groupHeaders"`
-	// ExtraHeaderPrefixes are what the names of headers with further attributes of the user begin with. The default is X-Remote-Extra-.
+	// ExtraHeaderPrefixes are what the names of headers with further attributes of the user begin with. Default: X-Remote-Extra-.
 	ExtraHeaderPrefixes []string `yaml:"extraHeaderPrefixes"`
 }
 
