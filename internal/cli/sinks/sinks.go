@@ -53,7 +53,7 @@ longer configured.`
 const examples = `  tattler sinks                             the position of each
   tattler sinks pause hook                  until tattler sinks resume hook
   tattler sinks replay hook --since 10:40   deliver again what came since then
-  tattler sinks skip hook 4f7k2m            give up the change that blocks it
+  tattler sinks skip hook 4f7k2m            set aside the change that blocks it
   tattler sinks dead hook                   what the receiver refused, and why
   tattler sinks dead hook --replay --all    send it again
   tattler sinks remove hook                 forget it: no longer configured`
@@ -83,24 +83,24 @@ Times are ` + when.Forms + `.`
 	replay.Flags().BoolVar(&o.All, "all", false, "everything that the journal has")
 	o.Past.Add(replay)
 
-	skip := o.command("skip NAME [ID]", "Give up the change that blocks a sink", func(ctx context.Context) error { return Skip(ctx, o) })
-	skip.Long = `Make a dead letter of the change that blocks a sink, and continue with the next
-one. tattler status shows that change. ID is its id or a prefix of it: no other
-change is skipped. Without ID, the command skips whichever change blocks the sink
-now, and prints its id. tattler sinks dead NAME --replay sends the change
-again. With retry.giveUp, a sink skips such changes by itself.
+	skip := o.command("skip NAME [ID]", "Set aside the change that blocks a sink", func(ctx context.Context) error { return Skip(ctx, o) })
+	skip.Long = `Set aside the change that blocks a sink as a dead letter, and continue with the
+next one. tattler status shows that change. ID is its id or a prefix of it: no
+other change is skipped. Without ID, the command skips whichever change blocks
+the sink now, and prints its id. tattler sinks dead NAME --replay sends the
+change again. With retry.giveUp, a sink skips such changes by itself.
 
 Without a running daemon, ID is required, and must be the first change that the
 sink has not received yet.`
 	skip.Args = cobra.RangeArgs(1, 2)
 	o.Past.Add(skip)
 
-	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, give them up", func(ctx context.Context) error { return Dead(ctx, o) })
-	dead.Long = `Show what a sink did not accept, and why; send it again (--replay), or give it
-up (--drop). ID is the id of a dead letter or a prefix of it. A change that is
-refused again stays a dead letter.`
+	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, remove them", func(ctx context.Context) error { return Dead(ctx, o) })
+	dead.Long = `Show the dead letters of a sink, and why it did not accept each; send them again
+(--replay), or remove them for good (--drop). ID is the id of a dead letter or a
+prefix of it. A change that is refused again stays a dead letter.`
 	dead.Flags().BoolVar(&o.Replay, "replay", false, "send them again")
-	dead.Flags().BoolVar(&o.Drop, "drop", false, "give them up")
+	dead.Flags().BoolVar(&o.Drop, "drop", false, "remove them for good")
 	dead.Flags().BoolVar(&o.All, "all", false, "all dead letters of the sink")
 	o.output(dead)
 
