@@ -77,7 +77,7 @@ type Cluster struct {
 type Watch struct {
 	// Resources are the kinds, as kubectl names them (pods, deploy, deployments.apps, a category such as all),
 	// or globs. A * in a glob matches any run of characters: of the plural (deploy*), or, with a dot, of plural
-	// and group (*.example.com). A name must be that of a kind of the server; a glob also matches kinds that
+	// and group (*.example.com). A name must be one that the server knows; a glob also matches kinds that
 	// appear later.
 	Resources Selection `yaml:"resources"`
 	// Namespaces are the namespaces, as names or globs; * means all of them. With any other list, kinds without
@@ -124,9 +124,9 @@ type Journal struct {
 	// Path is the journal's file. --journal overrides it. Default: $TATTLER_JOURNAL, else journal.db in a directory per
 	// cluster in $XDG_STATE_HOME/tattler.
 	Path string `yaml:"path"`
-	// Network allows the journal on a network file system, such as NFS. Otherwise it is refused, because a lock there
-	// may not keep out a second daemon, and two of them damage the journal; a FUSE or 9P file system, which may be
-	// one, gets a warning. Set it only if you make sure that there is just one daemon.
+	// Network allows the journal on a network file system, such as NFS. Without it, such a file system is refused: a
+	// lock there may not keep out a second daemon, and two daemons damage the journal. A FUSE or 9P file system, which
+	// may be remote, gets a warning. Set this key only if you make sure that there is just one daemon.
 	Network bool   `yaml:"network"`
 	Retain  Retain `yaml:"retain"`
 }
@@ -136,8 +136,8 @@ type Retain struct {
 	// Age is how long a change is kept; 0 means for ever.
 	Age time.Duration `yaml:"age" default:"30d"`
 	// Size is how large the journal's file may become; 0 means unlimited. Quiet changes are removed first, then the
-	// oldest. The last states of all objects stay, and so do the newest changes, up to a quarter of this size, even
-	// if the states alone take more: see docs/operations.md.
+	// oldest. The last state of each object is never removed. Neither are the newest changes, up to a quarter of this
+	// size, even if the states alone exceed it: see docs/operations.md.
 	Size Size `yaml:"size" default:"1Gi"`
 }
 
@@ -180,7 +180,7 @@ type Retry struct {
 	Min time.Duration `yaml:"min" default:"1s"`
 	// Max is the longest wait.
 	Max time.Duration `yaml:"max" default:"5m"`
-	// Attempts is how often a change is sent that the receiver rejects, before it becomes a dead letter.
+	// Attempts is how often a change is sent if the receiver rejects it, before it becomes a dead letter.
 	// Temporary errors are retried until giveUp.
 	Attempts int `yaml:"attempts" default:"3"`
 	// GiveUp is how long one change may block the sink before it is set aside as a dead letter, counted from its first

@@ -154,7 +154,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full; in a pipe, always")
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
 	f.BoolVar(&o.Related, "related", false, "also show what is related to the named objects, and how")
-	f.BoolVar(&o.Tree, "tree", false, "like --related, below the object that each belongs to")
+	f.BoolVar(&o.Tree, "tree", false, "like --related, printed as a tree")
 	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit rows each")
 	f.StringVar(&o.HTML, "html", "", "write one self-contained page to this `file`, or to stdout (-)")
 	complete.Files(cmd, "html")

@@ -61,7 +61,7 @@ const examples = `  tattler sinks                             the position of ea
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {
 	o := &Options{IO: io}
-	cmd := o.command("sinks [COMMAND]", "Show where changes are delivered, and control it", func(ctx context.Context) error { return List(ctx, o) })
+	cmd := o.command("sinks [COMMAND]", "Show and control where changes are delivered", func(ctx context.Context) error { return List(ctx, o) })
 	cmd.Long, cmd.Example = long, examples
 	cmd.Args = func(cmd *cobra.Command, words []string) error { return unknown(cmd, words) }
 	o.output(cmd)
@@ -69,7 +69,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	pause := o.command("pause NAME...", "Stop delivering; new changes wait in the journal", func(ctx context.Context) error { return Pause(ctx, o, true) })
 	pause.Long = `Stop delivering to sinks until they are resumed, even over restarts. New changes
 wait in the journal, as long as it keeps them.`
-	resume := o.command("resume NAME...", "Deliver again, from where it stopped", func(ctx context.Context) error { return Pause(ctx, o, false) })
+	resume := o.command("resume NAME...", "Deliver again, from where the sink stopped", func(ctx context.Context) error { return Pause(ctx, o, false) })
 	resume.Long = `Deliver to sinks again, from where they stopped, including sinks whose
 configuration starts them paused. A sink that failed is retried at once.`
 

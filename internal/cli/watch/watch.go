@@ -75,7 +75,7 @@ const examples = `  tattler watch                            everything in the c
   tattler watch -A                         the whole cluster
   tattler watch deploy,cm -n shop,pay      two kinds in two namespaces
   tattler watch deploy/web                 a Deployment and its dependents
-  tattler watch -A --since 1h              first, what the last hour left behind
+  tattler watch -A --since 1h              after the writes of the last hour
   tattler watch -A --path 'spec.**.image'  who changes images
   tattler watch -A -o json | jq .data      one CloudEvents event per line`
 

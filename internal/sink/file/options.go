@@ -10,8 +10,8 @@ import (
 
 // Options are the options of a file sink.
 type Options struct {
-	// Path is the file to append to. Its directory must exist: if Tattler created one, it could write beside a volume
-	// that is not mounted. It may be a character device, but not a pipe.
+	// Path is the file to append to. Its directory must exist: Tattler does not create it, because it could then
+	// write beside a volume that is not mounted. It may be a character device, but not a pipe.
 	Path string `yaml:"path"`
 	// Rotate limits the size of the file. Without it, the file grows.
 	Rotate Rotate `yaml:"rotate"`
