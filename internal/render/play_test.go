@@ -17,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 var update = flag.Bool("update", false, "write the golden files anew")
@@ -104,14 +105,14 @@ func (p *play) change(op event.Op, before, after obj) change.Change {
 		o = before
 	}
 	c := change.Change{
-		Meta:   change.Meta{Op: op, Kind: resources[text(o, "kind")].ID(), Namespace: text(o, "metadata", "namespace"), Name: text(o, "metadata", "name"), UID: text(o, "metadata", "uid"), Manager: "?"},
-		Names:  resources[text(o, "kind")].Names(),
+		Meta:   change.Meta{Op: op, Kind: resources[jsonmap.Text(o, "kind")].ID(), Namespace: jsonmap.Text(o, "metadata", "namespace"), Name: jsonmap.Text(o, "metadata", "name"), UID: jsonmap.Text(o, "metadata", "uid"), Manager: "?"},
+		Names:  resources[jsonmap.Text(o, "kind")].Names(),
 		Before: before,
 		After:  after,
 	}
-	for _, r := range list(o, "metadata", "ownerReferences") {
+	for _, r := range jsonmap.List(o, "metadata", "ownerReferences") {
 		ref := r.(obj)
-		c.Owner = &event.Owner{Kind: text(ref, "kind"), Name: text(ref, "name"), UID: text(ref, "uid")}
+		c.Owner = &event.Owner{Kind: jsonmap.Text(ref, "kind"), Name: jsonmap.Text(ref, "name"), UID: jsonmap.Text(ref, "uid")}
 	}
 	return c
 }
@@ -144,7 +145,7 @@ func (p *play) have(age time.Duration, o obj) {
 	p.objects[key(o)] = o
 }
 
-func key(o obj) string { return text(o, "kind") + "/" + text(o, "metadata", "name") }
+func key(o obj) string { return jsonmap.Text(o, "kind") + "/" + jsonmap.Text(o, "metadata", "name") }
 
 // set writes one field of an object, given by its dotted path.
 type set struct {
