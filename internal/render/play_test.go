@@ -3,24 +3,19 @@ package render
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/goldentest"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var morning = time.Date(2026, 11, 21, 10, 42, 7, 0, time.UTC)
 
@@ -319,17 +314,5 @@ var resources = func() map[string]change.Resource {
 // golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, d)
-	}
+	goldentest.Compare(t, filepath.Join("testdata", name), got)
 }
