@@ -142,7 +142,7 @@ var metrics = []metric{
 			emit(float64(s.Journal.States))
 		}
 	}},
-	{"tattler_clock_jump_seconds", "How far the clock is ahead of the elapsed time, or behind if negative, if that is too much for age retention; 0 while the clock is trusted.", gauge, nil,
+	{"tattler_clock_jump_seconds", "How far the wall clock is ahead of the daemon's own count of elapsed time, or behind if negative, while age retention does not trust it; 0 while it does.", gauge, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.ClockJump) })},
 	{"tattler_journal_oldest_timestamp_seconds", "When the oldest change of the journal was seen; absent if the journal is empty.", gauge, nil, func(s *control.Status, emit emitter) {
 		if !s.Journal.Oldest.IsZero() {
@@ -164,9 +164,9 @@ var metrics = []metric{
 		perSink(func(s *control.Sink) float64 { return float64(s.Delivered) })},
 	{"tattler_sink_attempts_total", "Attempts to send changes, one or several at once.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Attempts) })},
-	{"tattler_sink_failures_total", "Waits after an error.", counter, []string{"sink"},
+	{"tattler_sink_failures_total", "Errors after which the sink waited before it tried again, also of the journal.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Failures) })},
-	{"tattler_sink_dead_letters", "Kept dead letters: changes that the receiver refused permanently; see tattler sinks dead.", gauge, []string{"sink"},
+	{"tattler_sink_dead_letters", "Kept dead letters: changes that the receiver refused for good, or that were set aside; see tattler sinks dead.", gauge, []string{"sink"},
 		read(perSink(func(s *control.Sink) float64 { return float64(s.Dead) }))},
 	{"tattler_sink_buried_total", "Changes that became dead letters.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.SetAside) })},

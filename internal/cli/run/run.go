@@ -41,7 +41,8 @@ const long = `Record every change in a journal, and deliver each at least once.
 
 TYPE is as in tattler watch, or a glob of plural and group (deploy* or
 '*.example.com'), which also matches kinds that appear later. Without TYPE and
-without a file, everything in all namespaces of the current context is recorded.
+without a file, everything in all namespaces of the current context is recorded,
+except noisy kinds (events, leases, endpoints): name them, or use --noise.
 Changes go to stdout; --to sends them elsewhere, and may be repeated:
   file:changes.jsonl          one event per line
   https://example.com/hook    one event per request

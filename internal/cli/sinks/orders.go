@@ -96,7 +96,7 @@ func Replay(ctx context.Context, o *Options) error {
 	})
 }
 
-// Skip gives up the change that blocks a sink.
+// Skip sets aside the change that blocks a sink.
 func Skip(ctx context.Context, o *Options) error {
 	sink, id := o.Names[0], ""
 	if len(o.Names) > 1 {
@@ -252,7 +252,7 @@ func (o *Options) dropDead(ctx context.Context, sink string, letters []sinkadmin
 		if err != nil {
 			return err
 		}
-		o.say("%s given up", report.Count(int64(n), "dead letter"))
+		o.say("%s removed for good", report.Count(int64(n), "dead letter"))
 		return nil
 	})
 }
