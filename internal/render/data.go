@@ -37,8 +37,8 @@ type Line struct {
 	Object Object
 }
 
-// Object names an object.
-type Object struct{ Group, Kind, Namespace, Name string }
+// Object names an object. Resource is that of its kind, such as deployments.
+type Object struct{ Group, Resource, Kind, Namespace, Name string }
 
 // numbers are those of the changes that a line covers.
 type numbers []int64
@@ -95,11 +95,11 @@ func (t *Text) remark(r *row) {
 var signWords = map[string]string{signCreated: "created", signDeleted: "deleted", signUpdated: "changed", signSnapshot: "existed"}
 
 func objectOf(c change.Change) Object {
-	return Object{c.Kind.Group, c.Kind.Kind, c.Namespace, c.Name}
+	return Object{c.Kind.Group, c.Kind.Resource, c.Kind.Kind, c.Namespace, c.Name}
 }
 
 func (o *object) identity() Object {
-	return Object{o.kind.Group, o.kind.Kind, o.namespace, o.name}
+	return Object{o.kind.Group, o.kind.Resource, o.kind.Kind, o.namespace, o.name}
 }
 
 func lineOf(r row) Line {

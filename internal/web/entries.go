@@ -26,8 +26,8 @@ type entry struct {
 	Folded int
 	// Day is set for the first entry of a day.
 	Day string
-	// Unfold, Around, OnlyObject, OnlyNamespace and OnlyManager are URLs.
-	Unfold, Around, OnlyObject, OnlyNamespace, OnlyManager string
+	// Unfold, Around, Page (of the object), OnlyObject, OnlyNamespace and OnlyManager are URLs.
+	Unfold, Around, Page, OnlyObject, OnlyNamespace, OnlyManager string
 	// Marked says that the reader asked what changed around it.
 	Marked bool
 }
@@ -224,6 +224,9 @@ func (p *Page) entry(f *filter, line render.Line) entry {
 	}
 	if e.Type != "" {
 		e.OnlyObject = f.with("/", "type", e.Type, "name", e.Object, "namespace", line.Namespace)
+	}
+	if o := line.Object; o.Name != "" {
+		e.Page = object{resource: journal.Kind{Group: o.Group, Resource: o.Resource}.GroupResource(), namespace: o.Namespace, name: o.Name}.url()
 	}
 	if line.Namespace != "" {
 		e.OnlyNamespace = f.with("/", "namespace", line.Namespace)

@@ -113,6 +113,10 @@ func (p *Page) counts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	p.narrowings.use(r.Context(), f)
+	if _, err := p.narrow(r.Context(), f); err != nil {
+		return err
+	}
 	h, err := p.histogram(r.Context(), f)
 	if err != nil {
 		return err

@@ -22,6 +22,8 @@ type timelinePage struct {
 	Live string
 	// Newer is the URL of the newest entries, if this page does not show them.
 	Newer string
+	// Narrowed is set if only some namespaces are shown.
+	Narrowed *narrowing
 }
 
 // timeline serves the start page.
@@ -37,6 +39,10 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	}
 	page := timelinePage{head: p.head(r, "Timeline")}
 	page.Section = "timeline"
+	if page.Narrowed, err = p.narrow(r.Context(), f); err != nil {
+		return err
+	}
+	p.narrowings.keep(r.Context(), f)
 	page.Narrow = f.Narrowed() || !f.Query.Since.IsZero() || !f.Query.Until.IsZero()
 	if page.form, err = p.form(r.Context(), f); err != nil {
 		return err

@@ -41,11 +41,12 @@ type Options struct {
 
 // Page is the handler of all pages.
 type Page struct {
-	o         Options
-	past      *past
-	templates *template.Template
-	streams   chan struct{} // has an element for each live stream
-	handler   http.Handler
+	o          Options
+	past       *past
+	templates  *template.Template
+	streams    chan struct{} // has an element for each live stream
+	narrowings narrowings
+	handler    http.Handler
 }
 
 // maxStreams is how many browsers are kept current at once.

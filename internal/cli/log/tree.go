@@ -98,7 +98,7 @@ func (t *tree) sort(b *branch, depth int) {
 
 // place returns the branch that a line belongs to: an Event belongs to its object.
 func (t *tree) place(l render.Line) *branch {
-	b := t.of[relations.Ref(l.Object)]
+	b := t.of[relations.Ref{Group: l.Object.Group, Kind: l.Object.Kind, Namespace: l.Object.Namespace, Name: l.Object.Name}]
 	for b != nil && b.Relation == relations.About && b.above != nil {
 		b = b.above
 	}

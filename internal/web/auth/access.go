@@ -16,7 +16,7 @@ import (
 // Target is a resource in a namespace. Namespace is empty for cluster-scoped resources.
 type Target = access.Target
 
-var _ access.Access = (*Viewer)(nil)
+var _ access.Limited = (*Viewer)(nil)
 
 // Action is something other than seeing objects. It is a non-resource URL of RBAC, whose verb is a method in lower
 // case. The URLs are names for roles; no server serves them.
