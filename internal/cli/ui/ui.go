@@ -13,6 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
+	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/ops"
 	"github.com/tattler-dev/tattler/internal/web"
 	"github.com/tattler-dev/tattler/internal/web/auth"
@@ -57,6 +59,20 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
+// console shows the sinks of a journal, and controls them through the socket of the daemon that writes it.
+func console(j *past.Journal) *sinkadmin.Console {
+	r, ok := j.Source().(*journal.Reader)
+	if !ok {
+		return nil
+	}
+	c := &control.Client{Journal: j.Path()}
+	return &sinkadmin.Console{
+		Status: c.Status,
+		Orders: func() control.Orders { return c },
+		Read:   func(_ context.Context, use func(*journal.Reader) error) error { return use(r) },
+	}
+}
+
 // Run serves the page until ctx ends, which is not an error.
 func Run(ctx context.Context, o *Options) error {
 	j, err := o.Past.Open(ctx)
@@ -68,7 +84,7 @@ func Run(ctx context.Context, o *Options) error {
 	page, err := web.New(web.Options{
 		Source: j.Source(), Log: log,
 		Recording: func(ctx context.Context) bool { return control.Recording(ctx, j.Path()) },
-		Status:    (&control.Client{Journal: j.Path()}).Status,
+		Console:   console(j),
 	})
 	if err != nil {
 		return err

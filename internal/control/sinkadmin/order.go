@@ -31,6 +31,8 @@ type Order struct {
 	From control.Place
 	// ID is the change of Skip, or its beginning. Empty means whichever blocks the sink.
 	ID string
+	// Anonymous leaves the subject out of what Skip says, for users who may not see the change.
+	Anonymous bool
 	// Letters are the dead letters of Send and Drop. Those that are not Kept cannot be sent.
 	Letters []Letter
 }
@@ -106,10 +108,14 @@ func (o *Order) skip(ctx context.Context, to control.Orders, live bool, r *Resul
 	if err != nil {
 		return err
 	}
+	change := "change " + done.ID
+	if !o.Anonymous {
+		change += " (" + done.Subject + ")"
+	}
 	if live {
-		r.say("%s continues without change %s (%s), which is now a dead letter; it failed with: %s", o.Sink, done.ID, done.Subject, done.Error)
+		r.say("%s continues without %s, which is now a dead letter; it failed with: %s", o.Sink, change, done.Error)
 	} else {
-		r.say("change %s (%s) is now a dead letter; %s continues with the next one%s", done.ID, done.Subject, o.Sink, idle)
+		r.say("%s is now a dead letter; %s continues with the next one%s", change, o.Sink, idle)
 	}
 	r.Hint = fmt.Sprintf("tattler sinks dead %s %s --replay sends it again", o.Sink, done.ID)
 	return nil
@@ -124,7 +130,8 @@ func (o *Order) send(ctx context.Context, to control.Orders, r *Result) error {
 		}
 	}
 	if lost := len(o.Letters) - len(ids); lost > 0 {
-		r.say("%s cannot be sent: the journal no longer has the change (--drop gives it up)", count(int64(lost), "dead letter"))
+		r.say("%s cannot be sent: the journal no longer has the change", count(int64(lost), "dead letter"))
+		r.Hint = fmt.Sprintf("tattler sinks dead %s --drop ID gives it up", o.Sink)
 	}
 	if len(ids) == 0 {
 		r.say("nothing to send")
