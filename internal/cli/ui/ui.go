@@ -61,8 +61,8 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 
 // console shows the sinks of a journal, and controls them through the socket of the daemon that writes it.
 func console(j *past.Journal) *sinkadmin.Console {
-	r, ok := j.Source().(*journal.Reader)
-	if !ok {
+	r := j.Reader()
+	if r == nil {
 		return nil
 	}
 	c := &control.Client{Journal: j.Path()}
