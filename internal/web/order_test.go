@@ -269,8 +269,8 @@ func TestOrders(t *testing.T) {
 		{"replay-all", "do=replay&sink=hook&all=1", "replay hook 0001-01-01T00:00:00Z 0", "hook receives"},
 		{"send", "do=send&sink=hook&id=" + ids[1], "send hook " + ids[1], "1 of 1 dead letter accepted"},
 		{"send-all", "do=send&sink=hook", "send hook " + strings.Join(ids, ","), "3 of 3 dead letters accepted"},
-		{"drop", "do=drop&sink=hook&id=" + ids[0], "drop hook " + ids[0], "1 dead letter given up"},
-		{"drop-all", "do=drop&sink=hook", "drop hook " + strings.Join(ids, ","), "3 dead letters given up"},
+		{"drop", "do=drop&sink=hook&id=" + ids[0], "drop hook " + ids[0], "1 dead letter removed for good"},
+		{"drop-all", "do=drop&sink=hook", "drop hook " + strings.Join(ids, ","), "3 dead letters removed for good"},
 	} {
 		c.seen = nil
 		page := c.get(orderPath+"?"+tc.query, "boss")

@@ -108,5 +108,5 @@ func Run(ctx context.Context, o *Options) error {
 			fmt.Fprintf(o.IO.Err, "cannot open a browser: %s\n", terminal.Line(err.Error()))
 		}
 	}
-	return protection.Serve(ctx, l, page)
+	return protection.Serve(ctx, l, ownOrders(page, sameUser))
 }

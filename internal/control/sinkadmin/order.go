@@ -131,7 +131,7 @@ func (o *Order) send(ctx context.Context, to control.Orders, r *Result) error {
 	}
 	if lost := len(o.Letters) - len(ids); lost > 0 {
 		r.say("%s cannot be sent: the journal no longer has the change", count(int64(lost), "dead letter"))
-		r.Hint = fmt.Sprintf("tattler sinks dead %s --drop ID gives it up", o.Sink)
+		r.Hint = fmt.Sprintf("tattler sinks dead %s --drop ID removes it for good", o.Sink)
 	}
 	if len(ids) == 0 {
 		r.say("nothing to send")
@@ -161,7 +161,7 @@ func (o *Order) drop(ctx context.Context, to control.Orders, r *Result) error {
 	}
 	n, err := to.DropDead(ctx, o.Sink, ids)
 	if err == nil {
-		r.say("%s given up", count(int64(n), "dead letter"))
+		r.say("%s removed for good", count(int64(n), "dead letter"))
 	}
 	return err
 }
