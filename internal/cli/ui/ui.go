@@ -32,6 +32,7 @@ type Options struct {
 
 const long = `Show what changed in a browser: a timeline of the journal that tattler run
 writes, and each change with its diff. New changes appear as they are recorded.
+Its page of streams and sinks gives the orders of tattler sinks to the daemon.
 
 The page is for this machine only: it is served on a loopback address, without
 a password. tattler run serves it to others, with web.address.`
