@@ -29,6 +29,8 @@ type Status struct {
 	Audits        []Audits `json:"audits,omitempty"`
 	Journal       Journal  `json:"journal"`
 	Sinks         []Sink   `json:"sinks"`
+	// Orders counts the orders about sinks.
+	Orders []OrderCount `json:"orders,omitempty"`
 	// Left are sinks that are no longer configured but still have a cursor in the journal.
 	Left []string `json:"left,omitempty"`
 }

@@ -32,6 +32,9 @@ func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	}
 	s.Cluster, s.Journal.Path = d.journal.Cluster(), d.journal.Path()
 	d.state.fill(&s)
+	if a := d.audit.Load(); a != nil {
+		s.Orders = a.Counts()
+	}
 	err := errors.Join(d.addJournal(ctx, &s.Journal), d.addSinks(ctx, &s))
 	switch {
 	case err == nil:

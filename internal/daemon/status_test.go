@@ -58,6 +58,7 @@ func TestStatus(t *testing.T) {
 					Stuck: &control.Stuck{ID: stuck.ID, Subject: "/api/v1/namespaces/shop/configmaps/a", Since: began, Attempts: stuck.Attempts, GiveUpAt: began.Add(time.Hour)},
 				},
 			},
+			Orders: control.NewAudit(nil, nil).Counts(),
 		}
 		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(control.Journal{}, "Used", "Free", "Log"), cmpopts.EquateApproxTime(time.Second)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)

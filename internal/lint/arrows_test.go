@@ -274,10 +274,10 @@ var rows = []row{
 	{
 		who: "./internal/web",
 		only: []string{
-			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/control", "./internal/history", "./internal/journal",
+			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/cli/when", "./internal/control", "./internal/control/sinkadmin", "./internal/history", "./internal/journal",
 			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/web/auth",
 		},
-		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster",
+		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster; orders, and the times in them, are those of the command line",
 	},
 	{
 		who:  "./internal/relations",

@@ -174,6 +174,7 @@ var metrics = []metric{
 		perSink(func(s *control.Sink) float64 { return float64(s.Lost) })},
 	{"tattler_sink_filter_errors_total", "Failures of the sink's where filter on a change, which was delivered anyway, marked.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.FilterErrors) })},
+	{"tattler_orders_total", "Orders about sinks: given by tattler sinks, and on the web page. A refused order made no sense, such as one for an unknown sink.", counter, []string{"order", "result"}, orders},
 }
 
 func truth(is bool) float64 {
@@ -260,6 +261,14 @@ func streamStates(s *control.Status, emit emitter) {
 	}
 	for state, n := range counts {
 		emit(float64(n), string(state))
+	}
+}
+
+func orders(s *control.Status, emit emitter) {
+	for _, o := range s.Orders {
+		emit(float64(o.Done), o.Order, "done")
+		emit(float64(o.Refused), o.Order, "refused")
+		emit(float64(o.Failed), o.Order, "failed")
 	}
 }
 

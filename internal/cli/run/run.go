@@ -140,7 +140,8 @@ func Run(ctx context.Context, o *Options) error {
 		if err != nil {
 			return s.Blame("web", "%v", err)
 		}
-		do.Serve = together(do.Serve, servePage(l, protection, &page{path: do.Journal, log: do.Log}))
+		p := &page{path: do.Journal, log: do.Log}
+		do.Serve, do.TakeOrders = together(do.Serve, servePage(l, protection, p)), p.take
 	}
 	if _, err := s.Plan(ctx, cluster); err != nil { // before creating a journal for something that cannot be watched
 		if ctx.Err() != nil {

@@ -7,9 +7,11 @@ import (
 	"net"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
@@ -23,6 +25,7 @@ type page struct {
 	path   string
 	log    *slog.Logger
 	status func(context.Context) (control.Status, error) // of the daemon
+	orders atomic.Pointer[control.Orders]                // nil before the daemon takes them
 
 	mu     sync.Mutex
 	reader *journal.Reader
@@ -52,7 +55,7 @@ func (p *page) open(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux, err := p.handlers(access.New(r))
+	mux, err := p.handlers(access.New(r), r)
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -60,13 +63,30 @@ func (p *page) open(ctx context.Context) (http.Handler, error) {
 	return mux, nil
 }
 
-// handlers serves the page and the API from a source that applies the viewers' rights.
-func (p *page) handlers(s *access.Source) (http.Handler, error) {
+// take receives what carries out orders.
+func (p *page) take(orders control.Orders) { p.orders.Store(&orders) }
+
+// console shows and controls the daemon's sinks.
+func (p *page) console(r *journal.Reader) *sinkadmin.Console {
+	return &sinkadmin.Console{
+		Status: p.status,
+		Orders: func() control.Orders {
+			if to := p.orders.Load(); to != nil {
+				return *to
+			}
+			return nil
+		},
+		Read: func(_ context.Context, use func(*journal.Reader) error) error { return use(r) },
+	}
+}
+
+// handlers serves the page and the API from a source that applies the viewers' rights. The reader is for the console alone.
+func (p *page) handlers(s *access.Source, r *journal.Reader) (http.Handler, error) {
 	rules, err := quiet.New()
 	if err != nil {
 		return nil, err
 	}
-	h, err := web.New(web.Options{Source: s, Log: p.log, Status: p.status})
+	h, err := web.New(web.Options{Source: s, Log: p.log, Console: p.console(r)})
 	if err != nil {
 		return nil, err
 	}

@@ -163,29 +163,18 @@ func (o *Options) say(format string, args ...any) {
 	fmt.Fprintln(o.IO.Out, terminal.Line(fmt.Sprintf(format, args...)))
 }
 
-// order sends an order to the daemon, or executes it here if none runs: live is false then.
-func (o *Options) order(ctx context.Context, do func(to control.Orders, live bool) error) error {
+// read passes use a reader of the journal.
+func (o *Options) read(ctx context.Context, use func(*journal.Reader) error) error {
 	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}
-	err = do(&control.Client{Journal: path}, true)
-	var none *control.NoDaemonError
-	if !errors.As(err, &none) {
+	r, err := past.OpenReader(ctx, path)
+	if err != nil {
 		return err
 	}
-	if err := past.Exists(path); err != nil {
-		return err
-	}
-	d, err := sinkadmin.Open(ctx, path)
-	var locked *journal.LockedError
-	switch {
-	case errors.As(err, &locked):
-		return fmt.Errorf("%w, which does not answer at %s: it is starting or stopping, or is an older version", err, control.SocketPath(path))
-	case err != nil:
-		return err
-	}
-	return errors.Join(do(d, false), d.Close())
+	defer r.Close()
+	return use(r)
 }
 
 // List shows the sinks as the daemon reports them, or else as they are in the journal.
@@ -213,37 +202,18 @@ func List(ctx context.Context, o *Options) error {
 
 // list asks the daemon or, if none runs, the journal. Sinks that are no longer configured come last.
 func (o *Options) list(ctx context.Context, path string) ([]control.Sink, error) {
-	s, err := (&control.Client{Journal: path}).Status(ctx)
+	c := &sinkadmin.Console{Status: (&control.Client{Journal: path}).Status, Read: o.read, Now: o.now}
+	s, err := c.State(ctx)
 	var none *control.NoDaemonError
-	if err != nil && !errors.As(err, &none) {
+	switch {
+	case err != nil:
 		return nil, err
+	case errors.As(s.Idle, &none):
+		fmt.Fprintf(o.IO.Err, "No daemon records into %s; this is the journal's state.\n", terminal.Line(path))
+	case s.Idle != nil:
+		return nil, s.Idle
 	}
-	if err == nil && len(s.Left) == 0 {
-		return s.Sinks, nil
-	}
-	r, rerr := past.OpenReader(ctx, path)
-	if rerr != nil {
-		return nil, rerr
-	}
-	defer r.Close()
-	kept, rerr := sinkadmin.Sinks(ctx, r, o.now())
-	if rerr != nil || err == nil {
-		return append(s.Sinks, left(kept, s.Left)...), rerr
-	}
-	fmt.Fprintf(o.IO.Err, "No daemon records into %s; this is the journal's state.\n", terminal.Line(path))
-	return kept, nil
-}
-
-// left returns the sinks with the given names.
-func left(kept []control.Sink, names []string) (all []control.Sink) {
-	for _, s := range kept {
-		for _, name := range names {
-			if s.Name == name {
-				all = append(all, s)
-			}
-		}
-	}
-	return all
+	return s.All(), nil
 }
 
 func (o *Options) checkOutput() error {

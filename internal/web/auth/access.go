@@ -26,7 +26,7 @@ type Action struct{ Verb, URL string }
 var (
 	// SeeStatus is seeing streams, sinks and the journal's size.
 	SeeStatus = Action{"get", "/tattler/status"}
-	// ManageSinks is pausing and resuming sinks, and replaying and skipping dead letters.
+	// ManageSinks is giving orders about sinks, all that tattler sinks can give.
 	ManageSinks = Action{"post", "/tattler/sinks"}
 )
 
