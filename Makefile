@@ -69,7 +69,7 @@ torture: control-plane ## kill the daemon KILLS (1000) times on a real control p
 	@tools/preflight.sh race
 	@cd integration && TATTLER_TORTURE_KILLS='$(or $(KILLS),1000)' $(GO_TEST) -timeout 8h -v -run '$(or $(RUN),TestTorture)' ./torture
 
-release: preflight ## make the files of a release in dist/, twice, and compare the bytes (an hour without a build cache)
+release: preflight ## make the files of a release in dist/: builds all of it twice, the second time without a cache, and compares the bytes
 	@rm -rf dist
 	@cd tools && go run ./cmd/vulncheck .. ../cloud && go run ./cmd/release -twice $(ARGS)
 
