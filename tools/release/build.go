@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,7 +58,35 @@ func (r *run) sbom(ctx context.Context, binary, out string) error {
 	cmd := exec.CommandContext(ctx, r.sbomTool, "bin", "-json", "-std", "-notimestamp", "-serial", serial,
 		"-version", r.source.Version, "-output", out, filepath.Base(binary))
 	cmd.Dir = filepath.Dir(binary)
-	return output(cmd)
+	if err := output(cmd); err != nil {
+		return err
+	}
+	text, err := os.ReadFile(out)
+	if err != nil {
+		return fmt.Errorf("read the bill of materials: %w", err)
+	}
+	if text, err = nameRoot(text, r.source.Version); err != nil {
+		return err
+	}
+	if err := os.WriteFile(out, text, 0o644); err != nil {
+		return fmt.Errorf("write the bill of materials: %w", err)
+	}
+	return nil
+}
+
+// nameRoot names the root module in a bill of materials of tattler-cloud. Its go.mod replaces that module by a directory,
+// which the tool takes for a name.
+func nameRoot(text []byte, version string) ([]byte, error) {
+	const root = "github.com/tattler-dev/tattler"
+	named := strings.NewReplacer(
+		"pkg:golang/../@(devel)", "pkg:golang/"+root+"@"+version,
+		`"name": "../",`, `"name": "`+root+`",`,
+		`"version": "(devel)"`, `"version": "`+version+`"`,
+	).Replace(string(text))
+	if strings.Contains(named, "../") || strings.Contains(named, "(devel)") {
+		return nil, errors.New("the bill of materials names a directory: cyclonedx-gomod writes another form than before")
+	}
+	return []byte(named), nil
 }
 
 // serialOf derives a UUID of version 8 (RFC 9562) from a file, where a random one would differ in each build.
