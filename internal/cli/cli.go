@@ -149,6 +149,7 @@ func newRoot(binary string, io *terminal.IO, program *kinds.Program) *cobra.Comm
 		journal.NewCommand(io), config.NewCommand(io, program), rbac.NewCommand(io, program), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
+	addPluginCompletion(root, io, program.Name)
 	rename(root, programName(root))
 	for _, c := range root.Commands() {
 		if !c.Runnable() { // cobra would print the help for an unknown subcommand

@@ -241,6 +241,13 @@ func TestVersion(t *testing.T) {
 	if code != exitDone || err != "" || !strings.HasPrefix(out, "tattler ") || strings.Count(out, " ") != 3 {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, err)
 	}
+	code, out, err = tattler(t.Context(), "tattler", "version", "-o", "json")
+	if code != exitDone || err != "" || !strings.HasPrefix(out, `{"program":"tattler","version":"`) {
+		t.Errorf("as JSON: exit code %d, stdout %q, stderr %q", code, out, err)
+	}
+	if code, _, err = tattler(t.Context(), "tattler", "version", "-o", "xml"); code != exitUsage || err != "tattler: unknown output \"xml\": use text or json\n" {
+		t.Errorf("exit code %d, stderr %q", code, err)
+	}
 }
 
 // kubeconfig makes a file whose only context, prod, has the address.
