@@ -11,6 +11,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/rights"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
@@ -80,7 +81,11 @@ func (o *Check) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
-	found := (&survey{web: setup.WebRights(s.Web), client: client.RESTClient(), slots: make(chan struct{}, parallel)}).of(ctx, plan)
+	reviewer, err := rights.NewReviewer(cluster.Config)
+	if err != nil {
+		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
+	}
+	found := (&survey{web: setup.WebRights(s.Web), reviewer: reviewer, client: client.RESTClient(), slots: make(chan struct{}, parallel)}).of(ctx, plan)
 	if err := ctx.Err(); err != nil {
 		return cluster.Explain(fmt.Errorf("ask the server: %w", err))
 	}
