@@ -183,12 +183,17 @@ func (r *Reviewer) post(ctx context.Context, resource string, review any) error 
 	return nil
 }
 
+// GroupResource names the kind, such as deployments.apps.
+func (r Right) GroupResource() string {
+	if r.Group == "" {
+		return r.Resource
+	}
+	return r.Resource + "." + r.Group
+}
+
 // Subject names what the right is for, such as deployments.apps or namespaces/shop.
 func (r Right) Subject() string {
-	name := r.Resource
-	if r.Group != "" {
-		name += "." + r.Group
-	}
+	name := r.GroupResource()
 	if r.Name != "" {
 		name += "/" + r.Name
 	}
