@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/rights"
 )
@@ -47,19 +48,20 @@ func (d *daemon) reviewRights(ctx context.Context) {
 			continue
 		case <-timer.C:
 		}
+		w := d.state.watching()
+		if w == nil { // it starts, and its streams show what they may do
+			timer.Reset(time.Second)
+			continue
+		}
 		before := reviewer.Requests()
-		d.review(ctx, reviewer)
+		d.review(ctx, w, reviewer)
 		last, cost = time.Now(), time.Duration(reviewer.Requests()-before)
 		timer.Reset(max(reviewPause, cost*perReview))
 	}
 }
 
 // review reviews the rights for what is watched now. If some were granted, refused streams try again at once.
-func (d *daemon) review(ctx context.Context, reviewer *rights.Reviewer) {
-	w := d.state.watching()
-	if w == nil {
-		return // it starts, and its streams show what they may do
-	}
+func (d *daemon) review(ctx context.Context, w *capture.Watcher, reviewer *rights.Reviewer) {
 	plan := w.Planned()
 	all := slices.Concat(rights.Of(plan), rights.OfGroups(plan), d.o.Rights)
 	within, cancel := context.WithTimeout(ctx, reviewTimeout)
