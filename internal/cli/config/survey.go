@@ -2,26 +2,18 @@ package config
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"sync"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/rights"
 )
-
-// parallel is how many questions are on their way at a time.
-const parallel = 8
 
 // survey asks the server how many objects a plan watches, and what of it we may not do.
 type survey struct {
 	web      []rights.Right // for the web page
 	reviewer *rights.Reviewer
-	client   rest.Interface
-	slots    chan struct{}
+	counter  *setup.Counter
 }
 
 // findings are what a survey found.
@@ -70,63 +62,11 @@ func (s *survey) kind(ctx context.Context, k capture.Planned) (f finding) {
 			f.lacks = append(f.lacks, *l)
 		}
 		f.may = f.may || l == nil || l.Err != nil || len(l.Missing) == 1 && l.Missing[0] == "get"
-		n, more, err := s.count(ctx, k.Resource, k.Streams[i])
+		n, more, err := s.counter.Count(ctx, k.Resource, k.Streams[i])
 		f.objects, f.more = f.objects+n, f.more || more
 		if err != nil && f.unknown == nil {
 			f.unknown = err
 		}
 	}
 	return f
-}
-
-// partial asks for metadata alone: a Secret's data does not come here.
-const partial = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-// count asks for a list of one object, and how many more there are.
-func (s *survey) count(ctx context.Context, r capture.Resource, sel capture.Selected) (n int64, more bool, err error) {
-	base := "/apis/" + r.Group
-	if r.Group == "" {
-		base = "/api"
-	}
-	q := s.client.Get().AbsPath(base, r.Version)
-	if sel.Namespace != "" {
-		q = q.Namespace(sel.Namespace)
-	}
-	q = q.Resource(r.Resource).Param("limit", "1").SetHeader("Accept", partial)
-	for name, value := range map[string]string{"labelSelector": sel.Labels, "fieldSelector": sel.Fields} {
-		if value != "" {
-			q = q.Param(name, value)
-		}
-	}
-	var list metav1.PartialObjectMetadataList
-	if err := s.ask(ctx, q, &list); err != nil {
-		return 0, false, err
-	}
-	n = int64(len(list.Items))
-	if left := list.RemainingItemCount; left != nil {
-		return n + *left, false, nil
-	}
-	return n, list.Continue != "", nil
-}
-
-// ask sends a request when it is its turn, and reads the answer.
-func (s *survey) ask(ctx context.Context, q *rest.Request, into any) error {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	result := q.Do(ctx)
-	if err := result.Error(); err != nil {
-		return err
-	}
-	body, err := result.Raw()
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("read the server's answer: %w", err)
-	}
-	return nil
 }
