@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/discovery"
@@ -75,7 +76,7 @@ func (r *Reviewer) allowed(ctx context.Context, a authorization.ResourceAttribut
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
 		Spec:     authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: &a},
 	}
-	if err := r.post(ctx, "selfsubjectaccessreviews", &answer); err != nil {
+	if err := r.post(ctx, "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", &answer); err != nil {
 		return false, fmt.Errorf("ask for rights: %w", err)
 	}
 	return answer.Status.Allowed, nil
@@ -138,7 +139,7 @@ func (r *Reviewer) rules(ctx context.Context, namespace string) ([]authorization
 		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectRulesReview"},
 		Spec:     authorization.SelfSubjectRulesReviewSpec{Namespace: namespace},
 	}
-	if err := r.post(ctx, "selfsubjectrulesreviews", &answer); err != nil {
+	if err := r.post(ctx, "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews", &answer); err != nil {
 		return nil, fmt.Errorf("ask for rules: %w", err)
 	}
 	return answer.Status.ResourceRules, nil
@@ -156,7 +157,7 @@ func granted(rules []authorization.ResourceRule, right Right, verb string) bool 
 }
 
 // post sends a review when a slot is free, and decodes the answer into it.
-func (r *Reviewer) post(ctx context.Context, resource string, review any) error {
+func (r *Reviewer) post(ctx context.Context, path string, review any) error {
 	body, err := json.Marshal(review)
 	if err != nil {
 		return err
@@ -168,7 +169,7 @@ func (r *Reviewer) post(ctx context.Context, resource string, review any) error 
 		return ctx.Err()
 	}
 	r.requests.Add(1)
-	result := r.client.Post().AbsPath("/apis/authorization.k8s.io/v1/"+resource).
+	result := r.client.Post().AbsPath(path).
 		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body).Do(ctx)
 	if err := result.Error(); err != nil {
 		return err
@@ -210,4 +211,13 @@ func (l *Lack) Text() string {
 		text += " in " + l.Namespace
 	}
 	return text
+}
+
+// User returns the name of the user whose rights are reviewed.
+func (r *Reviewer) User(ctx context.Context) (string, error) {
+	answer := authentication.SelfSubjectReview{TypeMeta: metav1.TypeMeta{APIVersion: "authentication.k8s.io/v1", Kind: "SelfSubjectReview"}}
+	if err := r.post(ctx, "/apis/authentication.k8s.io/v1/selfsubjectreviews", &answer); err != nil {
+		return "", fmt.Errorf("ask for the user: %w", err)
+	}
+	return answer.Status.UserInfo.Username, nil
 }
