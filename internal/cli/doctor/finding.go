@@ -93,10 +93,11 @@ func write(w io.Writer, all []Finding, color bool) error {
 		}
 		b.WriteString("  " + level)
 		b.WriteString(strings.TrimLeft(wrap(f.Title, indent), " "))
-		for _, text := range []string{f.Meaning, f.Action} {
-			if text != "" {
-				b.WriteString(wrap(text, indent+2))
-			}
+		if f.Meaning != "" {
+			b.WriteString(wrap(f.Meaning, indent+2))
+		}
+		if f.Action != "" {
+			b.WriteString(wrap("→ "+f.Action, indent+2))
 		}
 	}
 	n := summary(all)

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -65,6 +66,9 @@ func (x *examination) reach(ctx context.Context, c *config.Sink) Finding {
 	ok := func(level Level, title, action string) Finding {
 		return Finding{Sinks, "sinks.reachable", level, fmt.Sprintf("%s (%s) %s", c.Name, s, title), "", action}
 	}
+	if c.Type == "log" {
+		return ok(OK, "writes to the standard output of tattler run", "")
+	}
 	if x.o.TestSinks {
 		if err := x.test(ctx, s); err != nil {
 			return unreachable(c, err)
@@ -89,7 +93,7 @@ func (x *examination) reach(ctx context.Context, c *config.Sink) Finding {
 // test sends a message about an object that no cluster has.
 func (x *examination) test(ctx context.Context, s sink.Sink) error {
 	now := x.host.now()
-	e := event.New(x.cluster.Name, now, event.Data{
+	e := event.New(cmp.Or(x.setup.Cluster.Name, x.cluster.Name), now, event.Data{
 		Op: event.Created, Severity: event.Normal, Observed: event.Observed{At: now},
 		Resource: event.Resource{
 			Group: "tattler.dev", Version: "v1", Resource: "tests", Kind: "Test", Name: "doctor",
