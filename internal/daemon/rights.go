@@ -14,11 +14,12 @@ import (
 
 // The API server does not end a watch whose right was taken away: the stream stays live until the watch ends, minutes
 // later. And it needs some rights only at a restart. So the daemon reviews its rights while it runs. A review costs a
-// request per namespace, and up to three per missing right; the pauses keep that to two requests per second.
+// request per namespace, and up to three per right that the rules do not show. The pauses keep that to two requests per
+// second, and to ten while the status is requested all the time.
 const (
 	reviewPause = 10 * time.Second
 	// askedPause is the pause if the status is requested.
-	askedPause = 2 * time.Second
+	askedPause = time.Second
 	// perReview and perAsked are the pauses for each request of the last review.
 	perReview = 500 * time.Millisecond
 	perAsked  = 100 * time.Millisecond
