@@ -89,6 +89,12 @@ func Run(ctx context.Context, o *Options) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("examine: %w", err)
 	}
+	return x.print()
+}
+
+// print prints the findings. It fails if something is wrong.
+func (x *examination) print() (err error) {
+	o := x.o
 	if o.Output == "json" {
 		err = render.WriteJSON(o.IO.Out, Report{Findings: x.findings, Summary: summary(x.findings)})
 	} else {

@@ -43,6 +43,11 @@ func (x *examination) history(ctx context.Context) {
 		unknown("the journal has no versions of a known age")
 		return
 	}
+	x.measure(ctx, known, unknown)
+}
+
+// measure asks for versions, the newest first, until one is gone.
+func (x *examination) measure(ctx context.Context, known []version, unknown func(why string)) {
 	k := x.allowed[0]
 	var kept, gone time.Duration
 	for _, v := range known { // the newest first

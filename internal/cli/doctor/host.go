@@ -5,6 +5,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/journal"
 )
 
 // host is the machine that runs the checks; tests have others.
@@ -12,6 +14,10 @@ type host struct {
 	now func() time.Time
 	// limit returns the limit of a process's memory in bytes, and where it comes from; 0 if there is none.
 	limit func(pid int) (bytes int64, from string)
+	// place looks at the place of a journal.
+	place func(path string) (journal.Place, error)
+	// reach is the deadline of the first request, and sink that of each sink; 0: the default.
+	reach, sink time.Duration
 }
 
 // orThis fills in this machine.
@@ -21,6 +27,9 @@ func (h host) orThis() host {
 	}
 	if h.limit == nil {
 		h.limit = memoryLimit
+	}
+	if h.place == nil {
+		h.place = journal.PlaceOf
 	}
 	return h
 }

@@ -56,7 +56,7 @@ func (x *examination) journalFile(ctx context.Context) {
 
 // place examines the disk.
 func (x *examination) place() {
-	p, err := journal.PlaceOf(x.journal)
+	p, err := x.host.place(x.journal)
 	if err != nil {
 		x.add(JournalFile, "folder", Error, "the journal's folder cannot be read: "+err.Error(), "tattler run does not start.", "Make the folder, and give this user the right to it.")
 		return

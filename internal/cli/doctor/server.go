@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -26,7 +27,7 @@ const maxAnswer = 1 << 20
 // server asks for the version, and compares the clocks. It reports whether the server answers and what would be watched
 // is known.
 func (x *examination) server(ctx context.Context) bool {
-	reach, cancel := context.WithTimeout(ctx, reachTimeout)
+	reach, cancel := context.WithTimeout(ctx, cmp.Or(x.host.reach, reachTimeout))
 	defer cancel()
 	began := x.host.now()
 	resp, body, err := x.get(reach, "/version", "application/json")

@@ -37,7 +37,7 @@ func (x *examination) sinks(ctx context.Context) {
 // sink reaches one sink within its deadline, even if it ignores its context.
 func (x *examination) sink(ctx context.Context, c *config.Sink) Finding {
 	done := make(chan Finding, 1)
-	limit := sinkTimeout
+	limit := cmp.Or(x.host.sink, sinkTimeout)
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	go func() { done <- x.reach(ctx, c) }()
