@@ -39,13 +39,13 @@ func (d *daemon) reviewRights(ctx context.Context) {
 	timer := time.NewTimer(time.Second)
 	defer timer.Stop()
 	var last time.Time
-	cost := time.Duration(0) // requests of the last review
+	cost := int64(0) // requests of the last review
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-d.asked:
-			timer.Reset(max(0, time.Until(last.Add(max(askedPause, cost*perAsked)))))
+			timer.Reset(max(0, time.Until(last.Add(max(askedPause, time.Duration(cost)*perAsked)))))
 			continue
 		case <-timer.C:
 		}
@@ -56,8 +56,8 @@ func (d *daemon) reviewRights(ctx context.Context) {
 		}
 		before := reviewer.Requests()
 		d.review(ctx, w, reviewer)
-		last, cost = time.Now(), time.Duration(reviewer.Requests()-before)
-		timer.Reset(max(reviewPause, cost*perReview))
+		last, cost = time.Now(), reviewer.Requests()-before
+		timer.Reset(max(reviewPause, time.Duration(cost)*perReview))
 	}
 }
 

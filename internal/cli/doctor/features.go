@@ -99,9 +99,9 @@ func (x *examination) protobuf(ctx context.Context) {
 			k := byGroup[g]
 			resp, _, err := x.get(ctx, collection(k)+"?"+url.Values{"limit": {"1"}, "fieldSelector": {none(k)}}.Encode(), protobuf)
 			switch {
-			case err == nil && strings.HasPrefix(resp.Header.Get("Content-Type"), protobuf):
+			case err == nil && strings.HasPrefix(resp.header.Get("Content-Type"), protobuf):
 				speaks[i] = "yes"
-			case resp != nil && (resp.StatusCode == http.StatusNotAcceptable || err == nil):
+			case resp != nil && (resp.code == http.StatusNotAcceptable || err == nil):
 				speaks[i] = "no"
 			}
 		})

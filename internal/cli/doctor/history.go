@@ -58,7 +58,7 @@ func (x *examination) measure(ctx context.Context, known []version, unknown func
 			kept = age
 			continue
 		}
-		if resp == nil || resp.StatusCode != http.StatusGone {
+		if resp == nil || resp.code != http.StatusGone {
 			unknown(x.cause(err))
 			return
 		}

@@ -18,7 +18,7 @@ func (x *examination) memory() {
 		x.add(Memory, "limit", Note, "the memory that tattler run needs is unknown: the objects were not counted", "", "")
 		return
 	}
-	expected := int64(baseMemory + objectMemory*x.objects)
+	expected := baseMemory + objectMemory*x.objects
 	about := fmt.Sprintf("%s of memory for %d objects", volume(expected), x.objects)
 	pid, of := os.Getpid(), "this process"
 	if x.status != nil {

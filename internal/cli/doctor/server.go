@@ -45,12 +45,12 @@ func (x *examination) server(ctx context.Context) bool {
 		return false
 	}
 	x.add(Server, "reachable", OK, fmt.Sprintf("Kubernetes %s answers in %s", version.GitVersion, span(ended.Sub(began))), "", "")
-	x.clock(resp.Header.Get("Date"), began, ended)
+	x.clock(resp.header.Get("Date"), began, ended)
 	return x.planned(ctx)
 }
 
 // get requests a path with the user's credentials; an answer that is not 200 is an error.
-func (x *examination) get(ctx context.Context, uri, accept string) (*http.Response, []byte, error) {
+func (x *examination) get(ctx context.Context, uri, accept string) (*answered, []byte, error) {
 	client, err := rest.HTTPClientFor(x.cluster.Config)
 	if err != nil {
 		return nil, nil, err
@@ -73,7 +73,7 @@ func (x *examination) get(ctx context.Context, uri, accept string) (*http.Respon
 	if err == nil && resp.StatusCode != http.StatusOK {
 		err = apierrors.NewGenericServerResponse(resp.StatusCode, "GET", uriResource, uri, strings.TrimSpace(string(body)), 0, true)
 	}
-	return resp, body, err
+	return &answered{resp.StatusCode, resp.Header}, body, err
 }
 
 // clock compares the Date of an answer with the time between request and answer.
@@ -121,3 +121,9 @@ func (x *examination) planned(ctx context.Context) bool {
 
 // cause is the reason of a failed request, for a title.
 func (x *examination) cause(err error) string { return kube.Cause(x.cluster.Explain(err)).Error() }
+
+// answered is the head of an answer.
+type answered struct {
+	code   int
+	header http.Header
+}
