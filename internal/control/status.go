@@ -2,7 +2,10 @@
 // socket beside the journal.
 package control
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Everything that shows a daemon's state reads Status, over the socket: the verb status, /metrics, /readyz and
 // /healthz. /healthz fails only where a restart would help.
@@ -23,6 +26,10 @@ type Status struct {
 	// Away is the latest failure while the API server cannot be reached; empty otherwise.
 	Away      string    `json:"away,omitempty"`
 	AwaySince time.Time `json:"awaySince,omitzero"`
+	// MissingRights are the rights that the daemon needs and does not have, at its last review. RightsError is why that is
+	// incomplete; empty otherwise.
+	MissingRights []Lack `json:"missingRights,omitempty"`
+	RightsError   string `json:"rightsError,omitempty"`
 	// UnfilledRules are resources in the redaction rules that the server does not have (yet).
 	UnfilledRules []string `json:"unfilledRules,omitempty"`
 	Streams       []Stream `json:"streams"`
@@ -33,6 +40,31 @@ type Status struct {
 	Orders []OrderCount `json:"orders,omitempty"`
 	// Left are sinks that are no longer configured but still have a cursor in the journal.
 	Left []string `json:"left,omitempty"`
+}
+
+// Lack is a right that the daemon needs and does not have.
+type Lack struct {
+	// Resource is for example deployments.apps. Namespace is empty for the whole cluster, Name for all objects.
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Verbs are those that are missing.
+	Verbs []string `json:"verbs"`
+	// Without describes the loss, if the right is optional.
+	Without string `json:"without,omitempty"`
+}
+
+// Text says what is missing, such as: secrets: may not list, watch in shop.
+func (l *Lack) Text() string {
+	text := l.Resource
+	if l.Name != "" {
+		text += "/" + l.Name
+	}
+	text += ": may not " + strings.Join(l.Verbs, ", ")
+	if l.Namespace != "" {
+		text += " in " + l.Namespace
+	}
+	return text
 }
 
 // StreamState is what a stream is doing.

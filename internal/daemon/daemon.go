@@ -23,6 +23,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
+	"github.com/tattler-dev/tattler/internal/rights"
 	"github.com/tattler-dev/tattler/internal/rules"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
@@ -38,6 +39,8 @@ type Options struct {
 	Journal, Key string
 	Network      bool
 	Retention    journal.Retention
+	// Rights are rights that the daemon needs beside those to watch, such as those of a web page.
+	Rights []rights.Right
 	// Quiet and Redact are the user's rules, beside the built-in ones.
 	Quiet, Redact []rules.Rule
 	// Sinks are the destinations. The daemon sets their Store. Paused applies to a sink that the journal does
@@ -84,6 +87,7 @@ type daemon struct {
 	audit    atomic.Pointer[control.Audit] // nil before the daemon takes orders
 	state    state
 	full     chan struct{} // receives an element once the disk is full
+	asked    chan struct{} // receives an element when the status was requested
 	crowded  bool          // the states take half of the journal's limit, which was logged
 }
 
@@ -124,6 +128,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	var keeping sync.WaitGroup
 	keeping.Go(func() { d.retain(ctx) })
+	keeping.Go(func() { d.reviewRights(ctx) })
 	err = d.capture(ctx)
 	cancel()
 	stop()
@@ -172,7 +177,7 @@ func (d *daemon) serveSocket(orders control.Orders) func(context.Context) error 
 
 // newDaemon returns a daemon with nothing open.
 func newDaemon(o Options) *daemon {
-	d := &daemon{o: o, full: make(chan struct{}, 1)}
+	d := &daemon{o: o, full: make(chan struct{}, 1), asked: make(chan struct{}, 1)}
 	d.state.started, d.state.starting = time.Now(), "opening the journal"
 	if o.Log == nil {
 		d.o.Log = slog.New(slog.DiscardHandler)

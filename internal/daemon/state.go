@@ -27,6 +27,9 @@ type state struct {
 	earlier  map[journal.Stream]counts // the counters of earlier watchers
 	audits   map[audits]control.Audits // with their counters
 
+	missing    []control.Lack // rights, at the last review
+	unreviewed error          // why the last review is incomplete
+
 	recorded, quiet, duplicates, commits int64
 	failures, gone                       int64
 	states                               int64 // bytes; 0: not measured yet

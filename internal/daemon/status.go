@@ -31,6 +31,7 @@ func (d *daemon) status(ctx context.Context) (control.Status, error) {
 		return s, nil
 	}
 	s.Cluster, s.Journal.Path = d.journal.Cluster(), d.journal.Path()
+	d.ask()
 	d.state.fill(&s)
 	if a := d.audit.Load(); a != nil {
 		s.Orders = a.Counts()
@@ -65,6 +66,10 @@ func (s *state) fill(to *control.Status) {
 	to.Audits = slices.SortedFunc(maps.Values(s.audits), func(a, b control.Audits) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), map[bool]int{true: 1}[a.Contents]-map[bool]int{true: 1}[b.Contents])
 	})
+	to.MissingRights = slices.Clone(s.missing)
+	if s.unreviewed != nil {
+		to.RightsError = s.unreviewed.Error()
+	}
 	to.Streams = []control.Stream{}
 	if s.watcher == nil {
 		return

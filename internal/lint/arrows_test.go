@@ -222,6 +222,11 @@ var rows = []row{
 		why:  "the pump reaches the journal through its own interface",
 	},
 	{
+		who:  "./internal/rights",
+		only: []string{"std", "./internal/capture", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/...", "k8s.io/client-go/discovery", "k8s.io/client-go/rest"},
+		why:  "what a daemon may do follows from what it watches; the daemon and the verbs that explain it share the answer",
+	},
+	{
 		who:  "./internal/control",
 		only: []string{"std"},
 		why:  "clients of a daemon link neither the journal nor the engine",

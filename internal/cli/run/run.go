@@ -103,7 +103,7 @@ func Run(ctx context.Context, o *Options) error {
 	beside := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
 	do := daemon.Options{
 		Config: cluster.Config, Cluster: name, Scopes: s.Scopes, Network: s.Journal.Network,
-		Quiet: config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
+		Rights: setup.WebRights(s.Web), Quiet: config.Rules(s.Quiet), Redact: config.Rules(s.Redact),
 		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
 		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text, Story: story,
 	}
