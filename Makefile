@@ -10,7 +10,7 @@ GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build cloud test lint unit integration bench soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
+.PHONY: help demo build cloud image test lint unit integration bench soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ build: preflight ## build bin/tattler
 cloud: preflight ## build bin/tattler-cloud, which adds the sinks of AWS, Google Cloud and Azure
 	@echo "building bin/tattler-cloud" >&2
 	@go build -C cloud -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/buildinfo.stamped=$(VERSION)' -o ../bin/tattler-cloud ./cmd/tattler-cloud
+
+image: ## build the image for amd64 and arm64 with docker, podman or buildah; PROGRAM=tattler-cloud, IMAGE=, PLATFORMS=, PUSH=1
+	@VERSION='$(VERSION)' PROGRAM='$(PROGRAM)' IMAGE='$(IMAGE)' PLATFORMS='$(PLATFORMS)' PUSH='$(PUSH)' tools/image.sh
 
 test: lint unit integration ## run everything that must pass: linters, unit tests, tests on a real control plane
 

@@ -15,7 +15,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -113,7 +112,7 @@ func (i *image) assemble(t *testing.T, name string, ca []byte) string {
 		case strings.HasPrefix(from, "/out/"):
 			from = build(t, name)
 		case strings.HasPrefix(from, "/usr/local/go/"):
-			from = filepath.Join(runtime.GOROOT(), strings.TrimPrefix(from, "/usr/local/go/")) //nolint:staticcheck // the toolchain's own folder
+			from = filepath.Join(goroot(t), strings.TrimPrefix(from, "/usr/local/go/"))
 		}
 		data := read(t, from)
 		if strings.HasSuffix(to, ".crt") {
@@ -128,6 +127,16 @@ func (i *image) assemble(t *testing.T, name string, ca []byte) string {
 		}
 	}
 	return root
+}
+
+// goroot returns the folder of the Go toolchain.
+func goroot(t *testing.T) string {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(out))
 }
 
 // authority is a CA and a server certificate for 127.0.0.1.

@@ -34,13 +34,20 @@ type helm struct {
 
 func newHelm(t *testing.T, namespace string) *helm {
 	t.Helper()
-	client, err := kubernetes.NewForConfig(restConfig(t))
+	h := connect(t, namespace)
+	_, err := h.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
+		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
-	}}, metav1.CreateOptions{})
+	return h
+}
+
+// connect is newHelm for a namespace that exists.
+func connect(t *testing.T, namespace string) *helm {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(restConfig(t))
 	if err != nil {
 		t.Fatal(err)
 	}

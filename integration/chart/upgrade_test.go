@@ -23,7 +23,8 @@ import (
 // values, a rollback, and an uninstallation. The journal, the keys and the volume stay, and no change is lost.
 func TestDaemon(t *testing.T) {
 	h := newHelm(t, "daemon")
-	h.volume(t, "daemon")
+	h.class(t, "daemon")
+	h.volume(t, "daemon", "1Gi")
 	ca, cert := authority(t)
 	hook := startReceiver(t, cert)
 	h.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, StringData: map[string]string{"token": "from-a-secret"}})
@@ -52,7 +53,7 @@ config:
 
 	// Everything that people change. Of a StatefulSet, most fields are immutable.
 	h.upgrade(t, load(t), vals+`
-persistence: {storageClass: daemon, size: 2Gi, annotations: {a: b}}
+persistence: {storageClass: daemon, size: 1Gi, annotations: {a: b}}
 image: {tag: next}
 commonLabels: {team: platform}
 podLabels: {a: b}
@@ -96,13 +97,16 @@ extraVolumeMounts: [{name: extra, mountPath: /extra}]
 
 	h.uninstall(t)
 	h.same(t, without(before, "StatefulSet"))
-	h.install(t, load(t), vals+"persistence: {storageClass: daemon, size: 2Gi}\n")
+	h.install(t, load(t), vals+"persistence: {storageClass: daemon, size: 1Gi}\n")
+	// The claim grows. No rollback would shrink it.
+	h.upgrade(t, load(t), vals+"persistence: {storageClass: daemon, size: 2Gi}\n")
 	h.same(t, without(before, "StatefulSet"))
 }
 
 // TestPrevious upgrades from the first version of the chart, as it was rendered then.
 func TestPrevious(t *testing.T) {
 	h := newHelm(t, "tattler")
+	h.volume(t, "", "3Gi")
 	old := &chartv2.Chart{
 		Metadata:  &chartv2.Metadata{APIVersion: "v2", Name: "tattler", Version: "0.1.0"},
 		Templates: []*common.File{{Name: "templates/all.yaml", Data: []byte(`{{ .Files.Get "all.yaml" }}`)}},
@@ -118,8 +122,8 @@ func TestPrevious(t *testing.T) {
 	h.same(t, before)
 }
 
-// volume makes a storage class whose volumes can grow, and a volume.
-func (h *helm) volume(t *testing.T, name string) {
+// class makes a storage class whose volumes can grow.
+func (h *helm) class(t *testing.T, name string) {
 	t.Helper()
 	yes, bind := true, storagev1.VolumeBindingImmediate
 	_, err := h.client.StorageV1().StorageClasses().Create(t.Context(), &storagev1.StorageClass{
@@ -128,10 +132,16 @@ func (h *helm) volume(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = h.client.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
-		ObjectMeta: metav1.ObjectMeta{Name: name},
+}
+
+// volume makes a volume for the claim, so that the pod becomes ready: a StatefulSet replaces no other.
+func (h *helm) volume(t *testing.T, class, size string) {
+	t.Helper()
+	_, err := h.client.CoreV1().PersistentVolumes().Create(t.Context(), &corev1.PersistentVolume{
+		ObjectMeta: metav1.ObjectMeta{Name: h.namespace},
 		Spec: corev1.PersistentVolumeSpec{
-			StorageClassName: name, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse("1Gi")},
+			StorageClassName: class, Capacity: corev1.ResourceList{corev1.ResourceStorage: resource.MustParse(size)},
+			ClaimRef:               &corev1.ObjectReference{Namespace: h.namespace, Name: releaseName + "-journal"},
 			AccessModes:            []corev1.PersistentVolumeAccessMode{corev1.ReadWriteOnce},
 			PersistentVolumeSource: corev1.PersistentVolumeSource{HostPath: &corev1.HostPathVolumeSource{Path: "/none"}},
 		},
