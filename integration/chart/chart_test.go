@@ -37,6 +37,15 @@ func values(t *testing.T, text string) map[string]any {
 // render is helm template.
 func render(t *testing.T, text string) (string, error) {
 	t.Helper()
+	r, err := rendered(t, text)
+	if err != nil {
+		return "", err
+	}
+	return r.Manifest, nil
+}
+
+func rendered(t *testing.T, text string) (*release.Release, error) {
+	t.Helper()
 	i := action.NewInstall(action.NewConfiguration(action.ConfigurationSetLogger(slog.DiscardHandler)))
 	i.DryRunStrategy, i.ReleaseName, i.Namespace = action.DryRunClient, "tattler", "tattler"
 	var err error
@@ -45,10 +54,9 @@ func render(t *testing.T, text string) (string, error) {
 	}
 	got, err := i.RunWithContext(t.Context(), load(t), values(t, text))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	r := got.(*release.Release) //nolint:errcheck // Helm has no other type
-	return r.Manifest, nil
+	return got.(*release.Release), nil //nolint:errcheck // Helm has no other type
 }
 
 func TestLint(t *testing.T) {
@@ -121,5 +129,49 @@ func TestMemoryLimit(t *testing.T) {
 		if limit, _, _ := strings.Cut(after, "}"); found != (tc.want != "") || limit != tc.want {
 			t.Errorf("%s: %q, want %q", tc.values, limit, tc.want)
 		}
+	}
+}
+
+// TestNotes: what Helm prints says when the rights may not fit the configuration, and when a restart loses the journal.
+func TestNotes(t *testing.T) {
+	const rights, volume, web = "config.watch differs from the default", "without persistence", "--in-cluster=tattler/tattler"
+	for _, tc := range []struct {
+		why, values string
+		want, not   []string
+	}{
+		{"the default", "{}", nil, []string{rights, volume, web}},
+		{"other kinds, with the default rights", "config: {watch: [{resources: {include: [pods]}}]}", []string{rights}, nil},
+		{"other kinds, with rights", `{config: {watch: [{resources: {include: [pods]}}]}, rbac: {rules: [{apiGroups: [""], resources: [pods], verbs: [get, list, watch]}]}}`, nil, []string{rights}},
+		{"no volume", "persistence: {enabled: false}", []string{volume}, nil},
+		{"a page", "web: {enabled: true}", []string{web}, nil},
+	} {
+		r, err := rendered(t, tc.values)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.why, err)
+		}
+		for _, text := range tc.want {
+			if !strings.Contains(r.Info.Notes, text) {
+				t.Errorf("%s: the notes lack %q:\n%s", tc.why, text, r.Info.Notes)
+			}
+		}
+		for _, text := range tc.not {
+			if strings.Contains(r.Info.Notes, text) {
+				t.Errorf("%s: the notes have %q:\n%s", tc.why, text, r.Info.Notes)
+			}
+		}
+	}
+}
+
+// TestExamples: the overlay in the documentation is the tested one, and its values are accepted.
+func TestExamples(t *testing.T) {
+	doc := string(read(t, repository+"/docs/helm.md"))
+	overlay := strings.ReplaceAll(string(read(t, "testdata/overlay/kustomization.yaml")), "../../../../", "github.com/tattler-dev/tattler/")
+	if !strings.Contains(doc, overlay) {
+		t.Errorf("docs/helm.md does not have the tested overlay:\n%s", overlay)
+	}
+	_, after, _ := strings.Cut(doc, "```yaml\nexistingSecrets")
+	example, _, _ := strings.Cut(after, "```")
+	if _, err := render(t, "existingSecrets"+example); err != nil || example == "" {
+		t.Errorf("the example of credentials: %v", err)
 	}
 }

@@ -17,7 +17,8 @@ import (
 // TestKustomize applies an overlay of the base in another namespace. Its pod is admitted under restricted Pod Security, and
 // its rights are those that tattler rbac prints for its configuration.
 func TestKustomize(t *testing.T) {
-	const namespace, overlay = "kustomized", "testdata/overlay"
+	const overlay = "testdata/overlay"
+	namespace := unique("kustomized")
 	dir := t.TempDir()
 	from, err := filepath.Abs(overlay)
 	if err != nil {

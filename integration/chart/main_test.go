@@ -22,13 +22,17 @@ func TestMain(m *testing.M) {
 	if os.Getenv(podEnv) != "" {
 		os.Exit(becomePod())
 	}
-	os.Exit(clustertest.Main(m, clustertest.Options{
+	code := clustertest.Main(m, clustertest.Options{
 		Cluster: devcluster.Options{Nodes: 1},
 		Begin: func(_ context.Context, c *devcluster.Cluster) error {
 			cluster = c
 			return nil
 		},
-	}))
+	})
+	for _, file := range built.paths {
+		_ = os.RemoveAll(filepath.Dir(file))
+	}
+	os.Exit(code)
 }
 
 // golden compares a text with a file of testdata, or writes it.

@@ -2,9 +2,12 @@ package chart
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -32,17 +35,22 @@ type helm struct {
 	client    *kubernetes.Clientset
 }
 
-func newHelm(t *testing.T, namespace string) *helm {
+func newHelm(t *testing.T, name string) *helm {
 	t.Helper()
-	h := connect(t, namespace)
+	h := connect(t, unique(name))
 	_, err := h.client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{
-		Name: namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
+		Name: h.namespace, Labels: map[string]string{"pod-security.kubernetes.io/enforce": "restricted"},
 	}}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return h
 }
+
+// unique returns a namespace that no earlier run of a test used: claims in it remain.
+func unique(name string) string { return fmt.Sprintf("%s-%d", name, runs.Add(1)) }
+
+var runs atomic.Int64
 
 // connect is newHelm for a namespace that exists.
 func connect(t *testing.T, namespace string) *helm {
@@ -71,11 +79,17 @@ func restConfig(t *testing.T) *rest.Config {
 	return c
 }
 
+// values reads values, in which CLASS is the storage class of the namespace.
+func (h *helm) values(t *testing.T, text string) map[string]any {
+	t.Helper()
+	return values(t, strings.ReplaceAll(text, "CLASS", h.namespace))
+}
+
 func (h *helm) install(t *testing.T, c *chartv2.Chart, text string) *release.Release {
 	t.Helper()
 	i := action.NewInstall(h.config)
 	i.ReleaseName, i.Namespace, i.WaitStrategy, i.Timeout = releaseName, h.namespace, kube.HookOnlyStrategy, patience
-	r, err := i.RunWithContext(t.Context(), c, values(t, text))
+	r, err := i.RunWithContext(t.Context(), c, h.values(t, text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +101,7 @@ func (h *helm) upgrade(t *testing.T, c *chartv2.Chart, text string) *release.Rel
 	t.Helper()
 	u := action.NewUpgrade(h.config)
 	u.Namespace, u.WaitStrategy, u.Timeout, u.ServerSideApply = h.namespace, kube.HookOnlyStrategy, patience, "auto"
-	r, err := u.RunWithContext(t.Context(), releaseName, c, values(t, text))
+	r, err := u.RunWithContext(t.Context(), releaseName, c, h.values(t, text))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net"
@@ -23,8 +24,8 @@ import (
 // values, a rollback, and an uninstallation. The journal, the keys and the volume stay, and no change is lost.
 func TestDaemon(t *testing.T) {
 	h := newHelm(t, "daemon")
-	h.class(t, "daemon")
-	h.volume(t, "daemon", "1Gi")
+	h.class(t, h.namespace)
+	h.volume(t, h.namespace, "1Gi")
 	ca, cert := authority(t)
 	hook := startReceiver(t, cert)
 	h.create(t, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "hook"}, StringData: map[string]string{"token": "from-a-secret"}})
@@ -38,7 +39,7 @@ config:
     webhook: {url: URL, headers: {Authorization: "Bearer ${file:/etc/tattler/secrets/hook/token}"}}
 `
 	vals := strings.ReplaceAll(text, "URL", hook.URL)
-	first := h.install(t, load(t), vals+"persistence: {storageClass: daemon, size: 1Gi}\n")
+	first := h.install(t, load(t), vals+"persistence: {storageClass: CLASS, size: 1Gi}\n")
 	k := &kubelet{client: h.client, dir: t.TempDir(), image: dockerfile(t), ca: ca, ports: map[int32]string{8080: freeAddress(t), 8443: freeAddress(t)}}
 	p := h.pod(t)
 	d := k.run(t, p)
@@ -53,7 +54,7 @@ config:
 
 	// Everything that people change. Of a StatefulSet, most fields are immutable.
 	h.upgrade(t, load(t), vals+`
-persistence: {storageClass: daemon, size: 1Gi, annotations: {a: b}}
+persistence: {storageClass: CLASS, size: 1Gi, annotations: {a: b}}
 image: {tag: next}
 commonLabels: {team: platform}
 podLabels: {a: b}
@@ -97,9 +98,9 @@ extraVolumeMounts: [{name: extra, mountPath: /extra}]
 
 	h.uninstall(t)
 	h.same(t, without(before, "StatefulSet"))
-	h.install(t, load(t), vals+"persistence: {storageClass: daemon, size: 1Gi}\n")
+	h.install(t, load(t), vals+"persistence: {storageClass: CLASS, size: 1Gi}\n")
 	// The claim grows. No rollback would shrink it.
-	h.upgrade(t, load(t), vals+"persistence: {storageClass: daemon, size: 2Gi}\n")
+	h.upgrade(t, load(t), vals+"persistence: {storageClass: CLASS, size: 2Gi}\n")
 	h.same(t, without(before, "StatefulSet"))
 }
 
@@ -110,7 +111,7 @@ func TestPrevious(t *testing.T) {
 	old := &chartv2.Chart{
 		Metadata:  &chartv2.Metadata{APIVersion: "v2", Name: "tattler", Version: "0.1.0"},
 		Templates: []*common.File{{Name: "templates/all.yaml", Data: []byte(`{{ .Files.Get "all.yaml" }}`)}},
-		Files:     []*common.File{{Name: "all.yaml", Data: read(t, "testdata/0.1.0.golden.yaml")}},
+		Files:     []*common.File{{Name: "all.yaml", Data: bytes.ReplaceAll(read(t, "testdata/0.1.0.golden.yaml"), []byte("namespace: tattler"), []byte("namespace: "+h.namespace))}},
 	}
 	first := h.install(t, old, "")
 	p, before := h.pod(t), h.kept(t)
