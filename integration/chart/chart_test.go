@@ -56,7 +56,7 @@ func rendered(t *testing.T, text string) (*release.Release, error) {
 	if err != nil {
 		return nil, err
 	}
-	return got.(*release.Release), nil //nolint:errcheck // Helm has no other type
+	return got.(*release.Release), nil
 }
 
 func TestLint(t *testing.T) {
@@ -92,7 +92,7 @@ func TestRender(t *testing.T) {
 // TestValues: values that cannot work are errors that say what to do.
 func TestValues(t *testing.T) {
 	for _, tc := range []struct{ why, values, want string }{
-		{"a typing error", "persistance: {}", "persistance"},
+		{"a typing error", "persistences: {}", "persistences"},
 		{"a typing error within", "persistence: {sise: 1Gi}", "sise"},
 		{"a port as text", "service: {httpPort: '8080'}", "httpPort"},
 		{"a journal outside of the volume", "config: {journal: {path: /tmp/j.db}}", "path"},

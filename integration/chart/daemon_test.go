@@ -87,7 +87,7 @@ func (r *running) probe(t *testing.T, p *corev1.Probe, limit time.Duration) {
 		text := ""
 		resp, err := client.Get("http://" + r.address + p.HTTPGet.Path)
 		if err == nil {
-			b, _ := io.ReadAll(resp.Body) //nolint:errcheck // an incomplete text is as good
+			b, _ := io.ReadAll(resp.Body)
 			text = string(b)
 			resp.Body.Close()
 			if resp.StatusCode == http.StatusOK {

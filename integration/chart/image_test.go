@@ -77,7 +77,7 @@ func build(t *testing.T, name string) string {
 	if !found {
 		t.Fatal("the Dockerfile builds nothing")
 	}
-	dir, err := os.MkdirTemp(os.TempDir(), "tattler-image-")
+	dir, err := os.MkdirTemp(os.TempDir(), "tattler-image-") //nolint:usetesting // tests share it; TestMain removes it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +143,7 @@ func goroot(t *testing.T) string {
 func authority(t *testing.T) (ca []byte, server tls.Certificate) {
 	t.Helper()
 	now := time.Now()
-	make := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
+	issue := func(template, parent *x509.Certificate, signer *ecdsa.PrivateKey) ([]byte, *ecdsa.PrivateKey) {
 		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 		if err != nil {
 			t.Fatal(err)
@@ -162,8 +162,8 @@ func authority(t *testing.T) (ca []byte, server tls.Certificate) {
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "chart test"},
 		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
 	}
-	der, key := make(root, nil, nil)
-	leaf, leafKey := make(&x509.Certificate{SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, root, key)
+	der, key := issue(root, nil, nil)
+	leaf, leafKey := issue(&x509.Certificate{SerialNumber: big.NewInt(2), IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}}, root, key)
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), tls.Certificate{Certificate: [][]byte{leaf}, PrivateKey: leafKey}
 }
 

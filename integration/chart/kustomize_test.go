@@ -24,11 +24,11 @@ func TestKustomize(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	real, err := filepath.EvalSymlinks(dir)
+	resolved, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
-	path, err := filepath.Rel(real, from)
+	path, err := filepath.Rel(resolved, from)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"os/exec"
 	"path/filepath"
@@ -31,6 +32,11 @@ func define(t *testing.T) {
 		}
 	}
 	kubectl(t, args...)
+	t.Cleanup(func() { // the rights of other tests do not include them
+		if _, err := cluster.Kubectl(context.Background(), append([]string{"delete", "--timeout=60s"}, names...)...); err != nil {
+			t.Error(err)
+		}
+	})
 	kubectl(t, append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, names...)...)
 }
 

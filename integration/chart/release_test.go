@@ -94,7 +94,7 @@ func (h *helm) install(t *testing.T, c *chartv2.Chart, text string) *release.Rel
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { h.uninstall(t) }) // cluster roles have one owner
-	return r.(*release.Release)          //nolint:errcheck // Helm has no other type
+	return r.(*release.Release)
 }
 
 func (h *helm) upgrade(t *testing.T, c *chartv2.Chart, text string) *release.Release {
@@ -105,7 +105,7 @@ func (h *helm) upgrade(t *testing.T, c *chartv2.Chart, text string) *release.Rel
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r.(*release.Release) //nolint:errcheck // Helm has no other type
+	return r.(*release.Release)
 }
 
 func (h *helm) rollback(t *testing.T, revision int) {
