@@ -4,13 +4,13 @@
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
-MODULES = . tools devcluster integration integration/sinks cloud compat bench examples examples/node-tagger
+MODULES = . tools devcluster integration integration/sinks integration/chart cloud compat bench examples examples/node-tagger
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
 GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build cloud test lint cross release vuln unit integration bench compare soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
+.PHONY: help demo build cloud image test lint cross release vuln unit integration bench compare soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ build: preflight ## build bin/tattler
 cloud: preflight ## build bin/tattler-cloud, which adds the sinks of AWS, Google Cloud and Azure
 	@echo "building bin/tattler-cloud" >&2
 	@go build -C cloud -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/buildinfo.stamped=$(VERSION)' -o ../bin/tattler-cloud ./cmd/tattler-cloud
+
+image: ## build the image for amd64 and arm64 with docker, podman or buildah; PROGRAM=tattler-cloud, IMAGE=, PLATFORMS=, PUSH=1
+	@VERSION='$(VERSION)' PROGRAM='$(PROGRAM)' IMAGE='$(IMAGE)' PLATFORMS='$(PLATFORMS)' PUSH='$(PUSH)' tools/image.sh
 
 test: lint cross unit integration ## run everything that must pass: linters, unit tests, tests on a real control plane
 
@@ -49,6 +52,7 @@ integration: control-plane ## run the tests on a real control plane
 	@cd devcluster && $(GO_TEST) -timeout 15m ./...
 	@cd integration && $(GO_TEST) -timeout 20m ./...
 	@cd integration/sinks && $(GO_TEST) -timeout 15m ./...
+	@cd integration/chart && $(GO_TEST) -timeout 15m ./...
 	@cd compat && go mod download && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
 	@cd examples && $(GO_TEST) -timeout 15m ./...
