@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -101,10 +102,27 @@ func (p *page) handlers(s *access.Source, r *journal.Reader) (http.Handler, erro
 			case !may:
 				return control.Status{}, api.ErrForbidden
 			}
-			return p.status(ctx)
+			st, err := p.status(ctx)
+			return hideSubjects(ctx, s, st), err
 		},
 	}))
 	return mux, nil
+}
+
+// hideSubjects returns a status without the subjects of changes that block sinks, where the viewer may not see the change.
+func hideSubjects(ctx context.Context, s *access.Source, st control.Status) control.Status {
+	st.Sinks = slices.Clone(st.Sinks)
+	for i := range st.Sinks {
+		k := &st.Sinks[i]
+		if k.Stuck == nil {
+			continue
+		}
+		if _, err := s.ByID(ctx, k.Stuck.ID); err != nil {
+			hidden := *k.Stuck
+			hidden.Subject, k.Stuck = "an object that you may not see", &hidden
+		}
+	}
+	return st
 }
 
 // serve answers until ctx ends.
