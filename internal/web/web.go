@@ -46,7 +46,9 @@ type Page struct {
 	templates  *template.Template
 	streams    chan struct{} // has an element for each live stream
 	narrowings narrowings
-	handler    http.Handler
+	// pageChanges and contextChanges are the constants, except in tests.
+	pageChanges, contextChanges int
+	handler                     http.Handler
 }
 
 // maxStreams is how many browsers are kept current at once.
@@ -63,7 +65,7 @@ func New(o Options) (*Page, error) {
 	if o.Recording == nil {
 		o.Recording = func(context.Context) bool { return true }
 	}
-	p := &Page{o: o, streams: make(chan struct{}, maxStreams)}
+	p := &Page{o: o, streams: make(chan struct{}, maxStreams), pageChanges: pageChanges, contextChanges: contextChanges}
 	var err error
 	if p.past, err = newPast(o.Source); err != nil {
 		return nil, err
