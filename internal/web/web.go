@@ -35,6 +35,9 @@ type Options struct {
 	// Status returns the state of the daemon that writes the journal; nil leaves out the page of streams and sinks. An error
 	// *control.NoDaemonError or control.ErrSilent is shown on the page.
 	Status func(context.Context) (control.Status, error)
+	// Check returns why the journal can no longer be read, for people; nil without such a reason. It is called for each request,
+	// and several times a second while a page is live. nil checks nothing.
+	Check func() error
 	// Recording reports whether a daemon writes the journal now; nil means yes.
 	Recording func(context.Context) bool
 }
@@ -123,7 +126,11 @@ var errNoPage = errors.New("no such page")
 // answer turns a handler's error into a page.
 func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := f(w, r)
+		err := p.check()
+		if err == nil {
+			err = f(w, r)
+		}
+		var gone *goneError
 		var user *UserError
 		var forbidden *forbiddenError
 		var several *journal.AmbiguousError
@@ -133,6 +140,8 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		switch {
 		case err == nil, r.Context().Err() != nil:
 			return
+		case errors.As(err, &gone):
+			code, text = http.StatusServiceUnavailable, gone.Error()
 		case errors.As(err, &user):
 			code, text = http.StatusBadRequest, user.Text
 		case errors.As(err, &several):
@@ -155,6 +164,20 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		}
 		_ = p.render(w, code, "error.html", errorPage{head: p.head(r, "Error"), Code: code, Text: text}) // the browser may have gone
 	}
+}
+
+// goneError says why the journal can no longer be read.
+type goneError struct{ error }
+
+// check returns a *goneError if the journal can no longer be read.
+func (p *Page) check() error {
+	if p.o.Check == nil {
+		return nil
+	}
+	if err := p.o.Check(); err != nil {
+		return &goneError{err}
+	}
+	return nil
 }
 
 type errorPage struct {
