@@ -199,7 +199,7 @@ func TestLive(t *testing.T) {
 // TestNumbers: links to changes hold their numbers.
 func TestNumbers(t *testing.T) {
 	for _, seqs := range [][]int64{{1}, {5, 6, 7, 8}, {1, 3, 5, 100, 101, 1 << 40}} {
-		got, err := decodeNumbers(encodeNumbers(seqs))
+		got, err := decodeNumbers("changes", encodeNumbers(seqs))
 		if d := cmp.Diff(seqs, got); d != "" || err != nil {
 			t.Errorf("%v: %v %s", encodeNumbers(seqs), err, d)
 		}

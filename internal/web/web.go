@@ -35,6 +35,9 @@ type Options struct {
 	Now func() time.Time
 	// Console shows streams and sinks, and takes orders about sinks; nil leaves out their pages.
 	Console *sinkadmin.Console
+	// Check returns why the journal can no longer be read, for people; nil without such a reason. It is called for each request,
+	// and several times a second while a page is live. nil checks nothing.
+	Check func() error
 	// Recording reports whether a daemon writes the journal now; nil means yes.
 	Recording func(context.Context) bool
 }
@@ -47,7 +50,9 @@ type Page struct {
 	results    results
 	streams    chan struct{} // has an element for each live stream
 	narrowings narrowings
-	handler    http.Handler
+	// pageChanges and contextChanges are the constants, except in tests.
+	pageChanges, contextChanges int
+	handler                     http.Handler
 }
 
 // maxStreams is how many browsers are kept current at once.
@@ -64,7 +69,7 @@ func New(o Options) (*Page, error) {
 	if o.Recording == nil {
 		o.Recording = func(context.Context) bool { return true }
 	}
-	p := &Page{o: o, streams: make(chan struct{}, maxStreams)}
+	p := &Page{o: o, streams: make(chan struct{}, maxStreams), pageChanges: pageChanges, contextChanges: contextChanges}
 	var err error
 	if p.past, err = newPast(o.Source); err != nil {
 		return nil, err
@@ -126,7 +131,11 @@ var errNoPage = errors.New("no such page")
 // answer turns a handler's error into a page.
 func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := f(w, r)
+		err := p.check()
+		if err == nil {
+			err = f(w, r)
+		}
+		var gone *goneError
 		var user *UserError
 		var forbidden *forbiddenError
 		var order *orderError
@@ -137,6 +146,8 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		switch {
 		case err == nil, r.Context().Err() != nil:
 			return
+		case errors.As(err, &gone):
+			code, text = http.StatusServiceUnavailable, gone.Error()
 		case errors.As(err, &user):
 			code, text = http.StatusBadRequest, user.Text
 		case errors.As(err, &several):
@@ -161,6 +172,20 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		}
 		_ = p.render(w, code, "error.html", errorPage{head: p.head(r, "Error"), Code: code, Text: text, OfStatus: strings.HasPrefix(r.URL.Path, "/status")}) // the browser may have gone
 	}
+}
+
+// goneError says why the journal can no longer be read.
+type goneError struct{ error }
+
+// check returns a *goneError if the journal can no longer be read.
+func (p *Page) check() error {
+	if p.o.Check == nil {
+		return nil
+	}
+	if err := p.o.Check(); err != nil {
+		return &goneError{err}
+	}
+	return nil
 }
 
 type errorPage struct {

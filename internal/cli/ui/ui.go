@@ -82,8 +82,12 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	defer j.Close()
 	log := slog.New(slog.NewTextHandler(o.IO.Err, nil))
+	check, err := samePlace(j.Path())
+	if err != nil {
+		return err
+	}
 	page, err := web.New(web.Options{
-		Source: j.Source(), Log: log,
+		Source: j.Source(), Log: log, Check: check,
 		Recording: func(ctx context.Context) bool { return control.Recording(ctx, j.Path()) },
 		Console:   console(j),
 	})
