@@ -4,7 +4,7 @@
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
-MODULES = . devcluster integration integration/sinks cloud compat bench examples examples/node-tagger
+MODULES = . devcluster integration integration/browser integration/sinks cloud compat bench examples examples/node-tagger
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
 GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
@@ -41,9 +41,10 @@ unit: ## run the tests that need no cluster
 
 integration: control-plane ## run the tests on a real control plane
 	@tools/preflight.sh race
-	@tools/redis.sh && tools/rabbitmq.sh
+	@tools/redis.sh && tools/rabbitmq.sh && tools/chromium.sh && tools/axe.sh
 	@cd devcluster && $(GO_TEST) -timeout 15m ./...
 	@cd integration && $(GO_TEST) -timeout 20m ./...
+	@cd integration/browser && $(GO_TEST) -timeout 10m ./...
 	@cd integration/sinks && $(GO_TEST) -timeout 15m ./...
 	@cd compat && go mod download && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
