@@ -14,11 +14,13 @@ import (
 	"github.com/chromedp/cdproto/audits"
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
 	cdplog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // patience is how long a test waits for a condition or an action of the browser.
@@ -287,6 +289,7 @@ func (b *tab) until(expression string) {
 			return
 		}
 		if time.Now().After(end) {
+			b.shoot("failed-" + b.t.Name())
 			b.t.Fatalf("not true within %v: %s (%v) on %s", patience, expression, err, b.eval("location.href"))
 		}
 		<-time.After(15 * time.Millisecond)
@@ -321,4 +324,29 @@ func (b *tab) location() *url.URL {
 func quote(s string) string {
 	raw, _ := json.Marshal(s) // a string
 	return string(raw)
+}
+
+// press presses keys one after the other. Unlike chromedp.KeyEvent it sends no text if the page takes the key itself.
+func (b *tab) press(keys string) {
+	b.t.Helper()
+	for _, r := range keys {
+		events := kb.Encode(r)
+		down, up := *events[0], *events[len(events)-1]
+		if len(events) == 3 {
+			down.Type, down.Text, down.UnmodifiedText = input.DispatchKeyEventTypeKeyDown, events[1].Text, events[1].UnmodifiedText
+		}
+		b.run(command(input.DispatchKeyEvent, down), command(input.DispatchKeyEvent, up))
+	}
+}
+
+// drop forgets problems that contain the text.
+func (b *tab) drop(text string) {
+	all := b.take()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, p := range all {
+		if !strings.Contains(p, text) {
+			b.problems = append(b.problems, p)
+		}
+	}
 }
