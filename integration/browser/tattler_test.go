@@ -16,6 +16,7 @@ type program struct {
 	t    *testing.T
 	cmd  *exec.Cmd
 	done chan error
+	once sync.Once
 	out  output
 }
 
@@ -58,7 +59,10 @@ func tattler(t *testing.T, args ...string) *program {
 	return p
 }
 
-func (p *program) end() {
+// end interrupts the program and waits for it.
+func (p *program) end() { p.once.Do(p.interrupt) }
+
+func (p *program) interrupt() {
 	_ = p.cmd.Process.Signal(os.Interrupt) // it may have ended, which done says
 	select {
 	case err := <-p.done:
