@@ -10,7 +10,7 @@ GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build cloud test lint unit integration bench soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
+.PHONY: help demo build cloud test lint unit integration bench soak torture fuzz control-plane fmt generate screenshots cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +80,10 @@ generate: preflight ## regenerate the event schema and the references of events,
 	go test ./internal/config -update
 	go test ./internal/ops -update
 	go test ./internal/cli -update
+
+screenshots: preflight ## make the pictures of the web page in README.md again (docs/pictures)
+	@tools/chromium.sh
+	@cd integration/browser && go test -count=1 -run TestPictures . -update
 
 cluster: preflight ## start a cluster in the background; its kubeconfig is .devcluster/kubeconfig
 	@go run -C devcluster ./cmd/devcluster up --dir ../.devcluster

@@ -12,6 +12,7 @@ const settings = "/object?type=configmaps&namespace=shop&name=web-settings"
 
 // TestChange: each view of a change opens in place, and is a page of its own.
 func TestChange(t *testing.T) {
+	t.Parallel()
 	b := open(t, ui(t, morning(t)), look{})
 	b.visit(settings)
 	b.follow("dd a.permalink")
@@ -46,6 +47,7 @@ func TestChange(t *testing.T) {
 
 // TestObject moves through the versions of an object.
 func TestObject(t *testing.T) {
+	t.Parallel()
 	b := open(t, ui(t, morning(t)), look{})
 	b.visit(settings)
 	b.eval("window.before = true; 1")

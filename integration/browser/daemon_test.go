@@ -77,6 +77,7 @@ func (d *daemon) settings(level string) {
 
 // TestLive: what changes in the cluster appears without a reload.
 func TestLive(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, "live")
 	b := open(t, d.address, look{height: 500, width: 1300})
 	b.visit("/")
@@ -152,6 +153,7 @@ func (d *daemon) restart(b *tab) {
 
 // TestDaemonPages checks the pages of a real daemon, with real objects.
 func TestDaemonPages(t *testing.T) {
+	t.Parallel()
 	d := startDaemon(t, "pages")
 	d.kubectl("set", "image", "deployment/web", "*=shop/web:1.5")
 	d.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
@@ -169,6 +171,7 @@ func TestDaemonPages(t *testing.T) {
 			b.visit(p.path)
 			if l.phone {
 				b.narrow(p.name, phoneWidth)
+				b.is(`[...document.querySelectorAll("thead th")].filter((e) => e.offsetHeight > 50).map((e) => e.innerText).join()`, "") // words are not broken
 			}
 			b.accessible(p.name)
 			b.shoot("daemon-" + p.name + "-" + l.String())

@@ -74,6 +74,7 @@ func (b *tab) text(where string) {
 
 // TestHostile: hostile texts stay text on every page, and make none wider than a phone.
 func TestHostile(t *testing.T) {
+	t.Parallel()
 	address := ui(t, hostile(t))
 	for _, l := range []look{{}, {phone: true, dark: true}} {
 		b := open(t, address, l)
@@ -103,8 +104,8 @@ func TestHostile(t *testing.T) {
 		if len(changes) < 10 {
 			t.Fatalf("only %d changes", len(changes))
 		}
-		for _, c := range changes {
-			if l.phone {
+		for i, c := range changes {
+			if l.phone && i%4 == 1 {
 				for _, view := range []string{"fields", "unified", "split", "event"} {
 					paths = append(paths, c+"?view="+view)
 				}

@@ -14,6 +14,7 @@ const controls = `[...document.querySelectorAll("a[href], button, input:not([typ
 
 // TestKeyboard: Tab reaches each control of each page in the order in which they are read; the focus is visible.
 func TestKeyboard(t *testing.T) {
+	t.Parallel()
 	address := ui(t, morning(t))
 	for _, path := range []string{"/?severity=failure", settings, "/status", "/no-such-page"} {
 		b := open(t, address, look{})
@@ -49,6 +50,7 @@ func TestKeyboard(t *testing.T) {
 
 // TestSkip: the first Tab shows a link that skips the bar and the menu.
 func TestSkip(t *testing.T) {
+	t.Parallel()
 	b := open(t, ui(t, morning(t)), look{})
 	b.visit(settings)
 	b.is(`document.querySelector(".skip").getBoundingClientRect().width`, "1")
@@ -64,6 +66,7 @@ func TestSkip(t *testing.T) {
 
 // TestKeys uses the timeline without a mouse.
 func TestKeys(t *testing.T) {
+	t.Parallel()
 	b := open(t, ui(t, morning(t)), look{})
 	b.visit("/")
 	const folded = `document.querySelector(".entry:has(.count)")`

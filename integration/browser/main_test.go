@@ -2,6 +2,7 @@ package browser
 
 import (
 	"context"
+	"flag"
 	"os"
 	"testing"
 
@@ -21,7 +22,8 @@ var cluster *devcluster.Cluster
 type shared struct{ m *testing.M }
 
 func (s shared) Run() int {
-	if os.Getenv("TATTLER_SCREENSHOTS") != "" { // they need a journal only
+	flag.Parse()
+	if *update { // pictures need a journal only
 		return browsing{s.m}.Run()
 	}
 	return clustertest.Main(browsing{s.m}, clustertest.Options{

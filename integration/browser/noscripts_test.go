@@ -9,6 +9,7 @@ import (
 
 // TestNoScripts: without scripts everything is readable and reachable, by links and forms.
 func TestNoScripts(t *testing.T) {
+	t.Parallel()
 	address := ui(t, morning(t))
 	with := open(t, address, look{})
 	with.visit("/")

@@ -75,6 +75,7 @@ func (b *tab) narrow(where string, width int) {
 
 // TestPages checks each page in each look: accessible, no wider than a phone, nothing unusual in the console.
 func TestPages(t *testing.T) {
+	t.Parallel()
 	address := ui(t, morning(t))
 	first := open(t, address, look{})
 	pages := first.pages("/object?type=configmaps&namespace=shop&name=web-settings")
@@ -83,6 +84,7 @@ func TestPages(t *testing.T) {
 	}
 	for _, l := range looks {
 		t.Run(l.String(), func(t *testing.T) {
+			t.Parallel()
 			b := open(t, address, l)
 			for _, p := range pages {
 				b.visit(p.path)

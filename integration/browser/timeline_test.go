@@ -27,6 +27,7 @@ func (b *tab) box(selector string) (r box) {
 
 // TestZoom drags over the histogram.
 func TestZoom(t *testing.T) {
+	t.Parallel()
 	b := open(t, ui(t, morning(t)), look{zone: "Asia/Tokyo"})
 	b.visit("/")
 	all := b.number(`document.querySelectorAll("#entries > .entry").length`)
@@ -83,6 +84,7 @@ func between(t *testing.T, start, end string, share float64) time.Time {
 
 // TestFilters: the form makes a link, and the link makes the same page and form.
 func TestFilters(t *testing.T) {
+	t.Parallel()
 	address := ui(t, morning(t))
 	b := open(t, address, look{})
 	b.visit("/")
@@ -135,6 +137,7 @@ func TestFilters(t *testing.T) {
 
 // TestUnfold opens and closes entries in place.
 func TestUnfold(t *testing.T) {
+	t.Parallel()
 	b := open(t, ui(t, morning(t)), look{})
 	b.visit("/")
 	const folded = `.entry:has(.count) a.unfold`
@@ -159,6 +162,7 @@ func TestUnfold(t *testing.T) {
 
 // TestDays: a day has one heading, in the reader's time zone, also where a part of the list was added.
 func TestDays(t *testing.T) {
+	t.Parallel()
 	w := newWriter(t, time.Date(2026, 11, 23, 20, 0, 0, 0, time.UTC))
 	for i := range 100 { // more than a part
 		w.wait(5 * time.Minute)
@@ -181,6 +185,7 @@ func TestDays(t *testing.T) {
 
 // TestThemes: the page follows the system, until the reader chooses.
 func TestThemes(t *testing.T) {
+	t.Parallel()
 	address := ui(t, morning(t))
 	const background = `getComputedStyle(document.documentElement).backgroundColor`
 	const light, dark = "rgb(255, 255, 255)", "rgb(14, 17, 22)"
