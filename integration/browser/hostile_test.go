@@ -79,6 +79,7 @@ func TestHostile(t *testing.T) {
 	for _, l := range []look{{}, {phone: true, dark: true}} {
 		b := open(t, address, l)
 		b.visit("/")
+		b.whole()
 		if got := b.eval("document.body.innerText"); !strings.Contains(got, `<script>alert(7)</script>`) || !strings.Contains(got, `"><img src=x onerror=alert(1)>`) {
 			t.Errorf("the texts are not on the timeline:\n%s", got)
 		}
@@ -96,6 +97,7 @@ func TestHostile(t *testing.T) {
 			paths = append(paths, "/changes/"+url.PathEscape(s), "/object?"+url.Values{"type": {s}, "name": {s}}.Encode(), "/unfold?changes="+url.QueryEscape(s))
 		}
 		b.visit("/?flat=1&op=updated&op=deleted&op=created")
+		b.whole()
 		var changes []string
 		for _, u := range b.hrefs("#entries a.unfold") {
 			b.visit(u)
@@ -128,6 +130,7 @@ func TestHostile(t *testing.T) {
 		}
 		// Also what scripts insert.
 		b.visit("/")
+		b.whole()
 		b.shoot("hostile-" + l.String())
 		for i := range 4 {
 			b.click(fmt.Sprintf("#entries > .entry:nth-of-type(%d) a.unfold", 2+2*i))

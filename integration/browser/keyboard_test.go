@@ -22,7 +22,7 @@ func TestKeyboard(t *testing.T) {
 		if path == "/no-such-page" {
 			b.expect("404")
 		}
-		b.until(`!document.querySelector("#entries .older")`) // it was in view, and has loaded what is older
+		b.whole()
 		b.eval(`window.all = ` + controls + `; 1`)
 		n := int(b.number("all.length"))
 		var problems []string
@@ -69,6 +69,7 @@ func TestKeys(t *testing.T) {
 	t.Parallel()
 	b := open(t, ui(t, morning(t)), look{})
 	b.visit("/")
+	b.whole()
 	const folded = `document.querySelector(".entry:has(.count)")`
 	const inner = folded + `.querySelectorAll(".entries.inner > .entry").length`
 	for _, key := range []string{kb.Enter, " ", "o"} {

@@ -13,7 +13,7 @@ func TestNoScripts(t *testing.T) {
 	address := ui(t, morning(t))
 	with := open(t, address, look{})
 	with.visit("/")
-	with.until(`!document.querySelector("#entries .older")`)
+	with.whole()
 	b := open(t, address, look{noScripts: true})
 	b.visit("/")
 	b.is(`Boolean(window.htmx) || document.documentElement.classList.contains("js")`, "false")

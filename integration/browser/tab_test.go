@@ -47,7 +47,7 @@ func (l look) String() string {
 }
 
 // looks are those in which every page is checked.
-var looks = []look{{}, {dark: true}, {phone: true}, {phone: true, dark: true}}
+var looks = []look{{}, {dark: true}, {phone: true}}
 
 const phoneWidth = 390
 
@@ -349,4 +349,11 @@ func (b *tab) drop(text string) {
 			b.problems = append(b.problems, p)
 		}
 	}
+}
+
+// whole loads the whole timeline. A busy server sends fewer entries at once, and the rest as the reader scrolls.
+func (b *tab) whole() {
+	b.t.Helper()
+	b.until(`(scrollTo(0, document.body.scrollHeight), !document.querySelector("#entries .older"))`)
+	b.eval("scrollTo(0, 0)")
 }

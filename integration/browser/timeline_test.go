@@ -30,6 +30,7 @@ func TestZoom(t *testing.T) {
 	t.Parallel()
 	b := open(t, ui(t, morning(t)), look{zone: "Asia/Tokyo"})
 	b.visit("/")
+	b.whole()
 	all := b.number(`document.querySelectorAll("#entries > .entry").length`)
 	start, end := b.eval(`document.querySelector("#chart").dataset.start`), b.eval(`document.querySelector("#chart").dataset.to`)
 	chart := b.box("#chart")
@@ -49,6 +50,7 @@ func TestZoom(t *testing.T) {
 	if errSince != nil || errUntil != nil || since.Sub(wantSince).Abs() > 10*time.Second || until.Sub(wantUntil).Abs() > 10*time.Second || len(q) != 2 {
 		t.Errorf("%v, want from %v until %v", q, wantSince, wantUntil)
 	}
+	b.whole()
 	if got := b.eval(entries); !strings.Contains(got, "rolled out in 9 s") || strings.Contains(got, "10:07:06") {
 		t.Errorf("after the zoom:\n%s", got)
 	}
@@ -102,6 +104,7 @@ func TestFilters(t *testing.T) {
 	if got := strings.ReplaceAll(b.location().Query().Encode(), "*", "%2A"); got != want {
 		t.Errorf("the form leads to %s\nwant %s", got, want)
 	}
+	b.whole()
 	list := b.eval(entries)
 	if n := strings.Count(list, "\n") + 1; n != 2 || !strings.Contains(list, "argocd-controller") || !strings.Contains(list, "kubectl-rollout") {
 		t.Errorf("filtered:\n%s", list)
@@ -112,6 +115,7 @@ func TestFilters(t *testing.T) {
 
 	other := open(t, address, look{dark: true, width: 1000, height: 700})
 	other.visit(b.location().RequestURI())
+	other.whole()
 	other.is(entries, list)
 	other.is(form, filled)
 
@@ -124,6 +128,7 @@ func TestFilters(t *testing.T) {
 	other.is("location.pathname + location.search", "/")
 
 	// What is in a row narrows, too.
+	other.until(`document.querySelector(".ns a")`)
 	other.follow(`.ns a`)
 	if got := other.location().Query().Encode(); got != "namespace=shop" {
 		t.Errorf("the namespace of a row leads to %s", got)
@@ -132,6 +137,7 @@ func TestFilters(t *testing.T) {
 	other.follow(`a.mode[title="an entry for each change"]`)
 	other.is(`document.querySelectorAll(".entry .count").length`, "0")
 	other.follow(`a.mode[title="one entry for a rollout or an outage"]`)
+	other.whole()
 	other.until(`document.querySelector(".entry .count")`)
 }
 
@@ -140,6 +146,7 @@ func TestUnfold(t *testing.T) {
 	t.Parallel()
 	b := open(t, ui(t, morning(t)), look{})
 	b.visit("/")
+	b.whole()
 	const folded = `.entry:has(.count) a.unfold`
 	const below = `document.querySelector("` + folded + `").closest(".entry").querySelector(":scope > .below")`
 	b.is(below+".children.length", "0")
@@ -152,8 +159,7 @@ func TestUnfold(t *testing.T) {
 	b.click(".entries.inner .entry:has(.sign.updated) a.unfold")
 	b.until(`document.querySelector(".entries.inner .detail")`)
 	b.click(`.entries.inner .detail .tabs a[href*="view=unified"]`)
-	b.until(`document.querySelector(".entries.inner .detail pre.lines")`)
-	b.is(`document.querySelector(".entries.inner .tabs a[aria-current]").textContent`, "Unified")
+	b.until(`document.querySelector(".entries.inner .tabs a[aria-current]").textContent === "Unified"`)
 
 	b.click(folded)
 	b.until(below + ".children.length === 0")
@@ -176,8 +182,8 @@ func TestDays(t *testing.T) {
 	} {
 		b := open(t, address, look{zone: zone})
 		b.visit("/?flat=1")
-		b.eval(`scrollTo(0, document.body.scrollHeight)`)
-		b.until(`document.querySelectorAll("#entries > .entry").length === 100`)
+		b.whole()
+		b.is(`document.querySelectorAll("#entries > .entry").length`, "100")
 		const headings = `[...document.querySelectorAll("#entries > .day")].map((d) => d.textContent.trim()).join("|")`
 		b.until(headings + " === " + quote(want))
 	}
