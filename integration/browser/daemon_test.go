@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/chromedp/chromedp"
 )
 
 // daemon is tattler run with a web page, and the namespace of a test.
@@ -124,17 +126,19 @@ func TestLive(t *testing.T) {
 	b.until(entries + `.includes("warn → error")`)
 
 	// A filter applies to new changes, too.
-	f := open(t, d.address, look{phone: true})
-	f.visit("/?name=web-settings")
-	f.until(`document.querySelector(".live.on")`)
-	d.kubectl("create", "configmap", "other", "--from-literal=n=1")
-	d.settings("info")
-	f.until(entries + `.includes("error → info")`)
-	f.is(entries+`.includes("other")`, "false")
+	t.Run("filter", func(t *testing.T) {
+		f := open(t, d.address, look{phone: true})
+		f.visit("/?name=web-settings")
+		f.until(`document.querySelector(".live.on")`)
+		d.kubectl("create", "configmap", "other", "--from-literal=n=1")
+		d.settings("info")
+		f.until(entries + `.includes("error → info")`)
+		f.is(entries+`.includes("other")`, "false")
+	})
 	b.until(entries + `.includes("cm/other")`)
 	b.is("window.before", "true") // nothing loaded the page again
 
-	t.Run("restart", func(t *testing.T) { d.restart(b) })
+	d.restart(b)
 }
 
 // restart restarts the daemon. The open page connects again and shows what it missed.
@@ -149,6 +153,7 @@ func (d *daemon) restart(b *tab) {
 	b.is("window.before", "true")
 	b.drop("ERR_CONNECTION_REFUSED")
 	b.drop("ERR_INCOMPLETE_CHUNKED_ENCODING")
+	b.run(chromedp.Navigate("about:blank")) // the daemon ends before the tab
 }
 
 // TestDaemonPages checks the pages of a real daemon, with real objects.
