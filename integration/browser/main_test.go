@@ -24,9 +24,9 @@ type shared struct{ m *testing.M }
 func (s shared) Run() int {
 	flag.Parse()
 	if *update { // pictures need a journal only
-		return browsing{s.m}.Run()
+		return browsing(s).Run()
 	}
-	return clustertest.Main(browsing{s.m}, clustertest.Options{
+	return clustertest.Main(browsing(s), clustertest.Options{
 		Cluster: devcluster.Options{Nodes: 2},
 		Begin: func(_ context.Context, c *devcluster.Cluster) error {
 			cluster = c

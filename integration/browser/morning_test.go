@@ -24,7 +24,6 @@ type app struct {
 	namespace, name, image string
 	replicas, ready        int
 	generation, hash       int
-	failing                string // the reason why its containers wait
 	pods                   []string
 }
 
