@@ -4,13 +4,13 @@
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
-MODULES = . tools devcluster integration integration/sinks integration/chart cloud compat bench examples examples/node-tagger
+MODULES = . tools devcluster integration integration/browser integration/sinks integration/chart cloud compat bench examples examples/node-tagger
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
 GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build cloud image test lint cross release vuln unit integration bench compare soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
+.PHONY: help demo build cloud image test lint cross release vuln unit integration bench compare soak torture fuzz control-plane fmt generate screenshots cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,9 +48,10 @@ unit: ## run the tests that need no cluster
 
 integration: control-plane ## run the tests on a real control plane
 	@tools/preflight.sh race
-	@tools/redis.sh && tools/rabbitmq.sh
+	@tools/redis.sh && tools/rabbitmq.sh && tools/chromium.sh && tools/axe.sh
 	@cd devcluster && $(GO_TEST) -timeout 15m ./...
 	@cd integration && $(GO_TEST) -timeout 20m ./...
+	@cd integration/browser && $(GO_TEST) -timeout 10m ./...
 	@cd integration/sinks && $(GO_TEST) -timeout 15m ./...
 	@cd integration/chart && go mod download && go test -shuffle=on -timeout 15m ./...
 	@cd compat && go mod download && $(GO_TEST) -timeout 30m ./...
@@ -100,6 +101,10 @@ generate: preflight ## regenerate the event schema and the references of events,
 	go test ./internal/config -update
 	go test ./internal/ops -update
 	go test ./internal/cli -update
+
+screenshots: preflight ## make the pictures of the web page in README.md again (docs/pictures)
+	@tools/chromium.sh
+	@cd integration/browser && go test -count=1 -run TestPictures . -update
 
 cluster: preflight ## start a cluster in the background; its kubeconfig is .devcluster/kubeconfig
 	@go run -C devcluster ./cmd/devcluster up --dir ../.devcluster
