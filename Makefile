@@ -4,13 +4,13 @@
 export GOWORK = off
 export GOFLAGS := $(strip $(GOFLAGS) -mod=readonly -buildvcs=false)
 
-MODULES = . devcluster integration integration/sinks cloud compat bench examples examples/node-tagger
+MODULES = . tools devcluster integration integration/browser integration/sinks integration/chart cloud compat bench examples examples/node-tagger
 VERSION = $(shell git describe --tags --match 'v[0-9]*' --always --dirty 2>/dev/null)
 GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build cloud test lint unit integration bench soak torture fuzz control-plane fmt generate cluster cluster-down clean linter preflight
+.PHONY: help demo build cloud image test lint cross release vuln unit integration bench compare soak torture fuzz control-plane fmt generate screenshots cluster cluster-down clean linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -27,24 +27,33 @@ cloud: preflight ## build bin/tattler-cloud, which adds the sinks of AWS, Google
 	@echo "building bin/tattler-cloud" >&2
 	@go build -C cloud -trimpath -ldflags '-X github.com/tattler-dev/tattler/internal/buildinfo.stamped=$(VERSION)' -o ../bin/tattler-cloud ./cmd/tattler-cloud
 
-test: lint unit integration ## run everything that must pass: linters, unit tests, tests on a real control plane
+image: ## build the image for amd64 and arm64 with docker, podman or buildah; PROGRAM=tattler-cloud, IMAGE=, PLATFORMS=, PUSH=1
+	@VERSION='$(VERSION)' PROGRAM='$(PROGRAM)' IMAGE='$(IMAGE)' PLATFORMS='$(PLATFORMS)' PUSH='$(PUSH)' tools/image.sh
+
+test: lint cross unit integration ## run everything that must pass: linters, unit tests, tests on a real control plane
 
 lint: linter ## check every module with the linters of .golangci.yml
 	@for m in $(MODULES); do \
 		echo "lint: $$m" && (cd $$m && go mod tidy -diff && '$(CURDIR)/bin/golangci-lint' run --allow-serial-runners ./...) || exit 1; \
 	done
 
+cross: preflight ## vet the programs for macOS and Windows
+	@for os in darwin windows; do echo "vet: $$os" && GOOS=$$os go vet -trimpath ./... || exit 1; done
+
 unit: ## run the tests that need no cluster
 	@tools/preflight.sh race
 	$(GO_TEST) ./...
 	@cd cloud && $(GO_TEST) -timeout 15m ./...
+	@cd tools && go test -timeout 15m ./...
 
 integration: control-plane ## run the tests on a real control plane
 	@tools/preflight.sh race
-	@tools/redis.sh && tools/rabbitmq.sh
+	@tools/redis.sh && tools/rabbitmq.sh && tools/chromium.sh && tools/axe.sh
 	@cd devcluster && $(GO_TEST) -timeout 15m ./...
 	@cd integration && $(GO_TEST) -timeout 20m ./...
+	@cd integration/browser && $(GO_TEST) -timeout 10m ./...
 	@cd integration/sinks && $(GO_TEST) -timeout 15m ./...
+	@cd integration/chart && go mod download && go test -shuffle=on -timeout 15m ./...
 	@cd compat && go mod download && $(GO_TEST) -timeout 30m ./...
 	@cd bench && $(GO_TEST) -timeout 20m ./...
 	@cd examples && $(GO_TEST) -timeout 15m ./...
@@ -55,6 +64,12 @@ bench: control-plane ## compare the engine with client-go (hours); ARGS='-quick'
 	@go build -C bench -o ../bin/bench ./cmd/bench
 	@cd bench && exec ../bin/bench $(ARGS)
 
+compare: control-plane build ## put Tattler and its peers through the same minutes (10 minutes once built); ARGS='-runs 1'
+	@echo "building the OpenTelemetry Collector (the first time: some minutes)" >&2
+	@go build -C bench/collector -trimpath -o ../../bin/collector .
+	@go build -C bench -o ../bin/compare ./cmd/compare
+	@bin/compare -tattler bin/tattler -collector bin/collector $(ARGS)
+
 soak: control-plane ## run the model tests with 10,000 seeds each, and 20,000 pods on a real API server (hours)
 	@tools/preflight.sh race
 	INFORMER_SEEDS=10000 CHECKPOINT_SEEDS=10000 CLIENTGO_SEEDS=10000 go test -timeout 4h -run 'Model|Protocol|Differential' ./informer/...
@@ -64,6 +79,13 @@ soak: control-plane ## run the model tests with 10,000 seeds each, and 20,000 po
 torture: control-plane ## kill the daemon KILLS (1000) times on a real control plane, with and without other faults (hours); RUN=TestTortureKills: only without
 	@tools/preflight.sh race
 	@cd integration && TATTLER_TORTURE_KILLS='$(or $(KILLS),1000)' $(GO_TEST) -timeout 8h -v -run '$(or $(RUN),TestTorture)' ./torture
+
+release: preflight ## make the files of a release in dist/: builds all of it twice, the second time without a cache, and compares the bytes
+	@rm -rf dist
+	@cd tools && go run ./cmd/vulncheck .. ../cloud && go run ./cmd/release -twice $(ARGS)
+
+vuln: preflight ## look for known vulnerabilities; without a network it says that it did not
+	@cd tools && go run ./cmd/vulncheck .. ../cloud
 
 fuzz: preflight ## run every fuzz target for FUZZTIME (10m)
 	@tools/fuzz.sh '$(or $(FUZZTIME),10m)'
@@ -80,14 +102,18 @@ generate: preflight ## regenerate the event schema and the references of events,
 	go test ./internal/ops -update
 	go test ./internal/cli -update
 
+screenshots: preflight ## make the pictures of the web page in README.md again (docs/pictures)
+	@tools/chromium.sh
+	@cd integration/browser && go test -count=1 -run TestPictures . -update
+
 cluster: preflight ## start a cluster in the background; its kubeconfig is .devcluster/kubeconfig
 	@go run -C devcluster ./cmd/devcluster up --dir ../.devcluster
 
 cluster-down: preflight ## stop that cluster and remove its data
 	@go run -C devcluster ./cmd/devcluster down --dir ../.devcluster
 
-clean: ## remove bin/ (not the user's caches, not a running cluster)
-	@rm -rf bin
+clean: ## remove bin/ and dist/ (not the user's caches, not a running cluster)
+	@rm -rf bin dist
 
 linter: preflight
 	@echo "building golangci-lint (the first time: one to two minutes)" >&2

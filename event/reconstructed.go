@@ -69,9 +69,9 @@ type Reconstruction struct {
 	Evidence string `json:"evidence"`
 	// After is the beginning of the interval in which it happened; absent if the time is known.
 	After *time.Time `json:"after,omitempty"`
-	// Manager is the field manager that wrote; "?" or absent if that is not known. With the fact
-	// created, it is the only manager of which anything is left, and it has not written later. For an Event,
-	// it is the component that reported it.
+	// Manager is the field manager that wrote; "?" or absent if that is not known. With the fact created, it is
+	// known only if managedFields names no other manager, except for the status, and this one has not written after
+	// the creation. For an Event, it is the component that reported it.
 	Manager string `json:"manager,omitempty"`
 	// Operation is Apply or Update.
 	Operation string `json:"operation,omitempty"`

@@ -80,3 +80,12 @@ func (f rawFeed) Retire() {
 		st.retire()
 	}
 }
+
+func (f rawFeed) Hurry() {
+	if f.consumer.source.running() == nil {
+		return
+	}
+	for _, st := range f.consumer.source.streams {
+		st.hurry()
+	}
+}

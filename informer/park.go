@@ -57,3 +57,12 @@ func (s *stream) retire() {
 		s.reflector.Retire()
 	}
 }
+
+// hurry makes a stream that waits after a refusal try again at once.
+func (s *stream) hurry() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.reflector != nil {
+		s.reflector.Hurry()
+	}
+}

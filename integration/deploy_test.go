@@ -176,7 +176,7 @@ func TestDockerfile(t *testing.T) {
 	if !found {
 		t.Fatal("the image is not made from scratch")
 	}
-	for _, want := range []string{"FROM golang:" + strings.Join(strings.Split(f.Go.Version, ".")[:2], ".") + " ", "CGO_ENABLED=0 ", " -o /out/tattler ./cmd/tattler"} {
+	for _, want := range []string{"FROM --platform=$BUILDPLATFORM golang:" + strings.Join(strings.Split(f.Go.Version, ".")[:2], ".") + " ", "CGO_ENABLED=0 ", " -o /out/tattler ./cmd/$PROGRAM\n"} {
 		if !strings.Contains(build, want) {
 			t.Errorf("the build has no %q", want)
 		}

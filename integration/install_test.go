@@ -28,7 +28,7 @@ func TestInstall(t *testing.T) {
 
 	t.Run("command", func(t *testing.T) {
 		bin := t.TempDir()
-		goCommand(t, t.TempDir(), append(env, "GOBIN="+bin), "install", modulePath+"/cmd/tattler@"+installVersion)
+		goCommand(t, t.TempDir(), append(env, "GOBIN="+bin), strings.Fields(withGo)[1:]...)
 		out, err := exec.Command(filepath.Join(bin, "tattler"), "version").CombinedOutput()
 		if err != nil || !strings.Contains(string(out), installVersion) {
 			t.Errorf("tattler version: %v\n%s\nwant %s", err, out, installVersion)
@@ -99,6 +99,7 @@ func proxyEnv(t *testing.T) []string {
 		// Removable files, and stable paths, so that compiled packages are reused in the next run.
 		"GOFLAGS=-modcacherw -trimpath",
 		"GOWORK=off",
+		"CGO_ENABLED=0", // as in releases, so that compiled packages are reused there, too
 	)
 }
 

@@ -16,19 +16,20 @@ import (
 type Options struct {
 	// Namespace is the namespace's host, NAME.servicebus.windows.net. Credentials are then those of a Microsoft
 	// identity: AZURE_CLIENT_ID and related variables, a pod's workload identity, a managed identity, or the Azure
-	// CLI's (the one in ConnectionString).
+	// CLI's. Default: the one in ConnectionString.
 	Namespace string `yaml:"namespace"`
 	// ConnectionString is the connection string of a shared access policy with the right to send, as the portal
 	// shows it; a credential. It replaces namespace.
 	ConnectionString string `yaml:"connectionString"`
-	// Entity is the name of the queue or topic (EntityPath in ConnectionString).
+	// Entity is the name of the queue or topic. Default: EntityPath in ConnectionString.
 	Entity string `yaml:"entity"`
 	// Sessions sets the object's UID as the session id of each message, so that a consumer with sessions sees each
-	// object's changes in order. A queue that requires sessions refuses messages without one (false).
+	// object's changes in order. A queue that requires sessions refuses messages without one.
 	Sessions bool `yaml:"sessions"`
-	// Parallel is the number of sessions to send to concurrently (16, at most 64). It has no effect without sessions.
+	// Parallel is the number of sessions to send to concurrently, at most 64. It has no effect without sessions.
+	// Default: 16.
 	Parallel int `yaml:"parallel"`
-	// Timeout bounds one batch, including the connection for it and its acknowledgement (10 seconds).
+	// Timeout bounds one batch, including the connection for it and its acknowledgement. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// TLS configures which certificates to trust.
 	TLS sink.TLS `yaml:"tls"`

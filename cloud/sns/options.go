@@ -14,10 +14,10 @@ import (
 type Options struct {
 	// Topic is the topic's ARN. The name of a FIFO topic ends with .fifo.
 	Topic string `yaml:"topic"`
-	// Limit bounds a message with its attributes, and a request with up to ten messages (256Ki, which every topic
-	// accepts; at most 1Mi, if the topic's attribute MaximumMessageSize allows it).
+	// Limit bounds a message with its attributes, and a request with up to ten messages. Every topic
+	// accepts the default. Set more, up to 1Mi, if the topic's attribute MaximumMessageSize allows it. Default: 256Ki.
 	Limit sink.Size `yaml:"limit"`
-	// Timeout bounds one request, including its credentials and its answer (10 seconds).
+	// Timeout bounds one request, including its credentials and its answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// AWS selects an AWS region and account.
 	AWS amazon.Access `yaml:"aws"`

@@ -16,10 +16,10 @@ import (
 type Options struct {
 	// Queue is the queue's URL, as the console and GetQueueUrl show it. The name of a FIFO queue ends with .fifo.
 	Queue string `yaml:"queue"`
-	// Limit bounds a message with its attributes, and a request with up to ten messages (256Ki, which every queue
-	// accepts; at most 1Mi, which is SQS's newer limit, if the queue's attribute MaximumMessageSize allows it).
+	// Limit bounds a message with its attributes, and a request with up to ten messages. Every queue
+	// accepts the default. Set more, up to 1Mi, if the queue's attribute MaximumMessageSize allows it. Default: 256Ki.
 	Limit sink.Size `yaml:"limit"`
-	// Timeout bounds one request, including its credentials and its answer (10 seconds).
+	// Timeout bounds one request, including its credentials and its answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// AWS selects an AWS region and account.
 	AWS amazon.Access `yaml:"aws"`

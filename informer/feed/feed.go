@@ -124,6 +124,10 @@ func (f *Feed) Retry(version string) { f.raw.Retry(version) }
 // deletions, after a Gap. A second call does nothing. If the kind returns, so does the source.
 func (f *Feed) Retire() { f.raw.Retire() }
 
+// Hurry makes the source's streams that wait after a refusal try again at once: call it when rights were granted. Otherwise
+// they try again once a minute.
+func (f *Feed) Hurry() { f.raw.Hurry() }
+
 // Close ends the feed and drops queued changes. A source that Open opened is closed with it.
 func (f *Feed) Close() {
 	f.raw.Close()

@@ -2,9 +2,9 @@
 //
 // It is the one place that enforces authorization of the page and of the API: whatever they read comes from a Source.
 //
-// What it does not hide: how many changes the journal has (sequence numbers), until when it was recorded, when the daemon
-// did not run, the names of the clusters, and what Kubernetes' discovery shows to every authenticated user: names of namespaced kinds, their short
-// names and schemas.
+// What it does not hide: how many changes the journal has (sequence numbers), since and until when it was recorded, when the
+// daemon did not run, the names of the clusters, and what Kubernetes' discovery shows to every authenticated user: names of
+// namespaced kinds, their short names and schemas.
 package access
 
 import (

@@ -27,3 +27,6 @@ func (m mapped) May(ctx context.Context, targets []Target) ([]bool, error) {
 	}
 	return m.Access.May(ctx, targets)
 }
+
+// Left implements Limited.
+func (m mapped) Left() int { return leftOf(m.Access) }

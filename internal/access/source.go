@@ -52,6 +52,15 @@ func (s *Source) RecordedUntil(ctx context.Context) (time.Time, error) {
 	return s.Journal.RecordedUntil(ctx)
 }
 
+// RecordedSince returns when the oldest change happened, which may be one that the viewer may not see; the zero time in an
+// empty journal.
+func (s *Source) RecordedSince(ctx context.Context) (time.Time, error) {
+	for e, err := range s.Journal.Rows(ctx, journal.Query{Quiet: true, Snapshots: true, OldestFirst: true, Limit: 1}) {
+		return e.Time, err
+	}
+	return time.Time{}, nil
+}
+
 // Schema returns the merge-key schema of a kind, which discovery shows, too.
 func (s *Source) Schema(ctx context.Context, k journal.Kind) (schema []byte, upTo int64, err error) {
 	return s.Journal.Schema(ctx, k)

@@ -3,8 +3,13 @@ package buildinfo
 
 import "runtime/debug"
 
-// stamped is set by the linker in builds from a checkout; `go install …@version` needs none.
-var stamped string
+// These are set by the linker: stamped in builds from a checkout, all of them in releases. `go install …@version` needs
+// none of them.
+var (
+	stamped   string
+	commit    string // the full hash
+	committed string // in RFC 3339
+)
 
 // Version returns the stamped version, or the module's, or "devel". It is valid in a User-Agent.
 func Version() string {
@@ -16,3 +21,6 @@ func Version() string {
 	}
 	return "devel"
 }
+
+// Commit returns the commit of a release and its time in RFC 3339, in UTC; "" if this is not a release.
+func Commit() (hash, at string) { return commit, committed }

@@ -220,3 +220,17 @@ func (k *kind) stop() {
 	}
 	k.done.Wait()
 }
+
+// Hurry makes the streams that were refused try again at once, such as when rights were granted; otherwise they do so
+// once a minute. It is safe for concurrent use.
+func (w *Watcher) Hurry() {
+	w.mu.Lock()
+	var feeds []*feed.Feed
+	for _, k := range w.kinds {
+		feeds = append(feeds, k.feeds...)
+	}
+	w.mu.Unlock()
+	for _, f := range feeds { // without w.mu: the engine must not wait for this
+		f.Hurry()
+	}
+}

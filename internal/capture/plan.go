@@ -59,6 +59,22 @@ func (w *Watcher) Plan(ctx context.Context) (*Plan, error) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	return w.planned(catalog), nil
+}
+
+// Planned returns what Plan would return now, of a Watcher that runs; nil before its first poll of discovery. It sends
+// nothing, and is safe for concurrent use.
+func (w *Watcher) Planned() *Plan {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.catalog == nil {
+		return nil
+	}
+	return w.planned(w.catalog)
+}
+
+// planned describes the plan for a catalog; w.mu is held.
+func (w *Watcher) planned(catalog *Catalog) *Plan {
 	p := &Plan{Catalog: catalog}
 	for _, t := range w.plan(catalog) {
 		k := w.newKind(t, false)
@@ -78,7 +94,7 @@ func (w *Watcher) Plan(ctx context.Context) (*Plan, error) {
 		}
 	}
 	p.Hidden, p.Unmatched = slices.Sorted(maps.Keys(w.hidden)), w.unmatched
-	return p, nil
+	return p
 }
 
 // index returns a scope's index in the watcher.

@@ -25,6 +25,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/blame"
 	"github.com/tattler-dev/tattler/internal/cli/config"
 	"github.com/tattler-dev/tattler/internal/cli/diff"
+	"github.com/tattler-dev/tattler/internal/cli/doctor"
 	"github.com/tattler-dev/tattler/internal/cli/get"
 	"github.com/tattler-dev/tattler/internal/cli/journal"
 	logverb "github.com/tattler-dev/tattler/internal/cli/log"
@@ -83,8 +84,9 @@ func execute(ctx context.Context, args []string, io *terminal.IO, program *kinds
 	switch {
 	case err == nil, brokenPipe(err):
 		return exitDone
-	case errors.Is(err, diff.ErrDiffers):
-		return exitFailed // as kubectl diff
+	case errors.Is(err, diff.ErrDiffers), // as kubectl diff
+		errors.Is(err, doctor.ErrFindings): // which were printed
+		return exitFailed
 	case errors.As(err, &usage):
 		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, named(ours(err.Error())))
 		return exitUsage
@@ -145,10 +147,11 @@ func newRoot(binary string, io *terminal.IO, program *kinds.Program) *cobra.Comm
 	root.CompletionOptions.SetDefaultShellCompDirective(cobra.ShellCompDirectiveNoFileComp)
 	root.AddCommand(watch.NewCommand(io), run.NewCommand(io, program), logverb.NewCommand(io), show.NewCommand(io),
 		diff.NewCommand(io), get.NewCommand(io), blame.NewCommand(io),
-		statusverb.NewCommand(io), ui.NewCommand(io), sinks.NewCommand(io),
+		statusverb.NewCommand(io), doctor.NewCommand(io, program), ui.NewCommand(io), sinks.NewCommand(io),
 		journal.NewCommand(io), config.NewCommand(io, program), rbac.NewCommand(io, program), version.NewCommand(io))
 	root.SetHelpCommand(newHelp())
 	root.InitDefaultCompletionCmd()
+	addPluginCompletion(root, io, program.Name)
 	rename(root, programName(root))
 	for _, c := range root.Commands() {
 		if !c.Runnable() { // cobra would print the help for an unknown subcommand

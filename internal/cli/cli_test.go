@@ -140,6 +140,7 @@ func TestHelp(t *testing.T) {
 		{"help-config-explain.txt", [][]string{{"tattler", "config", "explain", "--help"}}},
 		{"help-rbac.txt", [][]string{{"tattler", "rbac", "--help"}}},
 		{"help-status.txt", [][]string{{"tattler", "status", "--help"}, {"tattler", "help", "status"}}},
+		{"help-doctor.txt", [][]string{{"tattler", "doctor", "--help"}, {"tattler", "help", "doctor"}}},
 		{"help-sinks.txt", [][]string{{"tattler", "sinks", "--help"}, {"tattler", "help", "sinks"}}},
 		{"help-sinks-pause.txt", [][]string{{"tattler", "sinks", "pause", "--help"}, {"tattler", "help", "sinks", "pause"}}},
 		{"help-sinks-resume.txt", [][]string{{"tattler", "sinks", "resume", "--help"}}},
@@ -207,7 +208,7 @@ func TestCompletion(t *testing.T) {
 	}
 	const files, noFiles = ":0\n", ":4\n"
 	for _, tt := range []struct{ args, want string }{
-		{"", "blame\ncompletion\nconfig\ndiff\nget\nhelp\njournal\nlog\nrbac\nrun\nshow\nsinks\nstatus\nui\nversion\nwatch\n" + noFiles},
+		{"", "blame\ncompletion\nconfig\ndiff\ndoctor\nget\nhelp\njournal\nlog\nrbac\nrun\nshow\nsinks\nstatus\nui\nversion\nwatch\n" + noFiles},
 		{"watch ", noFiles},
 		{"watch deploy ", noFiles},
 		{"watch -n ", noFiles},
@@ -240,6 +241,13 @@ func TestVersion(t *testing.T) {
 	code, out, err := tattler(t.Context(), "tattler", "version")
 	if code != exitDone || err != "" || !strings.HasPrefix(out, "tattler ") || strings.Count(out, " ") != 3 {
 		t.Errorf("exit code %d, stdout %q, stderr %q", code, out, err)
+	}
+	code, out, err = tattler(t.Context(), "tattler", "version", "-o", "json")
+	if code != exitDone || err != "" || !strings.HasPrefix(out, `{"program":"tattler","version":"`) {
+		t.Errorf("as JSON: exit code %d, stdout %q, stderr %q", code, out, err)
+	}
+	if code, _, err = tattler(t.Context(), "tattler", "version", "-o", "xml"); code != exitUsage || err != "tattler: unknown output \"xml\": use text or json\n" {
+		t.Errorf("exit code %d, stderr %q", code, err)
 	}
 }
 

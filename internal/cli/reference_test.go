@@ -101,6 +101,8 @@ func row(f *pflag.Flag) string {
 	value, usage := pflag.UnquoteUsage(f)
 	if value != "" {
 		name += " " + value
+	} else if f.Value.Type() == "" {
+		name += "[=" + f.NoOptDefVal + "]" // the value is optional
 	}
 	switch f.DefValue {
 	case "", "false", "0", "0s", "[]":

@@ -39,12 +39,13 @@ type Config struct {
 	// Quiet adds rules to the built-in ones. An update that changes only quiet fields is recorded, but neither
 	// listed nor delivered.
 	Quiet []Rule `yaml:"quiet"`
-	// Redact adds rules to the built-in ones. Their values are replaced by keyed hashes before they are
-	// compared, stored or sent.
+	// Redact adds rules to the built-in ones. A keyed hash replaces each value that a rule selects, before objects are
+	// compared, stored or sent. A rule for a kind that the server does not have is an error, unless its group is that
+	// of a custom resource, which may appear later.
 	Redact []Rule `yaml:"redact"`
-	// RedactionKey is the file that holds the key for these hashes: 32 random bytes in base64. Keep it on another
-	// volume than the journal, since whoever has both can try values. The default is redaction.key in
-	// $XDG_CONFIG_HOME/tattler, which is created if it is missing; a file that is named here must exist.
+	// RedactionKey is the file with the key of the hashes that replace redacted values: 32 random bytes in base64. Keep
+	// it on another volume than the journal, since whoever has both can try values. A file that is named here must
+	// exist. The default is redaction.key in $XDG_CONFIG_HOME/tattler, which is created if it is missing.
 	RedactionKey string  `yaml:"redactionKey"`
 	Journal      Journal `yaml:"journal"`
 	// Sinks are the places that changes are delivered to. The journal keeps a position for each of them. Without
@@ -70,9 +71,9 @@ func (c *Config) Blame(key, format string, args ...any) *Error {
 
 // Cluster describes the cluster that is watched.
 type Cluster struct {
-	// Name is the cluster's name in events. The default is the name of the kubeconfig's current context; in a pod,
-	// it is made from the UID of the namespace kube-system, such as cluster-1f2e3d4c. A journal keeps the name
-	// that it was created with, because the ids of events depend on it.
+	// Name is the cluster's name in events. A journal keeps the name that it was created with, because the ids of
+	// events depend on it. Default: the kubeconfig's current context; in a pod, a name made from the UID of the
+	// namespace kube-system, such as cluster-1f2e3d4c.
 	Name string `yaml:"name"`
 }
 
@@ -80,7 +81,7 @@ type Cluster struct {
 type Watch struct {
 	// Resources are the kinds, as kubectl names them (pods, deploy, deployments.apps, a category such as all),
 	// or globs. A * in a glob matches any run of characters: of the plural (deploy*), or, with a dot, of plural
-	// and group (*.example.com). A name must be that of a kind of the server; a glob also matches kinds that
+	// and group (*.example.com). A name must be one that the server knows; a glob also matches kinds that
 	// appear later.
 	Resources Selection `yaml:"resources"`
 	// Namespaces are the namespaces, as names or globs; * means all of them. With any other list, kinds without
@@ -107,8 +108,7 @@ type Selection struct {
 // Rule selects fields of kinds.
 type Rule struct {
 	// Resources are kinds as in tattler watch, with a group where needed: configmaps, deploy,
-	// widgets.example.com. A * matches any run of characters. A redaction rule for a kind that the server does
-	// not have is an error, unless its group is that of a custom resource, which may appear later.
+	// widgets.example.com. A * matches any run of characters.
 	Resources []string `yaml:"resources"`
 	// Paths are patterns as docs/paths.md defines them, such as data.*password*.
 	Paths []string `yaml:"paths"`
@@ -125,12 +125,12 @@ func Rules(list []Rule) []rules.Rule {
 
 // Journal configures the journal.
 type Journal struct {
-	// Path is the journal's file. --journal overrides it. Without both it is $TATTLER_JOURNAL or else journal.db in a
-	// directory per cluster in $XDG_STATE_HOME/tattler.
+	// Path is the journal's file. --journal overrides it. Default: $TATTLER_JOURNAL, else journal.db in a directory per
+	// cluster in $XDG_STATE_HOME/tattler.
 	Path string `yaml:"path"`
-	// Network allows the journal on a network file system, such as NFS. Otherwise it is refused, because a lock there
-	// may not keep out a second daemon, and two of them damage the journal; a FUSE or 9P file system, which may be
-	// one, gets a warning. Set it only if you make sure that there is just one daemon.
+	// Network allows the journal on a network file system, such as NFS. Without it, such a file system is refused: a
+	// lock there may not keep out a second daemon, and two daemons damage the journal. A FUSE or 9P file system, which
+	// may be remote, gets a warning. Set this key only if you make sure that there is just one daemon.
 	Network bool   `yaml:"network"`
 	Retain  Retain `yaml:"retain"`
 }
@@ -140,8 +140,8 @@ type Retain struct {
 	// Age is how long a change is kept; 0 means for ever.
 	Age time.Duration `yaml:"age" default:"30d"`
 	// Size is how large the journal's file may become; 0 means unlimited. Quiet changes are removed first, then the
-	// oldest. The last states of all objects stay, and so do the newest changes, up to a quarter of this size, even
-	// if the states alone take more: see docs/operations.md.
+	// oldest. The last state of each object is never removed. Neither are the newest changes, up to a quarter of this
+	// size, even if the states alone exceed it: see docs/operations.md.
 	Size Size `yaml:"size" default:"1Gi"`
 }
 
@@ -184,12 +184,12 @@ type Retry struct {
 	Min time.Duration `yaml:"min" default:"1s"`
 	// Max is the longest wait.
 	Max time.Duration `yaml:"max" default:"5m"`
-	// Attempts is how often a change is sent that the receiver rejects, before it becomes a dead letter.
+	// Attempts is how often a change is sent if the receiver rejects it, before it becomes a dead letter.
 	// Temporary errors are retried until giveUp.
 	Attempts int `yaml:"attempts" default:"3"`
-	// GiveUp is how long one change may block the sink before it becomes a dead letter, counted from its first error
-	// since the daemon's start; 0 means for ever. If a receiver stays down, one change is lost to the dead letters
-	// each time.
+	// GiveUp is how long one change may block the sink before it is set aside as a dead letter, counted from its first
+	// error since the daemon's start; 0 means for ever. While a receiver is down, one change after another becomes a
+	// dead letter, each after this time.
 	GiveUp time.Duration `yaml:"giveUp" default:"0s"`
 }
 

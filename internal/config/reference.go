@@ -28,7 +28,7 @@ type Key struct {
 	Path string `json:"path"`
 	// Type describes the accepted values in words.
 	Type string `json:"type"`
-	// Default is the value of an absent key; empty for none.
+	// Default is the value of an absent key, or a description of it in words; empty for none.
 	Default string `json:"default,omitempty"`
 	// Doc describes the key, in sentences.
 	Doc string `json:"doc"`
@@ -147,7 +147,11 @@ func comment(indent int, path string) (string, error) {
 	if i < 0 {
 		return "", fmt.Errorf("no such key: %s", path)
 	}
-	text := wrap(Keys()[i].Doc, strings.Repeat(" ", indent)+"# ")
+	text := Keys()[i].Doc
+	if def := Keys()[i].Default; def != "" {
+		text += " Default: " + def + "."
+	}
+	text = wrap(text, strings.Repeat(" ", indent)+"# ")
 	return strings.TrimLeft(text, " "), nil
 }
 
@@ -177,8 +181,8 @@ func below(top string) string {
 		if !isBelow(k.Path, top) {
 			continue
 		}
-		def := ""
-		if k.Default != "" {
+		def := cell.Replace(k.Default) // a sentence
+		if k.Default != "" && !strings.Contains(k.Default, " ") {
 			def = "`" + k.Default + "`"
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", k.Path, k.Type, def, cell.Replace(k.Doc))
@@ -224,11 +228,11 @@ describes a key.
 
 | | |
 | --- | --- |
-| ` + "`op`" + ` | what happened: snapshot, created, updated, deleted, entered, left, gap, converted or absent |
+| ` + "`op`" + ` | what happened: created, updated or deleted; snapshot (the object existed when its kind was first watched), entered or left (an existing object began or ceased to match the selection), gap (versions were missed), converted (the API server serves the same version in another form) or absent (Tattler did not watch for a while) |
 | ` + "`severity`" + ` | failure (such as CrashLoopBackOff, a rollout beyond its deadline, a node that is not ready), warning, recovery or change |
 | ` + "`resource`" + ` | the object's group, version, resource (its plural), kind, namespace, name, uid, resourceVersion, owner |
 | ` + "`changes`" + ` | an update's fields, each with path, op (add, remove, replace), from, to, manager, subresource, quiet |
-| ` + "`before`, `after`" + ` | the object, or empty |
+| ` + "`before`, `after`" + ` | the object before and after the change; empty if it did not exist then |
 | ` + "`touches(\"PATTERN\")`" + ` | reports whether a field at, above or below the pattern changed, or exists in an object that appeared or disappeared; quiet fields do not count |
 
 An expression fails on a change whose object lacks a key that it reads, has another type there, or is so large

@@ -100,6 +100,11 @@ func (s *source) keys(t *testing.T, prefix, typ string) (out []Key) {
 		}
 		before = doc
 		k := Key{Path: prefix + name, Type: words, Default: tag.Get("default"), Doc: s.doc(typ, name, doc)}
+		if m := defaulted.FindStringSubmatch(k.Doc); m != nil {
+			k.Doc, k.Default = m[1], m[2]
+		} else if words == "true or false" {
+			k.Default = "false"
+		}
 		if k.Doc == "" {
 			t.Errorf("%s has no comment", k.Path)
 		}
@@ -167,6 +172,9 @@ func (s *source) words(e ast.Expr, enum string) (words, below string) {
 }
 
 var (
+	// defaulted matches a comment whose last sentence is the default, such as: Default: 10s.
+	defaulted = regexp.MustCompile(`^(.*\.) Default: (.+)\.$`)
+
 	inner = regexp.MustCompile(`\b[A-Z][a-z]+[A-Z]\w*\b`)
 	pair  = regexp.MustCompile(`^([A-Z]\w*) and ([A-Z]\w*) `)
 )

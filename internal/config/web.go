@@ -18,8 +18,8 @@ type Web struct {
 	TLS   WebTLS   `yaml:"tls"`
 	// Tokens accepts bearer tokens of the cluster, such as those of service accounts. The API server verifies them.
 	Tokens bool `yaml:"tokens"`
-	// Audiences are the audiences that a token must be for, at least one of them. Without this key it must be for the API
-	// server; such a token could be used against the cluster by whoever receives it.
+	// Audiences are the audiences of which a token must be for at least one. Without this key, it must be for the API
+	// server, and whoever receives such a token could use it there.
 	Audiences []string `yaml:"audiences"`
 	// ClientCA is a PEM file of CAs. Their client certificates name a user (CN) and its groups (O), as for the API server.
 	ClientCA      string        `yaml:"clientCA"`
@@ -41,15 +41,15 @@ type WebTLS struct {
 type RequestHeader struct {
 	// ClientCA is a PEM file of CAs that sign the client certificate of the proxy.
 	ClientCA string `yaml:"clientCA"`
-	// AllowedNames are the common names that this certificate may have; at least one.
+	// AllowedNames are the common names that the proxy's certificate may have; at least one.
 	AllowedNames []string `yaml:"allowedNames"`
-	// UsernameHeaders are the headers with the user's name. The default is X-Remote-User.
+	// UsernameHeaders are the headers with the user's name. Default: X-Remote-User.
 	UsernameHeaders []string `yaml:"usernameHeaders"`
-	// UIDHeaders are the headers with the user's UID. The default is X-Remote-Uid.
+	// UIDHeaders are the headers with the user's UID. Default: X-Remote-Uid.
 	UIDHeaders []string `yaml:"uidHeaders"`
-	// GroupHeaders are the headers with a group each. The default is X-Remote-Group.
+	// GroupHeaders are the headers with the user's groups, one group each. Default: X-Remote-Group.
 	GroupHeaders []string `yaml:"groupHeaders"`
-	// ExtraHeaderPrefixes are what the names of headers with further attributes of the user begin with. The default is X-Remote-Extra-.
+	// ExtraHeaderPrefixes are the prefixes of headers with further attributes of the user. Default: X-Remote-Extra-.
 	ExtraHeaderPrefixes []string `yaml:"extraHeaderPrefixes"`
 }
 

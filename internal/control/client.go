@@ -123,6 +123,7 @@ func (c *Client) ask(ctx context.Context, method, path string, limit time.Durati
 	}
 	if q != nil {
 		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set(byHeader, url.QueryEscape(GivenBy(ctx)))
 	}
 	transport := &http.Transport{
 		DisableKeepAlives: true,

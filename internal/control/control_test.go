@@ -2,13 +2,10 @@ package control
 
 import (
 	"bytes"
-	"context"
 	"errors"
 	"io/fs"
-	"log/slog"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -77,7 +74,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-func second(_ Status, err error) error { return err }
+func second[T any](_ T, err error) error { return err }
 
 func TestRequests(t *testing.T) {
 	o := &orders{}
@@ -183,27 +180,6 @@ func TestEndsMeanwhile(t *testing.T) {
 		t.Error(err)
 	}
 	<-done
-}
-
-// TestOrderThatTakesTooLong: a sink that hangs does not hang the caller.
-func TestOrderThatTakesTooLong(t *testing.T) {
-	slow := &order{path: pathReplay, limit: time.Millisecond, log: slog.New(slog.DiscardHandler), do: func(ctx context.Context, _ request) (any, error) {
-		<-ctx.Done()
-		return nil, ctx.Err()
-	}}
-	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, pathReplay, strings.NewReader("{}"))
-	r.Header.Set("Content-Type", "application/json")
-	w := httptest.NewRecorder()
-	slow.ServeHTTP(w, r)
-	if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "try again") {
-		t.Errorf("%d, %s", w.Code, w.Body)
-	}
-	if err := busy(errors.New("x")); err.Error() != "x" {
-		t.Error(err)
-	}
-	if err := busy(&fs.PathError{Op: "read", Path: "p", Err: os.ErrDeadlineExceeded}); strings.Contains(err.Error(), "try again") {
-		t.Errorf("another deadline: %v", err)
-	}
 }
 
 // TestSocket: the socket belongs to the owner, and replaces that of a killed daemon and nothing else.

@@ -68,6 +68,9 @@ func (r *Refusal) Error() string { return r.Text }
 // Refuse returns a Refusal.
 func Refuse(format string, args ...any) error { return &Refusal{fmt.Sprintf(format, args...)} }
 
+// ErrStarting refuses orders before the daemon takes them.
+var ErrStarting = Refuse("the daemon is starting: try again once tattler status says that it records")
+
 // NoDaemonError reports that no process serves the journal's socket: no daemon runs, or it was killed.
 type NoDaemonError struct {
 	Journal string

@@ -61,7 +61,7 @@ func (o *orders) Remove(_ context.Context, sink string) error {
 }
 
 // served serves the orders beside a journal, and returns a client for it.
-func served(t *testing.T, journal string, o *orders) *Client {
+func served(t *testing.T, journal string, o Orders) *Client {
 	t.Helper()
 	l, err := Listen(journal)
 	if err != nil {
@@ -69,7 +69,12 @@ func served(t *testing.T, journal string, o *orders) *Client {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
-	status := func(context.Context) (Status, error) { return Status{Cluster: "test", PID: 42}, o.err }
+	status := func(context.Context) (Status, error) {
+		if o, ok := o.(*orders); ok {
+			return Status{Cluster: "test", PID: 42}, o.err
+		}
+		return Status{}, nil
+	}
 	go func() { ended <- Serve(ctx, l, Options{Status: status, Orders: o}) }()
 	t.Cleanup(func() {
 		cancel()

@@ -17,9 +17,9 @@ import (
 // Options configure Serve.
 type Options struct {
 	Status func(context.Context) (Status, error)
-	// Orders carries out orders; nil refuses them, because the daemon is starting.
+	// Orders carries out orders, usually by an Audit; nil refuses them, because the daemon is starting.
 	Orders Orders
-	// Log receives orders and failures; nil discards them.
+	// Log receives invalid requests and failures; nil discards them.
 	Log *slog.Logger
 }
 
@@ -77,43 +77,43 @@ func handler(o Options) http.Handler {
 		s, err := o.Status(ctx)
 		answer(w, s, err)
 	})
-	serve := func(path string, limit time.Duration, do func(context.Context, request) (any, error)) {
+	serve := func(path string, do func(context.Context, request) (any, error)) {
 		if o.Orders == nil {
 			do = func(context.Context, request) (any, error) {
-				return nil, Refuse("the daemon is starting: try again once tattler status says that it records")
+				return nil, ErrStarting
 			}
 		}
-		mux.Handle("POST "+path, &order{path, limit, do, o.Log})
+		mux.Handle("POST "+path, &order{path, do, o.Log})
 	}
-	serve(pathPause, orderTime, func(ctx context.Context, q request) (any, error) {
+	serve(pathPause, func(ctx context.Context, q request) (any, error) {
 		return doneAnswer{}, o.Orders.Pause(ctx, q.Sink, true)
 	})
-	serve(pathResume, orderTime, func(ctx context.Context, q request) (any, error) {
+	serve(pathResume, func(ctx context.Context, q request) (any, error) {
 		return doneAnswer{}, o.Orders.Pause(ctx, q.Sink, false)
 	})
-	serve(pathReplay, orderTime, func(ctx context.Context, q request) (any, error) {
+	serve(pathReplay, func(ctx context.Context, q request) (any, error) {
 		if q.From == nil {
 			return nil, malformed("from: required")
 		}
 		return o.Orders.Replay(ctx, q.Sink, *q.From)
 	})
-	serve(pathRemove, orderTime, func(ctx context.Context, q request) (any, error) {
+	serve(pathRemove, func(ctx context.Context, q request) (any, error) {
 		return doneAnswer{}, o.Orders.Remove(ctx, q.Sink)
 	})
-	serve(pathSkip, orderTime, func(ctx context.Context, q request) (any, error) {
+	serve(pathSkip, func(ctx context.Context, q request) (any, error) {
 		if len(q.IDs) > 1 {
 			return nil, malformed("ids: at most one change blocks a sink")
 		}
 		return o.Orders.Skip(ctx, q.Sink, strings.Join(q.IDs, ""))
 	})
-	serve(pathReplayDead, deadTime, func(ctx context.Context, q request) (any, error) {
+	serve(pathReplayDead, func(ctx context.Context, q request) (any, error) {
 		done, err := o.Orders.ReplayDead(ctx, q.Sink, q.IDs)
 		if err != nil && done != (Retried{}) { // report both
-			return retriedAnswer{done, busy(err).Error()}, nil
+			return retriedAnswer{done, err.Error()}, nil
 		}
 		return retriedAnswer{Retried: done}, err
 	})
-	serve(pathDropDead, orderTime, func(ctx context.Context, q request) (any, error) {
+	serve(pathDropDead, func(ctx context.Context, q request) (any, error) {
 		n, err := o.Orders.DropDead(ctx, q.Sink, q.IDs)
 		return droppedAnswer{n}, err
 	})
@@ -131,37 +131,24 @@ func malformed(format string, args ...any) error {
 
 // order handles one kind of order.
 type order struct {
-	path  string
-	limit time.Duration
-	do    func(context.Context, request) (any, error)
-	log   *slog.Logger
+	path string
+	do   func(context.Context, request) (any, error)
+	log  *slog.Logger
 }
 
-// ServeHTTP logs each order: a user looking for an undelivered change must be able to see that the sink was
-// paused.
+// ServeHTTP logs requests that are no orders; Audit logs the others.
 func (o *order) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var q request
-	err := read(w, r, &q)
 	var a any
+	err := read(w, r, &q)
 	if err == nil {
-		ctx, cancel := context.WithTimeout(r.Context(), o.limit)
-		defer cancel()
-		a, err = o.do(ctx, q)
+		a, err = o.do(By(r.Context(), givenBy(r)), q)
 	}
-	if err = busy(err); err != nil {
-		o.log.Warn("order refused", "order", o.path, "sink", q.Sink, "err", err)
-	} else {
-		o.log.Info("order carried out", "order", o.path, "sink", q.Sink, "letters", len(q.IDs))
+	var wrong *malformedError
+	if errors.As(err, &wrong) {
+		o.log.Warn("invalid request for an order", "order", o.path, "err", err)
 	}
 	answer(w, a, err)
-}
-
-// busy explains an exceeded deadline: the sink is in the middle of a delivery, or the disk is slow.
-func busy(err error) error {
-	if !errors.Is(err, context.DeadlineExceeded) {
-		return err
-	}
-	return fmt.Errorf("it takes too long: the sink's current delivery does not end, or the disk is slow; try again: %w", err)
 }
 
 // read decodes a request strictly: unknown fields are errors.

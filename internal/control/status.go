@@ -2,7 +2,10 @@
 // socket beside the journal.
 package control
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // Everything that shows a daemon's state reads Status, over the socket: the verb status, /metrics, /readyz and
 // /healthz. /healthz fails only where a restart would help.
@@ -23,8 +26,13 @@ type Status struct {
 	// Away is the latest failure while the API server cannot be reached; empty otherwise.
 	Away      string    `json:"away,omitempty"`
 	AwaySince time.Time `json:"awaySince,omitzero"`
+	// MissingRights are the rights that the daemon needs and does not have, at its last review. RightsError is why that is
+	// incomplete; empty otherwise.
+	MissingRights []Lack `json:"missingRights,omitempty"`
+	RightsError   string `json:"rightsError,omitempty"`
 	// Clusters are the states of several configured clusters. Cluster is then the name of the journal, Settled is set once
-	// each of them has settled or cannot be watched, Away is the failure of the first that cannot, and UnfilledRules is empty.
+	// each of them has settled or cannot be watched, Away is the failure of the first that cannot, RightsError names the
+	// cluster, and UnfilledRules is empty.
 	Clusters []Cluster `json:"clusters,omitempty"`
 	// UnfilledRules are resources in the redaction rules that the server does not have (yet).
 	UnfilledRules []string `json:"unfilledRules,omitempty"`
@@ -32,6 +40,8 @@ type Status struct {
 	Audits        []Audits `json:"audits,omitempty"`
 	Journal       Journal  `json:"journal"`
 	Sinks         []Sink   `json:"sinks"`
+	// Orders counts the orders about sinks.
+	Orders []OrderCount `json:"orders,omitempty"`
 	// Left are sinks that are no longer configured but still have a cursor in the journal.
 	Left []string `json:"left,omitempty"`
 }
@@ -42,7 +52,39 @@ type Cluster struct {
 	Settled       bool      `json:"settled"`
 	Away          string    `json:"away,omitempty"`
 	AwaySince     time.Time `json:"awaySince,omitzero"`
+	RightsError   string    `json:"rightsError,omitempty"`
 	UnfilledRules []string  `json:"unfilledRules,omitempty"`
+}
+
+// Lack is a right that the daemon needs and does not have.
+type Lack struct {
+	// Cluster is the name of one of several clusters; empty if there is only one.
+	Cluster string `json:"cluster,omitempty"`
+	// Resource is for example deployments.apps. Namespace is empty for the whole cluster, Name for all objects.
+	Resource  string `json:"resource"`
+	Namespace string `json:"namespace,omitempty"`
+	Name      string `json:"name,omitempty"`
+	// Verbs are those that are missing.
+	Verbs []string `json:"verbs"`
+	// Without describes the loss, if the right is optional.
+	Without string `json:"without,omitempty"`
+}
+
+// Text says what is missing, such as: secrets: may not list, watch in shop. With several clusters it names the cluster, such
+// as: east: secrets: may not list, watch in shop.
+func (l *Lack) Text() string {
+	text := l.Resource
+	if l.Cluster != "" {
+		text = l.Cluster + ": " + text
+	}
+	if l.Name != "" {
+		text += "/" + l.Name
+	}
+	text += ": may not " + strings.Join(l.Verbs, ", ")
+	if l.Namespace != "" {
+		text += " in " + l.Namespace
+	}
+	return text
 }
 
 // StreamState is what a stream is doing.

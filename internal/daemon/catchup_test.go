@@ -11,7 +11,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -241,16 +240,6 @@ func (b *backlog) catchUp(tb *testing.B, lagging, total, apart int) {
 	tb.ReportMetric(rate, "changes/s")
 	sent := lagging*total - apart*lagging*(lagging-1)/2
 	tb.ReportMetric(float64((cpu(tb)-used).Microseconds())/float64(sent), "cpu-µs/change")
-}
-
-// cpu returns the CPU time of the process.
-func cpu(tb testing.TB) time.Duration {
-	tb.Helper()
-	var u syscall.Rusage
-	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		tb.Fatal(err)
-	}
-	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
 // beside measures a live sink beside lagging ones, for as long as these take.

@@ -17,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/rights"
 )
 
 // A daemon with several clusters has a recording for each: a client, a watcher and its streams. They share the journal and
@@ -28,6 +29,8 @@ type Cluster struct {
 	Name string
 	// Scopes select what is watched.
 	Scopes []capture.Scope
+	// Rights are rights that the daemon needs there beside those to watch.
+	Rights []rights.Right
 	// Connect returns the configuration of the client. It is called before each attempt to watch, until one succeeds, so
 	// that a kubeconfig can be repaired while the daemon runs.
 	Connect func() (*rest.Config, error)
@@ -45,6 +48,7 @@ type recording struct {
 	log      *slog.Logger
 	redactor *redact.Redactor // one of several has its own: it learns the names of the cluster's kinds
 	state    state
+	asked    chan struct{} // receives an element when the status was requested
 }
 
 // newRecordings returns the recordings of a daemon that is not open yet.
@@ -52,12 +56,12 @@ func (d *daemon) newRecordings() {
 	clusters := d.o.Clusters
 	if d.several = len(clusters) > 0; !d.several {
 		clusters = []Cluster{{
-			Name: d.o.Cluster, Scopes: d.o.Scopes, OnMessage: d.o.OnMessage,
+			Name: d.o.Cluster, Scopes: d.o.Scopes, Rights: d.o.Rights, OnMessage: d.o.OnMessage,
 			Connect: func() (*rest.Config, error) { return d.o.Config, nil },
 		}}
 	}
 	for _, c := range clusters {
-		r := &recording{daemon: d, Cluster: c, log: d.o.Log}
+		r := &recording{daemon: d, Cluster: c, log: d.o.Log, asked: make(chan struct{}, 1)}
 		if d.several {
 			r.log = d.o.Log.With("cluster", c.Name)
 		}
@@ -243,14 +247,21 @@ func (r *recording) fill(to *control.Status) {
 	}
 	var own control.Status
 	r.state.fill(&own)
-	c := control.Cluster{Name: r.Name, Settled: own.Settled, Away: own.Away, AwaySince: own.AwaySince, UnfilledRules: own.UnfilledRules}
+	c := control.Cluster{Name: r.Name, Settled: own.Settled, Away: own.Away, AwaySince: own.AwaySince, RightsError: own.RightsError, UnfilledRules: own.UnfilledRules}
 	for i := range own.Streams {
 		own.Streams[i].Cluster = r.Name
 	}
 	for i := range own.Audits {
 		own.Audits[i].Cluster = r.Name
 	}
+	for i := range own.MissingRights {
+		own.MissingRights[i].Cluster = r.Name
+	}
 	to.Clusters = append(to.Clusters, c)
+	to.MissingRights = append(to.MissingRights, own.MissingRights...)
+	if c.RightsError != "" && to.RightsError == "" {
+		to.RightsError = c.Name + ": " + c.RightsError
+	}
 	to.Streams, to.Audits = append(to.Streams, own.Streams...), append(to.Audits, own.Audits...)
 	j, o := &to.Journal, &own.Journal
 	j.Recorded, j.Quiet, j.Duplicates, j.Commits = j.Recorded+o.Recorded, j.Quiet+o.Quiet, j.Duplicates+o.Duplicates, j.Commits+o.Commits

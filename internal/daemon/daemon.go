@@ -10,6 +10,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -22,6 +23,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
+	"github.com/tattler-dev/tattler/internal/rights"
 	"github.com/tattler-dev/tattler/internal/rules"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
@@ -33,13 +35,15 @@ type Options struct {
 	Config  *rest.Config
 	Cluster string
 	Scopes  []capture.Scope
-	// Clusters, if any, are several clusters to record instead: they replace Config, Cluster, Scopes and OnMessage. The
+	// Clusters, if any, are several clusters to record instead: they replace Config, Cluster, Scopes, Rights and OnMessage. The
 	// first one names a new journal.
 	Clusters []Cluster
 	// Journal and Key are files; see LoadKey. Network permits a journal on a network file system.
 	Journal, Key string
 	Network      bool
 	Retention    journal.Retention
+	// Rights are rights that the daemon needs beside those to watch, such as those of a web page.
+	Rights []rights.Right
 	// Quiet and Redact are the user's rules, beside the built-in ones.
 	Quiet, Redact []rules.Rule
 	// Sinks are the destinations. The daemon sets their Store. Paused applies to a sink that the journal does
@@ -60,6 +64,9 @@ type Options struct {
 	// before the journal is opened, which can take minutes (see control.Status.Starting), until its context
 	// ends, after everything else. An error of it ends the daemon.
 	Serve func(ctx context.Context, status func(context.Context) (control.Status, error)) error
+	// TakeOrders, if set, receives what carries out orders about the sinks, once the daemon takes them. The orders are
+	// logged with control.GivenBy.
+	TakeOrders func(control.Orders)
 	// Announce is a directory in which the daemon announces itself while it serves its socket; empty: nowhere.
 	// See control.Announce.
 	Announce string
@@ -83,7 +90,8 @@ type daemon struct {
 	identities identities
 	pumps      []*deliver.Pump // of o.Sinks, in that order
 	listener   net.Listener
-	withdraw   func() error // the announcement, or nil
+	withdraw   func() error                  // the announcement, or nil
+	audit      atomic.Pointer[control.Audit] // nil before the daemon takes orders
 	overall    overall
 	full       chan struct{} // receives an element once the disk is full
 	crowded    bool          // the states take half of the journal's limit, which was logged
@@ -113,7 +121,7 @@ func Run(ctx context.Context, o Options) (err error) {
 			return errors.Join(fmt.Errorf("prepare sinks: %w", err), d.closeSinks(ctx), answered())
 		}
 	}
-	obeyed := serve(ctx, cancel, d.serveSocket)
+	obeyed := serve(ctx, cancel, d.serveSocket(d.takeOrders()))
 	delivering, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var pumps sync.WaitGroup
@@ -126,6 +134,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	var keeping sync.WaitGroup
 	keeping.Go(func() { d.retain(ctx) })
+	keeping.Go(func() { d.reviewRights(ctx) })
 	err = d.capture(ctx)
 	cancel()
 	stop()
@@ -151,14 +160,25 @@ func serve(ctx context.Context, broken func(), run func(context.Context) error) 
 	}
 }
 
-// serveSocket serves the socket beside the journal.
-func (d *daemon) serveSocket(ctx context.Context) error {
+// takeOrders makes orders possible.
+func (d *daemon) takeOrders() *control.Audit {
 	pumps := map[string]*deliver.Pump{}
 	for i, p := range d.pumps {
 		pumps[d.o.Sinks[i].Name] = p
 	}
-	orders := &sinkadmin.Admin{Journal: d.journal, Reader: d.reader, Pumps: pumps}
-	return control.Serve(ctx, d.listener, control.Options{Status: d.status, Orders: orders, Log: d.o.Log})
+	orders := control.NewAudit(&sinkadmin.Admin{Journal: d.journal, Reader: d.reader, Pumps: pumps}, d.o.Log)
+	d.audit.Store(orders)
+	if d.o.TakeOrders != nil {
+		d.o.TakeOrders(orders)
+	}
+	return orders
+}
+
+// serveSocket returns a function that serves the socket beside the journal.
+func (d *daemon) serveSocket(orders control.Orders) func(context.Context) error {
+	return func(ctx context.Context) error {
+		return control.Serve(ctx, d.listener, control.Options{Status: d.status, Orders: orders, Log: d.o.Log})
+	}
 }
 
 // newDaemon returns a daemon with nothing open.

@@ -5,8 +5,11 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -14,6 +17,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/web"
 )
 
 // TestFullDisk: a daemon that has filled its disk recovers by itself, without a gap. The disk is in a mount
@@ -61,6 +65,7 @@ func fillsDisk(t *testing.T, dir string) {
 	put()
 	d := r.daemon(dir, Options{Retention: journal.Retention{Size: 1 << 30}, reserve: 8 << 20})
 	d.pass(90 * time.Second)
+	page := newPage(t, dir)
 	for range 3 {
 		absences++
 		failures := d.status().Journal.Failures
@@ -68,6 +73,9 @@ func fillsDisk(t *testing.T, dir string) {
 			if put(); written > 2000 {
 				t.Fatal("the disk is never full")
 			}
+		}
+		if absences == 1 {
+			page.shows(t, "web-") // although nothing can be written
 		}
 		d.pass(15 * time.Second)
 		for range 5 {
@@ -83,4 +91,37 @@ func fillsDisk(t *testing.T, dir string) {
 		t.Errorf("logged:\n%s", d.log.String())
 	}
 	d.stop()
+}
+
+// page is the web page of a daemon's journal.
+type page struct{ *web.Page }
+
+func newPage(t *testing.T, dir string) page {
+	t.Helper()
+	r, err := journal.OpenReader(t.Context(), filepath.Join(dir, "journal.db"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := r.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	p, err := web.New(web.Options{Source: r})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return page{p}
+}
+
+// shows checks that the timeline, an object and its blame are served.
+func (p page) shows(t *testing.T, text string) {
+	t.Helper()
+	for _, url := range []string{"/", "/object?type=configmaps&namespace=shop&name=web-1", "/object?type=configmaps&namespace=shop&name=web-1&view=blame"} {
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, url, nil))
+		if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), text) {
+			t.Errorf("on a full disk, %s: %d\n%.500s", url, w.Code, w.Body.String())
+		}
+	}
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/client-go/rest"
+
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
@@ -15,6 +17,7 @@ import (
 type state struct {
 	mu      sync.Mutex
 	watcher *capture.Watcher // the current one, or the last
+	config  *rest.Config     // of its client
 	stopped error            // why it stopped; nil while it runs
 	settled bool             // the first one was ready
 	ready   bool             // the current one is ready
@@ -22,6 +25,9 @@ type state struct {
 	awayAt  time.Time
 	earlier map[journal.Stream]counts // the counters of earlier watchers
 	audits  map[audits]control.Audits // with their counters
+
+	missing    []control.Lack // rights, at the last review
+	unreviewed error          // why the last review is incomplete
 
 	recorded, quiet, duplicates, commits int64
 	failures                             int64
@@ -60,8 +66,8 @@ func (s *state) audited(resource string, info informer.AuditInfo) {
 	s.audits[of] = n
 }
 
-// watches records that another watcher takes over.
-func (s *state) watches(w *capture.Watcher) {
+// watches records that another watcher takes over, and the configuration of its client.
+func (s *state) watches(w *capture.Watcher, config *rest.Config) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.watcher != nil {
@@ -73,7 +79,7 @@ func (s *state) watches(w *capture.Watcher) {
 			s.earlier[streamOf(st.Stream, "")] = counts{c.lists + st.Lists, c.watches + st.Watches, c.gaps + st.Gaps}
 		}
 	}
-	s.watcher, s.stopped, s.ready = w, nil, false
+	s.watcher, s.config, s.stopped, s.ready = w, config, nil, false
 }
 
 // ended records that the watcher stopped, with the errors of the recorder and of the watcher. After the start,
@@ -116,6 +122,16 @@ func (s *state) watching() *capture.Watcher {
 		return nil
 	}
 	return s.watcher
+}
+
+// reviewable is watching that also returns the configuration of the watcher's client.
+func (s *state) reviewable() (*capture.Watcher, *rest.Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.ready {
+		return nil, nil
+	}
+	return s.watcher, s.config
 }
 
 // hasSettled reports whether a watcher was ready in this run.

@@ -34,7 +34,11 @@ func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	d.overall.fill(&s)
 	s.Settled = true
 	for _, r := range d.recordings {
+		r.ask()
 		r.fill(&s)
+	}
+	if a := d.audit.Load(); a != nil {
+		s.Orders = a.Counts()
 	}
 	err := errors.Join(d.addJournal(ctx, &s.Journal), d.addSinks(ctx, &s))
 	switch {
@@ -64,6 +68,10 @@ func (s *state) fill(to *control.Status) {
 	to.Audits = slices.SortedFunc(maps.Values(s.audits), func(a, b control.Audits) int {
 		return cmp.Or(cmp.Compare(a.Resource, b.Resource), map[bool]int{true: 1}[a.Contents]-map[bool]int{true: 1}[b.Contents])
 	})
+	to.MissingRights = slices.Clone(s.missing)
+	if s.unreviewed != nil {
+		to.RightsError = s.unreviewed.Error()
+	}
 	to.Streams = []control.Stream{}
 	if s.watcher == nil {
 		return

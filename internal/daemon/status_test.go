@@ -40,6 +40,7 @@ func TestStatus(t *testing.T) {
 		if stuck == nil || stuck.ID == "" || stuck.Attempts < 2 {
 			t.Fatalf("the blocking change: %+v", stuck)
 		}
+		s.RightsError = "" // the server has no reviews
 		want := control.Status{
 			Version: s.Version, Cluster: "test", PID: os.Getpid(), Started: began, Settled: true,
 			Streams: []control.Stream{{
@@ -58,6 +59,7 @@ func TestStatus(t *testing.T) {
 					Stuck: &control.Stuck{ID: stuck.ID, Subject: "/api/v1/namespaces/shop/configmaps/a", Since: began, Attempts: stuck.Attempts, GiveUpAt: began.Add(time.Hour)},
 				},
 			},
+			Orders: control.NewAudit(nil, nil).Counts(),
 		}
 		if diff := cmp.Diff(want, s, cmpopts.IgnoreFields(control.Journal{}, "Used", "Free", "Log"), cmpopts.EquateApproxTime(time.Second)); diff != "" {
 			t.Errorf("(-want +got):\n%s", diff)
@@ -164,7 +166,7 @@ func TestStateOfSeveralWatchers(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.watches(w)
+			s.watches(w, r.server.Config())
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			ended := make(chan error, 1)

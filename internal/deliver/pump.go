@@ -21,7 +21,7 @@ import (
 //	                 error or Rewind. Replayed dead letters arrive when they are replayed.
 //	What may be      Nothing, except changes that the filter excludes, snapshots that were not requested,
 //	skipped          quiet changes, and dead letters: changes refused by the sink, skipped by an order,
-//	                 or given up by Retry.GiveUp.
+//	                 or set aside by Retry.GiveUp.
 //	Later            Messages that a sink.Holder holds are done when it delivers them: the cursor stays before
 //	                 them. After a crash, Rewind, Pause, a replay or the end they are sent again.
 //	Slow consumers   Block only their own pump, which holds one batch in memory; the rest stays in the store.

@@ -107,7 +107,7 @@ func (p *Pump) passing(ctx context.Context, acked int, err error) result {
 	if after == 0 || time.Since(p.stuck.since) < after {
 		return result{acked: acked, err: err}
 	}
-	if err := p.skip(ctx, fmt.Errorf("given up after %s: %w", after, err)); err != nil {
+	if err := p.skip(ctx, fmt.Errorf("set aside after %s: %w", after, err)); err != nil {
 		return result{acked: acked, err: err}
 	}
 	return result{acked: acked, more: true, setAside: true}

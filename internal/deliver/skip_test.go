@@ -131,7 +131,7 @@ func TestGiveUp(t *testing.T) {
 		r.want("not yet", "[1 2]")
 		time.Sleep(2 * time.Hour)
 		r.want("given up", "[1 2 4 5]")
-		if dead := r.store.Dead(); len(dead) != 1 || dead[0].ID != id(2) || dead[0].Reason != "given up after 24h0m0s: 403: blocked by a firewall" {
+		if dead := r.store.Dead(); len(dead) != 1 || dead[0].ID != id(2) || dead[0].Reason != "set aside after 24h0m0s: 403: blocked by a firewall" {
 			t.Errorf("%+v", dead)
 		}
 	})

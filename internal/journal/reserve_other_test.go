@@ -11,3 +11,4 @@ func heals(string) error       { return errNoDisk }
 func purges(string) error      { return errNoDisk }
 func saysFull(string) error    { return errNoDisk }
 func givesUpCopy(string) error { return errNoDisk }
+func heldLog(string) error     { return errNoDisk }

@@ -160,7 +160,7 @@ func (j *Journal) DeadLetters(ctx context.Context, sink string) (all []DeadLette
 	return all, err
 }
 
-// DropDeadLetters removes dead letters that were sent or given up.
+// DropDeadLetters removes dead letters that were sent, or that the user removed.
 func (j *Journal) DropDeadLetters(ctx context.Context, sink string, seqs ...int64) error {
 	return j.write(ctx, "write", func() error {
 		for _, seq := range seqs {

@@ -1,4 +1,5 @@
-// Package jsonmap decodes an object's JSON into a map, several times faster than a general decoder.
+// Package jsonmap decodes an object's JSON into a map, several times faster than a general decoder, and reads such maps
+// by paths of keys.
 //
 //   - The result equals that of apimachinery's util/json.Unmarshal: integers are int64 if they fit, other numbers
 //     float64; the last value of a repeated key counts; invalid UTF-8 becomes U+FFFD.

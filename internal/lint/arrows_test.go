@@ -115,7 +115,7 @@ var rows = []row{
 	},
 	{
 		who:   "./...",
-		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/informerdiff", "./internal/sink/sinktest/...", "./internal/web/client/clienttest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
+		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/goldentest", "./internal/informerdiff", "./internal/sink/sinktest/...", "./internal/web/client/clienttest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
 		why:   "tests and fakes do not ship",
 	},
 	{
@@ -170,7 +170,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/severity/...",
-		only: []string{"std", "./event"},
+		only: []string{"std", "./event", "./internal/jsonmap"},
 		why:  "a change is judged by its two objects alone, so that it has one severity everywhere",
 	},
 	{
@@ -194,7 +194,7 @@ var rows = []row{
 	{
 		who:  "./internal/jsonmap/...",
 		only: []string{"std", "./internal/jsonscan", "k8s.io/apimachinery/pkg/util/json"},
-		why:  "a JSON decoder, its scanner, and the decoder that it must agree with",
+		why:  "a JSON decoder, its scanner, the decoder that it must agree with, and the reading of what it makes",
 	},
 	{
 		who:  "./internal/jsonscan",
@@ -220,6 +220,11 @@ var rows = []row{
 		who:  "./internal/deliver/...",
 		only: []string{"std", "./event", "./internal/change", "./internal/sink"},
 		why:  "the pump reaches the journal through its own interface",
+	},
+	{
+		who:  "./internal/rights",
+		only: []string{"std", "./internal/capture", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/...", "k8s.io/client-go/discovery", "k8s.io/client-go/rest"},
+		why:  "what a daemon may do follows from what it watches; the daemon and the verbs that explain it share the answer",
 	},
 	{
 		who:  "./internal/control",
@@ -274,14 +279,14 @@ var rows = []row{
 	{
 		who: "./internal/web",
 		only: []string{
-			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/control", "./internal/history", "./internal/journal",
+			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/cli/when", "./internal/control", "./internal/control/sinkadmin", "./internal/history", "./internal/journal",
 			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/web/auth",
 		},
-		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster",
+		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster; orders, and the times in them, are those of the command line",
 	},
 	{
 		who:  "./internal/relations",
-		only: []string{"std", "k8s.io/apimachinery/pkg/labels", "k8s.io/apimachinery/pkg/apis/meta/v1"},
+		only: []string{"std", "./internal/jsonmap", "k8s.io/apimachinery/pkg/labels", "k8s.io/apimachinery/pkg/apis/meta/v1"},
 		why:  "relations follow from the objects alone, wherever they come from",
 	},
 	{
@@ -291,7 +296,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/render/...",
-		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/severity", "./internal/managers", "./internal/reconstruct", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/jsonmap", "./internal/severity", "./internal/managers", "./internal/reconstruct", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
 		why:  "a renderer sees finished changes; it asks no server and reads no store",
 	},
 	{

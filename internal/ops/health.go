@@ -62,11 +62,12 @@ func (h *handler) readyz(w http.ResponseWriter, r *http.Request) {
 		h.refuseStatus(w, err)
 		return
 	}
+	rights := missingRights(&s)
 	if reasons := unready(&s, time.Now()); len(reasons) > 0 {
-		refuse(w, http.StatusServiceUnavailable, strings.Join(reasons, "\n"))
+		refuse(w, http.StatusServiceUnavailable, strings.Join(append(reasons, rights...), "\n"))
 		return
 	}
-	say(w, "ok")
+	say(w, strings.Join(append([]string{"ok"}, rights...), "\n"))
 }
 
 // unready returns the reasons for not being ready, one per line. Errors are left out, because the endpoint is
@@ -141,6 +142,9 @@ func notLiveKinds(s *control.Status, now time.Time) (reasons []string) {
 // overdue reports whether a stream should be live, is not, and has exceeded its time.
 func overdue(s *control.Stream, settled bool, now time.Time) bool {
 	switch {
+	case s.State == control.Forbidden:
+		// It was recorded before, so its rights were taken away. A kind that was never allowed does not count.
+		return settled && s.ResourceVersion != "" && now.Sub(s.Since) > reconnectGrace
 	case s.State != control.Listing && s.State != control.Waiting:
 		return false
 	case !settled, s.State == control.Waiting && now.Sub(s.Since) > reconnectGrace:

@@ -22,6 +22,7 @@ func TestReady(t *testing.T) {
 		st.TryingSince = ago(all)
 		return st
 	}
+	recorded := func(s control.Stream) control.Stream { s.ResourceVersion = "7"; return s }
 	settled := func(streams ...control.Stream) control.Status { return control.Status{Settled: true, Streams: streams} }
 	var many []control.Stream
 	var some []string
@@ -42,7 +43,9 @@ func TestReady(t *testing.T) {
 			stream("pods", control.Live, time.Second), stream("secrets", control.Forbidden, time.Second),
 			stream("configmaps", control.Listing, 3*time.Second), stream("leases.coordination.k8s.io", control.Waiting, 2*time.Second),
 		}}, []string{"starting: not every kind is live yet", "configmaps: listing for 3s", "leases.coordination.k8s.io: waiting for 2s"}},
-		{"forbidden and gone kinds do not count", settled(stream("secrets", control.Forbidden, time.Hour), stream("widgets", control.Gone, time.Hour)), nil},
+		{"kinds that were never allowed, and gone ones, do not count", settled(stream("secrets", control.Forbidden, time.Hour), stream("widgets", control.Gone, time.Hour)), nil},
+		{"a kind whose rights were taken away", settled(recorded(stream("secrets", control.Forbidden, 2*time.Minute))), []string{"secrets: forbidden for 2m0s"}},
+		{"an API server that starts forbids everything for a moment", settled(recorded(stream("secrets", control.Forbidden, time.Minute))), nil},
 		{"a list of a huge kind is on its way", settled(trying(control.Listing, 10*time.Minute, 10*time.Minute)), nil},
 		{"a list that does not end", settled(trying(control.Listing, 11*time.Minute, 11*time.Minute)), []string{"pods: listing for 11m0s"}},
 		{"it fails and lists in turns: it lists now", settled(trying(control.Listing, 3*time.Second, 11*time.Minute)),

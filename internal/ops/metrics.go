@@ -168,7 +168,7 @@ var metrics = []metric{
 			emit(float64(s.Journal.States))
 		}
 	}},
-	{"tattler_clock_jump_seconds", "How far the clock is ahead of the elapsed time, or behind if negative, if that is too much for age retention; 0 while the clock is trusted.", gauge, nil,
+	{"tattler_clock_jump_seconds", "How far the wall clock is ahead of the daemon's own count of elapsed time, or behind if negative, while age retention does not trust it; 0 while it does.", gauge, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.ClockJump) })},
 	{"tattler_journal_oldest_timestamp_seconds", "When the oldest change of the journal was seen; absent if the journal is empty.", gauge, nil, func(s *control.Status, emit emitter) {
 		if !s.Journal.Oldest.IsZero() {
@@ -190,9 +190,9 @@ var metrics = []metric{
 		perSink(func(s *control.Sink) float64 { return float64(s.Delivered) })},
 	{"tattler_sink_attempts_total", "Attempts to send changes, one or several at once.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Attempts) })},
-	{"tattler_sink_failures_total", "Waits after an error.", counter, []string{"sink"},
+	{"tattler_sink_failures_total", "Errors after which the sink waited before it tried again, also of the journal.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Failures) })},
-	{"tattler_sink_dead_letters", "Kept dead letters: changes that the receiver refused permanently; see tattler sinks dead.", gauge, []string{"sink"},
+	{"tattler_sink_dead_letters", "Kept dead letters: changes that the receiver refused for good, or that were set aside; see tattler sinks dead.", gauge, []string{"sink"},
 		read(perSink(func(s *control.Sink) float64 { return float64(s.Dead) }))},
 	{"tattler_sink_buried_total", "Changes that became dead letters.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.SetAside) })},
@@ -200,6 +200,7 @@ var metrics = []metric{
 		perSink(func(s *control.Sink) float64 { return float64(s.Lost) })},
 	{"tattler_sink_filter_errors_total", "Failures of the sink's where filter on a change, which was delivered anyway, marked.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.FilterErrors) })},
+	{"tattler_orders_total", "Orders about sinks: given by tattler sinks, and on the web page. A refused order made no sense, such as one for an unknown sink.", counter, []string{"order", "result"}, orders},
 }
 
 func truth(is bool) float64 {
@@ -286,6 +287,14 @@ func streamStates(s *control.Status, emit emitter) {
 	}
 	for state, n := range counts {
 		emit(float64(n), string(state))
+	}
+}
+
+func orders(s *control.Status, emit emitter) {
+	for _, o := range s.Orders {
+		emit(float64(o.Done), o.Order, "done")
+		emit(float64(o.Refused), o.Order, "refused")
+		emit(float64(o.Failed), o.Order, "failed")
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/managers"
 )
 
@@ -82,8 +83,8 @@ func resourceOf(r change.Resource, obj map[string]any) event.Resource {
 	meta := change.Metadata(obj)
 	return event.Resource{
 		Group: r.Group, Version: r.Version, Resource: r.Resource, Kind: r.Kind,
-		Namespace: str(meta, "namespace"), Name: str(meta, "name"), UID: str(meta, "uid"),
-		ResourceVersion: str(meta, "resourceVersion"), Owner: ownerOf(obj),
+		Namespace: jsonmap.Text(meta, "namespace"), Name: jsonmap.Text(meta, "name"), UID: jsonmap.Text(meta, "uid"),
+		ResourceVersion: jsonmap.Text(meta, "resourceVersion"), Owner: ownerOf(obj),
 	}
 }
 
@@ -91,63 +92,29 @@ func resourceOf(r change.Resource, obj map[string]any) event.Resource {
 func ownerOf(obj map[string]any) *event.Owner {
 	for _, ref := range maps(change.Metadata(obj), "ownerReferences") {
 		if is, _ := ref["controller"].(bool); is {
-			return &event.Owner{Kind: str(ref, "kind"), Name: str(ref, "name"), UID: str(ref, "uid")}
+			return &event.Owner{Kind: jsonmap.Text(ref, "kind"), Name: jsonmap.Text(ref, "name"), UID: jsonmap.Text(ref, "uid")}
 		}
 	}
 	return nil
 }
 
-// str returns the text at a path of fields; empty if there is none.
-func str(obj map[string]any, path ...string) string {
-	s, _ := at(obj, path).(string)
-	return s
-}
-
 // number returns the integer at a path of fields; 0 if there is none.
 func number(obj map[string]any, path ...string) int64 {
-	switch n := at(obj, path).(type) {
-	case int64:
-		return n
-	case float64:
-		return int64(n)
-	}
-	return 0
+	n, _ := jsonmap.Integer(obj, path...)
+	return n
 }
 
 // moment returns the time at a path of fields, in whole seconds; the zero time if there is none.
 func moment(obj map[string]any, path ...string) time.Time {
-	t, err := time.Parse(time.RFC3339, str(obj, path...))
-	if err != nil {
-		return time.Time{}
-	}
-	return t.UTC().Truncate(time.Second)
-}
-
-// object returns the object at a path of fields; nil if there is none.
-func object(obj map[string]any, path ...string) map[string]any {
-	m, _ := at(obj, path).(map[string]any)
-	return m
+	return jsonmap.Time(obj, path...).UTC().Truncate(time.Second)
 }
 
 // maps returns the objects in the list at a path of fields.
 func maps(obj map[string]any, path ...string) (all []map[string]any) {
-	list, _ := at(obj, path).([]any)
-	for _, v := range list {
+	for _, v := range jsonmap.List(obj, path...) {
 		if m, ok := v.(map[string]any); ok {
 			all = append(all, m)
 		}
 	}
 	return all
-}
-
-func at(obj map[string]any, path []string) any {
-	var v any = obj
-	for _, name := range path {
-		m, ok := v.(map[string]any)
-		if !ok {
-			return nil
-		}
-		v = m[name]
-	}
-	return v
 }

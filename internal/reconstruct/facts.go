@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // containers adds the ends and restarts of a pod's containers that its status still has: the present state and the one
@@ -19,15 +20,15 @@ func (v *view) containers() {
 }
 
 func (v *view) container(list string, c map[string]any) {
-	base := event.Reconstruction{Container: str(c, "name"), Restarts: number(c, "restartCount")}
+	base := event.Reconstruction{Container: jsonmap.Text(c, "name"), Restarts: number(c, "restartCount")}
 	path := "status." + list + "[name=" + base.Container + "]."
 	for _, state := range []string{"lastState", "state"} {
-		end := object(c, state, "terminated")
+		end := jsonmap.Object(c, state, "terminated")
 		if end == nil {
 			continue
 		}
 		d, code := base, number(end, "exitCode")
-		d.Fact, d.Reason, d.ExitCode, d.Evidence = event.FactTerminated, str(end, "reason"), &code, path+state+".terminated.finishedAt"
+		d.Fact, d.Reason, d.ExitCode, d.Evidence = event.FactTerminated, jsonmap.Text(end, "reason"), &code, path+state+".terminated.finishedAt"
 		if began := moment(end, "startedAt"); !began.IsZero() {
 			d.Began = &began
 		}
@@ -39,7 +40,7 @@ func (v *view) container(list string, c map[string]any) {
 		}
 		v.add(moment(end, "finishedAt"), Entry{Data: d})
 	}
-	if base.Restarts > 0 && object(c, "state", "running") != nil {
+	if base.Restarts > 0 && jsonmap.Object(c, "state", "running") != nil {
 		d := base
 		d.Fact, d.Evidence = event.FactRestarted, path+"state.running.startedAt"
 		v.add(moment(c, "state", "running", "startedAt"), Entry{Data: d})
@@ -60,19 +61,19 @@ func (v *view) job() {
 func (v *view) event() {
 	o := v.obj
 	d := event.Reconstruction{
-		Fact: event.FactEvent, Status: str(o, "type"), Reason: str(o, "reason"),
-		Message: strings.TrimSpace(str(o, "message") + str(o, "note")),
+		Fact: event.FactEvent, Status: jsonmap.Text(o, "type"), Reason: jsonmap.Text(o, "reason"),
+		Message: strings.TrimSpace(jsonmap.Text(o, "message") + jsonmap.Text(o, "note")),
 		Count:   max(number(o, "series", "count"), number(o, "count"), number(o, "deprecatedCount"), 1),
-		Manager: str(o, "reportingComponent") + str(o, "reportingController"),
+		Manager: jsonmap.Text(o, "reportingComponent") + jsonmap.Text(o, "reportingController"),
 	}
 	if d.Manager == "" {
-		d.Manager = str(o, "source", "component") + str(o, "deprecatedSource", "component")
+		d.Manager = jsonmap.Text(o, "source", "component") + jsonmap.Text(o, "deprecatedSource", "component")
 	}
-	about := object(o, "involvedObject")
+	about := jsonmap.Object(o, "involvedObject")
 	if about == nil {
-		about = object(o, "regarding")
+		about = jsonmap.Object(o, "regarding")
 	}
-	d.About = strings.ToLower(str(about, "kind")) + "/" + str(about, "name")
+	d.About = strings.ToLower(jsonmap.Text(about, "kind")) + "/" + jsonmap.Text(about, "name")
 	if d.Status == "Warning" {
 		d.Severity = event.Warning
 	}
@@ -92,10 +93,10 @@ func (v *view) event() {
 
 // aboutUID returns the UID of the object that an Event is about.
 func aboutUID(obj map[string]any) string {
-	if uid := str(obj, "involvedObject", "uid"); uid != "" {
+	if uid := jsonmap.Text(obj, "involvedObject", "uid"); uid != "" {
 		return uid
 	}
-	return str(obj, "regarding", "uid")
+	return jsonmap.Text(obj, "regarding", "uid")
 }
 
 // unix reads a time in seconds since 1970; the zero time for any other text.

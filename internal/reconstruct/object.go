@@ -7,6 +7,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/managers"
 	"github.com/tattler-dev/tattler/internal/quiet"
 )
@@ -196,11 +197,11 @@ func (v *view) deletion() {
 func (v *view) conditions() {
 	index := map[time.Time]int{}
 	for _, c := range maps(v.obj, "status", "conditions") {
-		changed, name := moment(c, "lastTransitionTime"), str(c, "type")
+		changed, name := moment(c, "lastTransitionTime"), jsonmap.Text(c, "type")
 		if name == "" || changed.IsZero() || changed.Before(v.since) {
 			continue
 		}
-		fact := event.ConditionFact{Type: name, Status: str(c, "status"), Reason: str(c, "reason")}
+		fact := event.ConditionFact{Type: name, Status: jsonmap.Text(c, "status"), Reason: jsonmap.Text(c, "reason")}
 		i, ok := index[changed]
 		if !ok {
 			i = len(v.out)
@@ -269,15 +270,15 @@ const helmPrefix = "sh.helm.release.v1."
 //
 // Source: pkg/storage/driver of helm.sh/helm/v3 v3.19.0, which sets createdAt or modifiedAt with each write.
 func (v *view) release() bool {
-	labels := object(v.obj, "metadata", "labels")
-	secret := kindOf(v.kind) == "Secret" && str(v.obj, "type") == "helm.sh/release.v1"
+	labels := jsonmap.Object(v.obj, "metadata", "labels")
+	secret := kindOf(v.kind) == "Secret" && jsonmap.Text(v.obj, "type") == "helm.sh/release.v1"
 	other := kindOf(v.kind) == "ConfigMap" && strings.HasPrefix(v.resource.Name, helmPrefix)
-	name, revision, status := str(labels, "name"), str(labels, "version"), str(labels, "status")
-	if !secret && !other || str(labels, "owner") != "helm" || name == "" || revision == "" {
+	name, revision, status := jsonmap.Text(labels, "name"), jsonmap.Text(labels, "version"), jsonmap.Text(labels, "status")
+	if !secret && !other || jsonmap.Text(labels, "owner") != "helm" || name == "" || revision == "" {
 		return false
 	}
 	base := event.Reconstruction{Fact: event.FactRelease, Release: name, Revision: revision, Manager: managers.Unknown}
-	created, written := moment(v.obj, "metadata", "creationTimestamp"), unix(str(labels, "modifiedAt"))
+	created, written := moment(v.obj, "metadata", "creationTimestamp"), unix(jsonmap.Text(labels, "modifiedAt"))
 	first := base
 	if written.IsZero() { // the status was set at the creation
 		first.Status = status

@@ -59,7 +59,7 @@ func (rs *Revisions) Add(r change.Resource, obj map[string]any) {
 		return
 	}
 	v := revision{
-		name: str(obj, "metadata", "name"), created: moment(obj, "metadata", "creationTimestamp"),
+		name: jsonmap.Text(obj, "metadata", "name"), created: moment(obj, "metadata", "creationTimestamp"),
 	}
 	var template map[string]any
 	if r.Resource == "replicasets" {
@@ -79,18 +79,18 @@ func (rs *Revisions) Add(r change.Resource, obj map[string]any) {
 
 // replicaSet reads a ReplicaSet of a Deployment.
 func (v *revision) replicaSet(obj map[string]any) map[string]any {
-	annotations := object(obj, "metadata", "annotations")
-	v.number, _ = strconv.ParseInt(str(annotations, revisionAnnotation), 10, 64)
-	for _, text := range strings.Split(str(annotations, historyAnnotation), ",") {
+	annotations := jsonmap.Object(obj, "metadata", "annotations")
+	v.number, _ = strconv.ParseInt(jsonmap.Text(annotations, revisionAnnotation), 10, 64)
+	for _, text := range strings.Split(jsonmap.Text(annotations, historyAnnotation), ",") {
 		if n, err := strconv.ParseInt(text, 10, 64); err == nil {
 			v.history = append(v.history, n)
 		}
 	}
 	if v.first = v.number; len(v.history) > 0 {
 		v.first = v.history[0]
-		v.numbered = lastWrite(obj, diff.Path{{Name: "metadata"}, {Name: "annotations"}, {Name: revisionAnnotation}}, str(annotations, revisionAnnotation))
+		v.numbered = lastWrite(obj, diff.Path{{Name: "metadata"}, {Name: "annotations"}, {Name: revisionAnnotation}}, jsonmap.Text(annotations, revisionAnnotation))
 	}
-	return clean(object(obj, "spec", "template"), "pod-template-hash")
+	return clean(jsonmap.Object(obj, "spec", "template"), "pod-template-hash")
 }
 
 // controllerRevision reads a ControllerRevision. A rollback gives it a new number and records no history.
@@ -99,7 +99,7 @@ func (v *revision) controllerRevision(obj map[string]any) map[string]any {
 	if v.numbered = lastWrite(obj, diff.Path{{Name: "revision"}}, v.number); v.numbered.Equal(v.created) {
 		v.first, v.numbered = v.number, time.Time{} // never written again
 	}
-	return clean(object(obj, "data", "spec", "template"), "")
+	return clean(jsonmap.Object(obj, "data", "spec", "template"), "")
 }
 
 // lastWrite returns the time of the last write by the manager that owns a field; the zero time if it is not known.
@@ -130,13 +130,13 @@ func clean(template map[string]any, label string) map[string]any {
 		}
 	}
 	meta := map[string]any{}
-	for k, v := range object(template, "metadata") {
+	for k, v := range jsonmap.Object(template, "metadata") {
 		if k != "creationTimestamp" {
 			meta[k] = v
 		}
 	}
 	labels := map[string]any{}
-	for k, v := range object(template, "metadata", "labels") {
+	for k, v := range jsonmap.Object(template, "metadata", "labels") {
 		if k != label {
 			labels[k] = v
 		}

@@ -101,7 +101,7 @@ func (w *world) step() {
 			continue
 		}
 		value := fmt.Sprint("v", w.rand.IntN(3))
-		if parent := steps(p)[:len(p)-1]; at(next.Object, parent) == nil { // an apply may leave a null
+		if parent := steps(p)[:len(p)-1]; jsonmap.Get(next.Object, parent...) == nil { // an apply may leave a null
 			unstructured.RemoveNestedField(next.Object, parent...)
 		}
 		if err := unstructured.SetNestedField(next.Object, value, steps(p)...); err != nil {
@@ -115,7 +115,7 @@ func (w *world) step() {
 // commit passes a write through the server's field manager. What did not change the object is not part of the history.
 func (w *world) commit(next *unstructured.Unstructured, wr write) {
 	for path, v := range wr.sets {
-		if w.live != nil && at(w.live.Object, steps(parse(w.t, path))) == v {
+		if w.live != nil && jsonmap.Get(w.live.Object, steps(parse(w.t, path))...) == v {
 			delete(wr.sets, path)
 		}
 	}
@@ -236,7 +236,7 @@ func (w *world) judgeCreator(e Entry) error {
 			continue
 		}
 		for path, v := range h.sets {
-			if h.subresource == "" && at(w.live.Object, steps(parse(w.t, path))) == v && w.setLast(path).manager == h.manager {
+			if h.subresource == "" && jsonmap.Get(w.live.Object, steps(parse(w.t, path))...) == v && w.setLast(path).manager == h.manager {
 				return fmt.Errorf("created by %s alone, but %s wrote %s", e.Data.Manager, h.manager, path)
 			}
 		}
@@ -251,7 +251,7 @@ func (w *world) judgeCreator(e Entry) error {
 func (w *world) judgeFields(e Entry) error {
 	for _, f := range e.Fields {
 		path := f.Path.String()
-		if have := at(w.live.Object, steps(f.Path)); !diff.Equal(have, f.To) {
+		if have := jsonmap.Get(w.live.Object, steps(f.Path)...); !diff.Equal(have, f.To) {
 			return fmt.Errorf("%s is %v, in truth %v", path, f.To, have)
 		}
 		if m, ok := f.To.(map[string]any); ok && len(m) == 0 {
@@ -316,7 +316,7 @@ func TestTruth(t *testing.T) {
 func (w *world) complete(seed uint64, since time.Time, entries []Entry) {
 	for _, path := range append([]string{"status.ready", "status.seen"}, fields...) {
 		h := w.setLast(path)
-		if h.at.IsZero() || at(w.live.Object, steps(parse(w.t, path))) != h.sets[path] || second(h.at).Before(second(since)) {
+		if h.at.IsZero() || jsonmap.Get(w.live.Object, steps(parse(w.t, path))...) != h.sets[path] || second(h.at).Before(second(since)) {
 			continue
 		}
 		claimed := false

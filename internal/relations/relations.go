@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // Ref names an object. Namespace is empty for a cluster-scoped one.
@@ -66,10 +68,10 @@ func Of(self Ref, object map[string]any, clusterScoped func(group, kind string) 
 	if clusterScoped == nil {
 		clusterScoped = ClusterScoped
 	}
-	r := reader{facts: Facts{Self: self, UID: text(object, "metadata", "uid")}, object: object, clusterScoped: clusterScoped}
-	for _, o := range list(object, "metadata", "ownerReferences") {
+	r := reader{facts: Facts{Self: self, UID: jsonmap.Text(object, "metadata", "uid")}, object: object, clusterScoped: clusterScoped}
+	for _, o := range jsonmap.List(object, "metadata", "ownerReferences") {
 		m, _ := o.(map[string]any)
-		r.add(OwnedBy, group(text(m, "apiVersion")), text(m, "kind"), "", text(m, "name"), text(m, "uid"))
+		r.add(OwnedBy, group(jsonmap.Text(m, "apiVersion")), jsonmap.Text(m, "kind"), "", jsonmap.Text(m, "name"), jsonmap.Text(m, "uid"))
 	}
 	r.pods()
 	r.kind()
@@ -111,49 +113,49 @@ func (r *reader) kind() {
 	o := r.object
 	switch self := r.facts.Self; {
 	case self.Group == "" && self.Kind == "Service":
-		if s := stringsOf(fields(o, "spec", "selector")); len(s) > 0 {
+		if s := stringsOf(jsonmap.Object(o, "spec", "selector")); len(s) > 0 {
 			r.facts.Selector = labels.SelectorFromSet(s)
 		}
 	case self.Group == "networking.k8s.io" && self.Kind == "NetworkPolicy":
-		r.facts.Selector = selector(fields(o, "spec", "podSelector"))
+		r.facts.Selector = selector(jsonmap.Object(o, "spec", "podSelector"))
 	case self.Group == "policy" && self.Kind == "PodDisruptionBudget":
-		r.facts.Selector = selector(fields(o, "spec", "selector"))
+		r.facts.Selector = selector(jsonmap.Object(o, "spec", "selector"))
 	case self.Group == "networking.k8s.io" && self.Kind == "Ingress":
 		r.ingress()
 	case self.Group == "gateway.networking.k8s.io" && strings.HasSuffix(self.Kind, "Route"):
 		r.route()
 	case self.Group == "" && self.Kind == "PersistentVolumeClaim":
-		r.add(Binds, "", "PersistentVolume", "", text(o, "spec", "volumeName"), "")
+		r.add(Binds, "", "PersistentVolume", "", jsonmap.Text(o, "spec", "volumeName"), "")
 	case self.Kind == "Event" && (self.Group == "" || self.Group == "events.k8s.io"):
 		r.event()
 	}
-	r.target(fields(o, "spec", "scaleTargetRef"))
+	r.target(jsonmap.Object(o, "spec", "scaleTargetRef"))
 	if r.facts.Self.Kind == "VerticalPodAutoscaler" {
-		r.target(fields(o, "spec", "targetRef"))
+		r.target(jsonmap.Object(o, "spec", "targetRef"))
 	}
 }
 
 // target adds the target of an autoscaler. A KEDA ScaledObject may leave out the kind, which is Deployment then.
 func (r *reader) target(ref map[string]any) {
-	kind, version := text(ref, "kind"), text(ref, "apiVersion")
+	kind, version := jsonmap.Text(ref, "kind"), jsonmap.Text(ref, "apiVersion")
 	if kind == "" {
 		kind = "Deployment"
 	}
 	if version == "" && (kind == "Deployment" || kind == "StatefulSet") {
 		version = "apps/v1"
 	}
-	r.add(Scales, group(version), kind, "", text(ref, "name"), "")
+	r.add(Scales, group(version), kind, "", jsonmap.Text(ref, "name"), "")
 }
 
 func (r *reader) ingress() {
 	backend := func(of map[string]any) {
-		r.add(Routes, "", "Service", "", text(of, "service", "name"), "")
+		r.add(Routes, "", "Service", "", jsonmap.Text(of, "service", "name"), "")
 	}
-	backend(fields(r.object, "spec", "defaultBackend"))
+	backend(jsonmap.Object(r.object, "spec", "defaultBackend"))
 	each(r.object, func(rule map[string]any) {
-		each(rule, func(path map[string]any) { backend(fields(path, "backend")) }, "http", "paths")
+		each(rule, func(path map[string]any) { backend(jsonmap.Object(path, "backend")) }, "http", "paths")
 	}, "spec", "rules")
-	each(r.object, func(tls map[string]any) { r.names("Secret", text(tls, "secretName")) }, "spec", "tls")
+	each(r.object, func(tls map[string]any) { r.names("Secret", jsonmap.Text(tls, "secretName")) }, "spec", "tls")
 }
 
 // route reads a route of the Gateway API: source is the API's reference, v1.
@@ -163,10 +165,10 @@ func (r *reader) route() {
 		if g, ok := m["group"].(string); ok {
 			group = g
 		}
-		if k := text(m, "kind"); k != "" {
+		if k := jsonmap.Text(m, "kind"); k != "" {
 			kind = k
 		}
-		r.add(relation, group, kind, text(m, "namespace"), text(m, "name"), "")
+		r.add(relation, group, kind, jsonmap.Text(m, "namespace"), jsonmap.Text(m, "name"), "")
 	}
 	each(r.object, func(m map[string]any) { ref(Names, m, gateways, "Gateway") }, "spec", "parentRefs")
 	each(r.object, func(rule map[string]any) {
@@ -175,11 +177,11 @@ func (r *reader) route() {
 }
 
 func (r *reader) event() {
-	about := fields(r.object, "involvedObject")
+	about := jsonmap.Object(r.object, "involvedObject")
 	if about == nil {
-		about = fields(r.object, "regarding")
+		about = jsonmap.Object(r.object, "regarding")
 	}
-	r.add(About, group(text(about, "apiVersion")), text(about, "kind"), text(about, "namespace"), text(about, "name"), "")
+	r.add(About, group(jsonmap.Text(about, "apiVersion")), jsonmap.Text(about, "kind"), jsonmap.Text(about, "namespace"), jsonmap.Text(about, "name"), "")
 }
 
 // group is the group of an apiVersion.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // bodyLines is the maximum number of lines for a created object.
@@ -65,21 +66,21 @@ const maxHighlights = 6
 func highlights(obj map[string]any) []string {
 	var out []string
 	for _, path := range []string{"replicas", "schedule", "parallelism"} {
-		if v := get(obj, "spec", path); v != nil {
+		if v := jsonmap.Get(obj, "spec", path); v != nil {
 			out = append(out, "spec."+path+": "+diff.Scalar(v))
 		}
 	}
 	for _, spec := range []string{"spec", "spec.template.spec", "spec.jobTemplate.spec.template.spec"} {
 		for _, containers := range []string{"initContainers", "containers"} {
-			for _, c := range list(obj, append(strings.Split(spec, "."), containers)...) {
-				if m, _ := c.(map[string]any); text(m, "image") != "" {
-					out = append(out, fmt.Sprintf("%s.%s[name=%s].image: %s", spec, containers, text(m, "name"), text(m, "image")))
+			for _, c := range jsonmap.List(obj, append(strings.Split(spec, "."), containers)...) {
+				if m, _ := c.(map[string]any); jsonmap.Text(m, "image") != "" {
+					out = append(out, fmt.Sprintf("%s.%s[name=%s].image: %s", spec, containers, jsonmap.Text(m, "name"), jsonmap.Text(m, "image")))
 				}
 			}
 		}
 	}
 	for _, field := range []string{"data", "binaryData", "stringData"} {
-		if keys := slices.Sorted(maps.Keys(fields(obj, field))); len(keys) > 1 {
+		if keys := slices.Sorted(maps.Keys(jsonmap.Object(obj, field))); len(keys) > 1 {
 			out = append(out, field+": "+plural(len(keys), "key")+": "+strings.Join(keys, ", "))
 		}
 	}
@@ -141,7 +142,7 @@ func bodyMetadata(obj map[string]any) map[string]any {
 	m := map[string]any{}
 	for _, key := range []string{"labels", "annotations"} {
 		chosen := map[string]any{}
-		for k, v := range fields(obj, "metadata", key) {
+		for k, v := range jsonmap.Object(obj, "metadata", key) {
 			if !redundant(k) {
 				chosen[k] = v
 			}
@@ -151,7 +152,7 @@ func bodyMetadata(obj map[string]any) map[string]any {
 		}
 	}
 	var finalizers []any
-	for _, f := range list(obj, "metadata", "finalizers") {
+	for _, f := range jsonmap.List(obj, "metadata", "finalizers") {
 		if s, _ := f.(string); !strings.HasPrefix(s, "kubernetes.io/") { // set by the server
 			finalizers = append(finalizers, f)
 		}

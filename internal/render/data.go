@@ -39,8 +39,8 @@ type Line struct {
 	Object Object
 }
 
-// Object names an object. Cluster is as in change.Kind.
-type Object struct{ Group, Kind, Namespace, Name, Cluster string }
+// Object names an object. Resource is that of its kind, such as deployments; Cluster is as in change.Kind.
+type Object struct{ Group, Resource, Kind, Namespace, Name, Cluster string }
 
 // numbers are those of the changes that a line covers.
 type numbers []int64
@@ -97,11 +97,11 @@ func (t *Text) remark(r *row) {
 var signWords = map[string]string{signCreated: "created", signDeleted: "deleted", signUpdated: "changed", signSnapshot: "existed"}
 
 func objectOf(c change.Change) Object {
-	return Object{c.Kind.Group, c.Kind.Kind, c.Namespace, c.Name, c.Kind.Cluster}
+	return Object{c.Kind.Group, c.Kind.Resource, c.Kind.Kind, c.Namespace, c.Name, c.Kind.Cluster}
 }
 
 func (o *object) identity() Object {
-	return Object{o.kind.Group, o.kind.Kind, o.namespace, o.name, o.kind.Cluster}
+	return Object{o.kind.Group, o.kind.Resource, o.kind.Kind, o.namespace, o.name, o.kind.Cluster}
 }
 
 func (t *Text) lineOf(r row) Line {

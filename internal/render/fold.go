@@ -9,6 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
@@ -187,10 +188,10 @@ func (f *fold) drop(c change.Change) {
 // spec begins a new transition if a change of the spec requires one. A change of the size within a rollout, or before the
 // controller has seen the object, continues the transition.
 func (f *fold) spec(c change.Change) {
-	if c.Before == nil || diff.Equal(get(c.Before, "metadata", "generation"), get(c.After, "metadata", "generation")) {
+	if c.Before == nil || diff.Equal(jsonmap.Get(c.Before, "metadata", "generation"), jsonmap.Get(c.After, "metadata", "generation")) {
 		return
 	}
-	template := func(obj map[string]any) any { return get(obj, "spec", "template") }
+	template := func(obj map[string]any) any { return jsonmap.Get(obj, "spec", "template") }
 	if diff.Equal(template(c.Before), template(c.After)) && (unobserved(f.origin) || !diff.Equal(template(f.origin), template(c.Before))) {
 		return
 	}
@@ -347,15 +348,17 @@ func (t *Text) printFold(now time.Time, o *object, text string) {
 	f.lastState, f.lastStateAt = lastState, now
 }
 
-// withLateSpan sets a row's time to when the change happened, if that was before it was seen.
+// withLateSpan sets a row's time to when its last change happened, if that was before it was seen. A transition that ended
+// before its last change keeps the time of its end.
 func (t *Text) withLateSpan(r row, c lateSpan) row {
 	if !c.late {
 		return r
 	}
-	if r.at = c.from; c.from.Equal(c.to) {
+	if c.from.Equal(c.to) {
+		r.at = earlier(r.at, c.from)
 		r.note = notes(r.note, "(seen "+t.clock(c.seen)+")")
 	} else {
-		r.until = c.to
+		r.at, r.until = c.from, c.to
 	}
 	return r
 }
@@ -399,7 +402,7 @@ func hasEventTime(o *object) bool {
 	case stuck(f.to) != "":
 		return true
 	}
-	asked := unobserved(f.origin) || !diff.Equal(get(f.origin, "metadata", "generation"), get(f.to, "metadata", "generation"))
+	asked := unobserved(f.origin) || !diff.Equal(jsonmap.Get(f.origin, "metadata", "generation"), jsonmap.Get(f.to, "metadata", "generation"))
 	return rankOf(o) > 0 && !asked && !terminating(f.to)
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // helmRelease is a revision of a Helm 3 release, from the labels of its Secret or ConfigMap. The chart is only in the data,
@@ -20,14 +21,14 @@ const helmPrefix = "sh.helm.release.v1."
 
 func helmReleaseOf(r change.Kind, name string, obj map[string]any) (h helmRelease, ok bool) {
 	switch kind := r.GroupKind(); {
-	case kind == "Secret" && text(obj, "type") == "helm.sh/release.v1":
+	case kind == "Secret" && jsonmap.Text(obj, "type") == "helm.sh/release.v1":
 	case kind == "ConfigMap" && strings.HasPrefix(name, helmPrefix):
 	default:
 		return h, false
 	}
-	labels := fields(obj, "metadata", "labels")
-	h = helmRelease{text(labels, "name"), text(labels, "version"), text(labels, "status")}
-	return h, text(labels, "owner") == "helm" && h.name != "" && h.revision != ""
+	labels := jsonmap.Object(obj, "metadata", "labels")
+	h = helmRelease{jsonmap.Text(labels, "name"), jsonmap.Text(labels, "version"), jsonmap.Text(labels, "status")}
+	return h, jsonmap.Text(labels, "owner") == "helm" && h.name != "" && h.revision != ""
 }
 
 // helm describes a change of a release; ok is false for any other object.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
@@ -26,7 +27,7 @@ const maxReports = 1000
 func (t *Text) join(c change.Change) bool {
 	r := reportOf(c)
 	object := about(c.After)
-	uid := text(object, "uid")
+	uid := jsonmap.Text(object, "uid")
 	if uid == "" || t.o.Flat {
 		return false
 	}
@@ -64,7 +65,7 @@ func (t *Text) remember(uid string, r report) {
 
 func reportOf(c change.Change) report {
 	return report{
-		reason: text(c.After, "reason"), message: messageOf(c.After), repeated: repeated(c.After),
+		reason: jsonmap.Text(c.After, "reason"), message: messageOf(c.After), repeated: repeated(c.After),
 		severity: severity.Of(event.Created, c.Kind.GroupKind(), nil, c.After), at: c.At,
 	}
 }
@@ -86,7 +87,7 @@ func worse(a, b report) report {
 
 // resourceOf guesses the resource and group of a reference to a kind. The rule fits nearly all kinds.
 func resourceOf(reference map[string]any) string {
-	resource := strings.ToLower(text(reference, "kind"))
+	resource := strings.ToLower(jsonmap.Text(reference, "kind"))
 	switch {
 	case strings.HasSuffix(resource, "s"):
 		resource += "es"
@@ -95,7 +96,7 @@ func resourceOf(reference map[string]any) string {
 	default:
 		resource += "s"
 	}
-	group, _, found := strings.Cut(text(reference, "apiVersion"), "/")
+	group, _, found := strings.Cut(jsonmap.Text(reference, "apiVersion"), "/")
 	if !found {
 		group = ""
 	}

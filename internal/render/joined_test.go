@@ -9,6 +9,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // happens creates an event of the core group about an object: its kind and name, how often it happened, and since when.
@@ -28,7 +29,7 @@ func (p *play) reference(about string) obj {
 	if group != "" {
 		group += "/"
 	}
-	return obj{"kind": kind, "name": name, "uid": text(o, "metadata", "uid"), "apiVersion": group + "v1"}
+	return obj{"kind": kind, "name": name, "uid": jsonmap.Text(o, "metadata", "uid"), "apiVersion": group + "v1"}
 }
 
 // troubles is an incident with watched events.

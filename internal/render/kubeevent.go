@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // The minimum widths of columns for events, as kubectl has them.
@@ -37,7 +38,7 @@ func (t *Text) event(c change.Change) {
 		t.begin(r)
 		return
 	}
-	kind, object, message := text(c.After, "type"), about(c.After), messageOf(c.After)
+	kind, object, message := jsonmap.Text(c.After, "type"), about(c.After), messageOf(c.After)
 	at := t.clock(lastSeen(c))
 	if t.o.Clusters {
 		t.broadest = max(t.broadest, width(escape(r.cluster)))
@@ -47,7 +48,7 @@ func (t *Text) event(c change.Change) {
 		t.widest = max(t.widest, width(escape(c.Namespace)))
 		at += "  " + pad(escape(c.Namespace), t.widest)
 	}
-	parts := []string{at, escape(kind), escape(text(c.After, "reason")), escape(nameOf(object)), escape(message)}
+	parts := []string{at, escape(kind), escape(jsonmap.Text(c.After, "reason")), escape(nameOf(object)), escape(message)}
 	columns := slices.Clone(parts)
 	for i, w := range []int{0, eventTypeWidth, eventReasonWidth, eventObjectWidth} {
 		columns[i] = pad(parts[i], w)
@@ -66,15 +67,15 @@ func (t *Text) event(c change.Change) {
 
 // about returns an event's reference to its object.
 func about(obj map[string]any) map[string]any {
-	if object := fields(obj, "involvedObject"); object != nil {
+	if object := jsonmap.Object(obj, "involvedObject"); object != nil {
 		return object
 	}
-	return fields(obj, "regarding")
+	return jsonmap.Object(obj, "regarding")
 }
 
 // messageOf returns an event's message. The two groups have different fields for it.
 func messageOf(obj map[string]any) string {
-	return strings.TrimSpace(text(obj, "message") + text(obj, "note"))
+	return strings.TrimSpace(jsonmap.Text(obj, "message") + jsonmap.Text(obj, "note"))
 }
 
 // lastSeen returns an event's newest time, or else when the change was seen.
@@ -91,7 +92,7 @@ func lastOf(obj map[string]any) time.Time {
 	for _, path := range [][]string{
 		{"series", "lastObservedTime"}, {"lastTimestamp"}, {"deprecatedLastTimestamp"}, {"eventTime"},
 	} {
-		if at := when(obj, path...); at.After(last) {
+		if at := jsonmap.Time(obj, path...); at.After(last) {
 			last = at
 		}
 	}
@@ -102,7 +103,7 @@ func lastOf(obj map[string]any) time.Time {
 func firstTimeOf(obj map[string]any) time.Time {
 	var first time.Time
 	for _, path := range [][]string{{"firstTimestamp"}, {"deprecatedFirstTimestamp"}, {"eventTime"}} {
-		if at := when(obj, path...); !at.IsZero() && (first.IsZero() || at.Before(first)) {
+		if at := jsonmap.Time(obj, path...); !at.IsZero() && (first.IsZero() || at.Before(first)) {
 			first = at
 		}
 	}
@@ -135,7 +136,7 @@ func eventRow(r row, c change.Change) row {
 	if object := about(obj); object != nil {
 		r.sign, r.name = signFolded, nameOf(object)
 	}
-	r.manager, r.info = "", "event "+text(obj, "reason")
+	r.manager, r.info = "", "event "+jsonmap.Text(obj, "reason")
 	if c.After == nil {
 		r.info += " expired"
 		return r
@@ -146,5 +147,5 @@ func eventRow(r row, c change.Change) row {
 
 // nameOf returns the name of a reference's object, such as pod/web-1.
 func nameOf(reference map[string]any) string {
-	return strings.ToLower(text(reference, "kind")) + "/" + text(reference, "name")
+	return strings.ToLower(jsonmap.Text(reference, "kind")) + "/" + jsonmap.Text(reference, "name")
 }

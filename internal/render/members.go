@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
@@ -95,7 +96,7 @@ func (s *members) noteState(o *object, reason string) {
 
 // whyNotRunning returns the reason why a pod does not run; empty if it does.
 func (t *Text) whyNotRunning(o *object, pod map[string]any) string {
-	switch node := text(pod, "spec", "nodeName"); {
+	switch node := jsonmap.Text(pod, "spec", "nodeName"); {
 	case pod == nil || o.gone || terminating(pod) || podEnded(pod):
 		return ""
 	case heldBack(pod) && t.down[o.kind.Cluster][node]:

@@ -217,6 +217,15 @@ func TestCaughtUp(t *testing.T) {
 	}{
 		{"the managers' times", "10:42:20 · deploy/web                     rolled out in 13 s: 3/3 ready         (2 status changes; --flat) (seen 10:42:52)\n",
 			func(p *play) { short(p, func(s float64) { p.late(s, true) }) }},
+		{"the end that the Deployment says, before its last change", "10:42:19 · deploy/web                     rolled out in 12 s: 3/3 ready         (2 status changes; --flat) (seen 10:42:52)\n",
+			func(p *play) {
+				short(p, func(s float64) {
+					if p.late(s, true); s == 13 {
+						put(p.objects["Deployment/web"], "status.conditions", []any{obj{"type": "Progressing", "status": "True",
+							"reason": "NewReplicaSetAvailable", "lastUpdateTime": morning.Add(12 * time.Second).Format(time.RFC3339)}})
+					}
+				})
+			}},
 		{"no manager's time", "10:42:07–10:42:52 · deploy/web                     rolled out: 3/3 ready ",
 			func(p *play) { short(p, func(s float64) { p.late(s, false) }) }},
 		{"a pod that came", "10:42:10 ·   pod/web-1-a                  new on n1, Pending: ContainerCreating  (3 changes) (seen 10:42:52)",

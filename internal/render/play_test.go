@@ -3,23 +3,19 @@ package render
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/goldentest"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
-
-var update = flag.Bool("update", false, "write the golden files anew")
 
 var morning = time.Date(2026, 11, 21, 10, 42, 7, 0, time.UTC)
 
@@ -104,14 +100,14 @@ func (p *play) change(op event.Op, before, after obj) change.Change {
 		o = before
 	}
 	c := change.Change{
-		Meta:   change.Meta{Op: op, Kind: resources[text(o, "kind")].ID(), Namespace: text(o, "metadata", "namespace"), Name: text(o, "metadata", "name"), UID: text(o, "metadata", "uid"), Manager: "?"},
-		Names:  resources[text(o, "kind")].Names(),
+		Meta:   change.Meta{Op: op, Kind: resources[jsonmap.Text(o, "kind")].ID(), Namespace: jsonmap.Text(o, "metadata", "namespace"), Name: jsonmap.Text(o, "metadata", "name"), UID: jsonmap.Text(o, "metadata", "uid"), Manager: "?"},
+		Names:  resources[jsonmap.Text(o, "kind")].Names(),
 		Before: before,
 		After:  after,
 	}
-	for _, r := range list(o, "metadata", "ownerReferences") {
+	for _, r := range jsonmap.List(o, "metadata", "ownerReferences") {
 		ref := r.(obj)
-		c.Owner = &event.Owner{Kind: text(ref, "kind"), Name: text(ref, "name"), UID: text(ref, "uid")}
+		c.Owner = &event.Owner{Kind: jsonmap.Text(ref, "kind"), Name: jsonmap.Text(ref, "name"), UID: jsonmap.Text(ref, "uid")}
 	}
 	return c
 }
@@ -144,7 +140,7 @@ func (p *play) have(age time.Duration, o obj) {
 	p.objects[key(o)] = o
 }
 
-func key(o obj) string { return text(o, "kind") + "/" + text(o, "metadata", "name") }
+func key(o obj) string { return jsonmap.Text(o, "kind") + "/" + jsonmap.Text(o, "metadata", "name") }
 
 // set writes one field of an object, given by its dotted path.
 type set struct {
@@ -318,17 +314,5 @@ var resources = func() map[string]change.Resource {
 // golden compares a text with a file in testdata.
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name)
-	if *update {
-		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (-want +got; -update writes it anew):\n%s", path, d)
-	}
+	goldentest.Compare(t, filepath.Join("testdata", name), got)
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
@@ -14,7 +15,7 @@ import (
 func containers(pod map[string]any) []map[string]any {
 	var out []map[string]any
 	for _, key := range []string{"initContainerStatuses", "containerStatuses"} {
-		for _, e := range list(pod, "status", key) {
+		for _, e := range jsonmap.List(pod, "status", key) {
 			if m, ok := e.(map[string]any); ok {
 				out = append(out, m)
 			}
@@ -31,9 +32,9 @@ func containerSuffix(pod, container map[string]any) string {
 	if len(containers(pod)) < 2 {
 		return ""
 	}
-	name := text(container, "name")
-	for _, e := range list(pod, "status", "initContainerStatuses") {
-		if m, _ := e.(map[string]any); text(m, "name") == name {
+	name := jsonmap.Text(container, "name")
+	for _, e := range jsonmap.List(pod, "status", "initContainerStatuses") {
+		if m, _ := e.(map[string]any); jsonmap.Text(m, "name") == name {
 			return " in init container " + name
 		}
 	}
@@ -49,16 +50,16 @@ func podTrouble(pod map[string]any) (reason, detail string) {
 // trouble is like podTrouble, and also returns the container; nil if all run.
 func trouble(pod map[string]any) (reason, detail string, container map[string]any) {
 	for _, c := range containers(pod) {
-		reason := text(c, "state", "waiting", "reason")
+		reason := jsonmap.Text(c, "state", "waiting", "reason")
 		switch {
 		case !severity.Stuck[reason]:
 		case reason == "ErrImagePull", reason == "ImagePullBackOff":
 			// The two alternate while nothing changes.
-			return "ImagePullBackOff", text(c, "image"), c
+			return "ImagePullBackOff", jsonmap.Text(c, "image"), c
 		case reason == crashLoop:
 			return reason, lastExit(c), c
 		default:
-			return reason, text(c, "state", "waiting", "message"), c
+			return reason, jsonmap.Text(c, "state", "waiting", "message"), c
 		}
 	}
 	return "", "", nil
@@ -66,11 +67,11 @@ func trouble(pod map[string]any) (reason, detail string, container map[string]an
 
 // lastExit describes how a container ended before its restart.
 func lastExit(c map[string]any) string {
-	ended := fields(c, "lastState", "terminated")
+	ended := jsonmap.Object(c, "lastState", "terminated")
 	if ended == nil {
 		return ""
 	}
-	if reason := text(ended, "reason"); reason != "" && reason != "Error" && reason != "Completed" {
+	if reason := jsonmap.Text(ended, "reason"); reason != "" && reason != "Error" && reason != "Completed" {
 		return reason
 	}
 	return fmt.Sprintf("exit code %d", count(ended, "exitCode"))
@@ -81,7 +82,7 @@ func lastExitOf(pod map[string]any) string {
 	var last string
 	var at time.Time
 	for _, c := range containers(pod) {
-		if end := when(c, "lastState", "terminated", "finishedAt"); last == "" || end.After(at) {
+		if end := jsonmap.Time(c, "lastState", "terminated", "finishedAt"); last == "" || end.After(at) {
 			if how := lastExit(c); how != "" {
 				last, at = "last "+how, end
 			}
@@ -101,7 +102,7 @@ func restarts(pod map[string]any) int {
 func podReady(pod map[string]any) bool { return conditionOf(pod, "Ready").status == "True" }
 
 func podEnded(pod map[string]any) bool {
-	phase := text(pod, "status", "phase")
+	phase := jsonmap.Text(pod, "status", "phase")
 	return phase == "Succeeded" || phase == "Failed"
 }
 
@@ -115,7 +116,7 @@ func podMoving(from, to map[string]any) bool {
 
 // podWord returns a pod's state in a word, as in the STATUS column of kubectl.
 func podWord(pod map[string]any) string {
-	phase := text(pod, "status", "phase")
+	phase := jsonmap.Text(pod, "status", "phase")
 	reason, _ := podTrouble(pod)
 	switch {
 	case terminating(pod):
@@ -142,7 +143,7 @@ func podState(pod map[string]any) string {
 		return joined(word, ": ", failure(pod))
 	case "Running":
 		ready := 0
-		all := list(pod, "status", "containerStatuses")
+		all := jsonmap.List(pod, "status", "containerStatuses")
 		for _, e := range all {
 			if m, _ := e.(map[string]any); m["ready"] == true {
 				ready++
@@ -179,7 +180,7 @@ func waitingReason(pod map[string]any) string {
 		return joined(c.reason, ": ", c.message)
 	}
 	for _, c := range containers(pod) {
-		if reason := text(c, "state", "waiting", "reason"); reason != "" {
+		if reason := jsonmap.Text(c, "state", "waiting", "reason"); reason != "" {
 			return reason
 		}
 	}
@@ -188,12 +189,12 @@ func waitingReason(pod map[string]any) string {
 
 // failure returns why a pod failed: evicted, or how its container ended.
 func failure(pod map[string]any) string {
-	if reason := text(pod, "status", "reason"); reason != "" {
-		return joined(reason, ": ", text(pod, "status", "message"))
+	if reason := jsonmap.Text(pod, "status", "reason"); reason != "" {
+		return joined(reason, ": ", jsonmap.Text(pod, "status", "message"))
 	}
 	for _, c := range containers(pod) {
 		if code := count(c, "state", "terminated", "exitCode"); code != 0 {
-			return joined(text(c, "state", "terminated", "reason"), ", ", fmt.Sprintf("exit code %d", code)) + containerSuffix(pod, c)
+			return joined(jsonmap.Text(c, "state", "terminated", "reason"), ", ", fmt.Sprintf("exit code %d", code)) + containerSuffix(pod, c)
 		}
 	}
 	return ""
@@ -215,7 +216,7 @@ func podSummary(v view) string {
 	switch {
 	case to == "Running" && heldBack(v.to):
 		s = "not ready"
-		if node := text(v.to, "spec", "nodeName"); v.down[node] {
+		if node := jsonmap.Text(v.to, "spec", "nodeName"); v.down[node] {
 			s += ": " + node + " NotReady"
 		} else {
 			s += ", though its containers are"
@@ -279,7 +280,7 @@ func heldBack(pod map[string]any) bool {
 // newPodSummary describes the life of a new pod so far.
 func newPodSummary(v view) string {
 	s := "new"
-	if node := text(v.to, "spec", "nodeName"); node != "" {
+	if node := jsonmap.Text(v.to, "spec", "nodeName"); node != "" {
 		s += " on " + node
 	}
 	created := moment{server: createdAt(v.to), seen: v.since.seen}
@@ -312,7 +313,7 @@ func readySince(pod map[string]any) moment { return moment{server: conditionOf(p
 
 // unready returns since when a pod has not been ready. A pod that never ran counts from its creation.
 func unready(pod map[string]any) moment {
-	if since := readySince(pod); text(pod, "status", "phase") != "Pending" && since != (moment{}) {
+	if since := readySince(pod); jsonmap.Text(pod, "status", "phase") != "Pending" && since != (moment{}) {
 		return since
 	}
 	return moment{server: createdAt(pod)}
@@ -322,7 +323,7 @@ func unready(pod map[string]any) moment {
 func finished(pod map[string]any) moment {
 	var m moment
 	for _, c := range containers(pod) {
-		if at := when(c, "state", "terminated", "finishedAt"); at.After(m.server) {
+		if at := jsonmap.Time(c, "state", "terminated", "finishedAt"); at.After(m.server) {
 			m.server = at
 		}
 	}
@@ -331,7 +332,7 @@ func finished(pod map[string]any) moment {
 
 // podTerminating describes a pod that outlives its grace period.
 func podTerminating(v view) string {
-	at := when(v.to, "metadata", "deletionTimestamp") // includes the grace period
+	at := jsonmap.Time(v.to, "metadata", "deletionTimestamp") // includes the grace period
 	grace := time.Duration(count(v.to, "metadata", "deletionGracePeriodSeconds")) * time.Second
 	s := "terminating"
 	if late := v.now.Sub(at); !at.IsZero() && late >= time.Second {
@@ -349,7 +350,7 @@ func podGone(c change.Change, f *fold) string {
 	var s string
 	switch {
 	case f != nil && f.created && podEnded(c.Before):
-		s = "new, " + text(c.Before, "status", "phase") + " and gone" + age
+		s = "new, " + jsonmap.Text(c.Before, "status", "phase") + " and gone" + age
 	case f != nil && f.created && !podReady(c.Before):
 		s = "new and gone" + age + ", was never ready"
 	case f != nil && f.created:
@@ -357,7 +358,7 @@ func podGone(c change.Change, f *fold) string {
 	default:
 		s = "gone" + age
 	}
-	if why := failure(c.Before); why != "" && text(c.Before, "status", "phase") == "Failed" {
+	if why := failure(c.Before); why != "" && jsonmap.Text(c.Before, "status", "phase") == "Failed" {
 		s += ", Failed: " + why
 	}
 	return s

@@ -10,6 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
@@ -115,7 +116,7 @@ func moving(r change.Kind, from, to map[string]any) bool {
 	return stale(to)
 }
 
-func pending(_, to map[string]any) bool { return text(to, "status", "phase") == "Pending" }
+func pending(_, to map[string]any) bool { return jsonmap.Text(to, "status", "phase") == "Pending" }
 
 // How long an object in transition may not change before its line is printed. Pods show why a rollout waits, so workloads
 // wait longer.
@@ -141,7 +142,7 @@ func reportDelay(r change.Kind, owned bool, origin, to map[string]any) time.Dura
 	case "CronJob.batch":
 		return rolloutReportDelay
 	case "Deployment.apps", "StatefulSet.apps", "DaemonSet.apps", "ReplicaSet.apps", "ReplicationController", "Job.batch":
-		if unobserved(origin) || !diff.Equal(get(origin, "metadata", "generation"), get(to, "metadata", "generation")) {
+		if unobserved(origin) || !diff.Equal(jsonmap.Get(origin, "metadata", "generation"), jsonmap.Get(to, "metadata", "generation")) {
 			return rolloutReportDelay
 		}
 	}
@@ -156,7 +157,7 @@ func stateOf(r change.Kind, obj map[string]any) string {
 	if s := lifecycles[r.GroupKind()].state; s != nil {
 		return s(obj)
 	}
-	if phase := text(obj, "status", "phase"); phase != "" {
+	if phase := jsonmap.Text(obj, "status", "phase"); phase != "" {
 		return phase
 	}
 	for _, kind := range []string{"Ready", "Available", "Established"} {
@@ -182,13 +183,13 @@ func gist(r change.Kind, obj map[string]any) string {
 func stateWhenCreated(r change.Kind, obj map[string]any) string {
 	switch r.GroupKind() {
 	case "ReplicaSet.apps":
-		if revision := text(obj, "metadata", "annotations", "deployment.kubernetes.io/revision"); revision != "" {
+		if revision := jsonmap.Text(obj, "metadata", "annotations", "deployment.kubernetes.io/revision"); revision != "" {
 			return "revision " + revision
 		}
 	case "ControllerRevision.apps":
 		return fmt.Sprintf("revision %d", count(obj, "revision"))
 	}
-	if text(obj, "status", "phase") == "" && len(conditions(obj)) == 0 {
+	if jsonmap.Text(obj, "status", "phase") == "" && len(conditions(obj)) == 0 {
 		return ""
 	}
 	return stateOf(r, obj)
@@ -226,7 +227,7 @@ func describeView(r change.Kind, v view) string {
 // waitsForFinalizers describes why a terminating object still exists.
 func waitsForFinalizers(obj map[string]any) string {
 	var names []string
-	for _, f := range append(list(obj, "spec", "finalizers"), list(obj, "metadata", "finalizers")...) {
+	for _, f := range append(jsonmap.List(obj, "spec", "finalizers"), jsonmap.List(obj, "metadata", "finalizers")...) {
 		names = append(names, fmt.Sprint(f))
 	}
 	if len(names) == 0 {
@@ -242,7 +243,7 @@ const maxTransitions = 3
 func transitions(r change.Kind, v view) []string {
 	var parts []string
 	for _, key := range []string{"phase", "state"} {
-		if from, to := text(v.from, "status", key), text(v.to, "status", key); from != to && to != "" {
+		if from, to := jsonmap.Text(v.from, "status", key), jsonmap.Text(v.to, "status", key); from != to && to != "" {
 			parts = append(parts, arrow(from, to))
 		}
 	}
@@ -304,9 +305,9 @@ func because(c condition) string {
 // addresses returns the addresses of a Service's or Ingress's load balancer.
 func addresses(obj map[string]any) string {
 	var out []string
-	for _, e := range list(obj, "status", "loadBalancer", "ingress") {
+	for _, e := range jsonmap.List(obj, "status", "loadBalancer", "ingress") {
 		m, _ := e.(map[string]any)
-		if a := text(m, "ip") + text(m, "hostname"); a != "" {
+		if a := jsonmap.Text(m, "ip") + jsonmap.Text(m, "hostname"); a != "" {
 			out = append(out, a)
 		}
 	}

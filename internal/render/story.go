@@ -11,6 +11,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
 
@@ -144,7 +145,7 @@ func digestOf(obj map[string]any) map[string]any {
 			switch key {
 			case "metadata":
 				maps.DeleteFunc(m, func(k string, _ any) bool { return !digestMetadata[k] })
-				if desired := text(obj, "metadata", "annotations", desiredReplicas); desired != "" {
+				if desired := jsonmap.Text(obj, "metadata", "annotations", desiredReplicas); desired != "" {
 					m["annotations"] = map[string]any{desiredReplicas: desired}
 				}
 			case "spec":

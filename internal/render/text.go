@@ -12,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // Options configure a Text. Only Out or Each is required; the zero values of the rest print for a pipe.
@@ -158,7 +159,7 @@ func (t *Text) node(c change.Change) {
 		}
 		for _, f := range c.Fields {
 			if f.Path.String() == "status.conditions[type=Ready].status" && (f.To == "True" || f.Manager == "kube-controller-manager") {
-				t.setDown(c.Kind.Cluster, text(c.After, "spec", "nodeName"), f.To != "True")
+				t.setDown(c.Kind.Cluster, jsonmap.Text(c.After, "spec", "nodeName"), f.To != "True")
 			}
 		}
 	}

@@ -7,14 +7,15 @@ import (
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // wanted returns the number of pods that a workload should have; the default is one.
 func wanted(obj map[string]any) int64 {
-	if n, ok := number(obj, "status", "desiredNumberScheduled"); ok { // DaemonSet
+	if n, ok := jsonmap.Integer(obj, "status", "desiredNumberScheduled"); ok { // DaemonSet
 		return n
 	}
-	if n, ok := number(obj, "spec", "replicas"); ok {
+	if n, ok := jsonmap.Integer(obj, "spec", "replicas"); ok {
 		return n
 	}
 	return 1
@@ -31,13 +32,13 @@ func isUpdated(obj map[string]any) int64 {
 
 // unobserved reports whether an object's controller has not seen it yet.
 func unobserved(obj map[string]any) bool {
-	_, seen := number(obj, "status", "observedGeneration")
+	_, seen := jsonmap.Integer(obj, "status", "observedGeneration")
 	return !seen
 }
 
 // deploymentMoving follows "kubectl rollout status" (k8s.io/kubectl: pkg/polymorphichelpers).
 func deploymentMoving(_, to map[string]any) bool {
-	if conditionOf(to, "Progressing").reason == "ProgressDeadlineExceeded" && !stale(to) || get(to, "spec", "paused") == true {
+	if conditionOf(to, "Progressing").reason == "ProgressDeadlineExceeded" && !stale(to) || jsonmap.Get(to, "spec", "paused") == true {
 		return false
 	}
 	want := wanted(to)
@@ -48,24 +49,24 @@ func deploymentMoving(_, to map[string]any) bool {
 func statefulSetMoving(_, to map[string]any) bool {
 	want := wanted(to)
 	partition := count(to, "spec", "updateStrategy", "rollingUpdate", "partition")
-	onDelete := text(to, "spec", "updateStrategy", "type") == "OnDelete"
+	onDelete := jsonmap.Text(to, "spec", "updateStrategy", "type") == "OnDelete"
 	if unobserved(to) || stale(to) || count(to, "status", "replicas") != want || isReady(to) != want {
 		return true
 	}
-	return !onDelete && text(to, "status", "updateRevision") != text(to, "status", "currentRevision") &&
+	return !onDelete && jsonmap.Text(to, "status", "updateRevision") != jsonmap.Text(to, "status", "currentRevision") &&
 		isUpdated(to) < want-partition
 }
 
 func daemonSetMoving(_, to map[string]any) bool {
 	want := wanted(to)
-	onDelete := text(to, "spec", "updateStrategy", "type") == "OnDelete"
+	onDelete := jsonmap.Text(to, "spec", "updateStrategy", "type") == "OnDelete"
 	return unobserved(to) || stale(to) || isReady(to) != want || !onDelete && isUpdated(to) != want
 }
 
 // replicaSetMoving is also true during a rollout, while a ReplicaSet has some of its Deployment's pods, but not all.
 func replicaSetMoving(_, to map[string]any) bool {
 	want := wanted(to)
-	desired := text(to, "metadata", "annotations", "deployment.kubernetes.io/desired-replicas")
+	desired := jsonmap.Text(to, "metadata", "annotations", "deployment.kubernetes.io/desired-replicas")
 	return unobserved(to) || stale(to) || count(to, "status", "replicas") != want || isReady(to) != want ||
 		desired != "" && want != 0 && fmt.Sprint(want) != desired
 }
@@ -76,7 +77,7 @@ func readyState(obj map[string]any) string { return stuck(obj) + readyPods(obj) 
 // readyPods returns "3/3 ready".
 func readyPods(obj map[string]any) string {
 	s := fmt.Sprintf("%d/%d ready", isReady(obj), wanted(obj))
-	if get(obj, "spec", "paused") == true {
+	if jsonmap.Get(obj, "spec", "paused") == true {
 		s += ", paused"
 	}
 	return s
@@ -119,7 +120,7 @@ func rolloutSummary(v view) string {
 
 // rolls reports whether a transition is a rollout: its pod template is new.
 func rolls(origin, to map[string]any) bool {
-	return unobserved(origin) || !diff.Equal(get(origin, "spec", "template"), get(to, "spec", "template"))
+	return unobserved(origin) || !diff.Equal(jsonmap.Get(origin, "spec", "template"), jsonmap.Get(to, "spec", "template"))
 }
 
 // failuresFirst returns the beginning of a line with failures.
@@ -158,7 +159,7 @@ func rolledOut(v view) moment {
 
 // workloadMoving reports whether a Deployment, StatefulSet or DaemonSet is in transition.
 func workloadMoving(v view) bool {
-	switch text(v.to, "kind") {
+	switch jsonmap.Text(v.to, "kind") {
 	case "StatefulSet":
 		return statefulSetMoving(v.from, v.to)
 	case "DaemonSet":
@@ -198,7 +199,7 @@ func jobEnd(obj map[string]any) condition {
 }
 
 func jobMoving(_, to map[string]any) bool {
-	return jobEnd(to).kind == "" && get(to, "spec", "suspend") != true
+	return jobEnd(to).kind == "" && jsonmap.Get(to, "spec", "suspend") != true
 }
 
 // jobEnded describes how a Job ended; why is the failure of its last pod, if known.
@@ -214,12 +215,12 @@ func jobState(obj map[string]any) string {
 	end := jobEnd(obj)
 	switch end.kind {
 	case "Complete":
-		began, ended := moment{server: when(obj, "status", "startTime")}, moment{server: when(obj, "status", "completionTime")}
+		began, ended := moment{server: jsonmap.Time(obj, "status", "startTime")}, moment{server: jsonmap.Time(obj, "status", "completionTime")}
 		return joined("complete", " ", took(began, ended))
 	case "Failed":
 		return jobEnded(obj, "")
 	}
-	if get(obj, "spec", "suspend") == true {
+	if jsonmap.Get(obj, "spec", "suspend") == true {
 		return "suspended"
 	}
 	s := fmt.Sprintf("%d active", count(obj, "status", "active"))
@@ -276,9 +277,9 @@ func cronSummary(v view) string {
 
 func activeJobs(obj map[string]any) []string {
 	var names []string
-	for _, e := range list(obj, "status", "active") {
+	for _, e := range jsonmap.List(obj, "status", "active") {
 		m, _ := e.(map[string]any)
-		names = append(names, text(m, "name"))
+		names = append(names, jsonmap.Text(m, "name"))
 	}
 	return names
 }
@@ -304,11 +305,11 @@ func nodeReady(c condition) string {
 }
 
 func claimSummary(v view) string {
-	from, to := text(v.from, "status", "phase"), text(v.to, "status", "phase")
+	from, to := jsonmap.Text(v.from, "status", "phase"), jsonmap.Text(v.to, "status", "phase")
 	if from == to || to != "Bound" {
 		return ""
 	}
-	return joined(arrow(from, to), " to ", text(v.to, "spec", "volumeName"))
+	return joined(arrow(from, to), " to ", jsonmap.Text(v.to, "spec", "volumeName"))
 }
 
 func autoscalerSummary(v view) string {

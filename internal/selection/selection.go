@@ -149,6 +149,9 @@ func (s *Selection) Labelled(object map[string]any) bool {
 	return s.labels.Matches(has)
 }
 
+// SelectsNamespace applies the namespaces alone.
+func (s *Selection) SelectsNamespace(name string) bool { return scope.Has(s.Namespaces, name) }
+
 // SelectsState applies the kinds, names and namespaces to an object. What the named objects own is not selected.
 func (s *Selection) SelectsState(o *journal.State) bool {
 	return s.Types.Named(o) && scope.Has(s.Namespaces, o.Namespace) &&

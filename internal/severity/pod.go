@@ -1,6 +1,9 @@
 package severity
 
-import "github.com/tattler-dev/tattler/event"
+import (
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
+)
 
 // Stuck lists the reasons of waiting containers that do not resolve by themselves (k8s.io/kubernetes:
 // pkg/kubelet/container, pkg/kubelet/images).
@@ -14,7 +17,7 @@ var Stuck = map[string]bool{
 func containers(pod object) []object {
 	var out []object
 	for _, key := range []string{"initContainerStatuses", "containerStatuses"} {
-		for _, e := range list(pod, "status", key) {
+		for _, e := range jsonmap.List(pod, "status", key) {
 			if m, ok := e.(object); ok {
 				out = append(out, m)
 			}
@@ -24,7 +27,7 @@ func containers(pod object) []object {
 }
 
 func (s signs) pod(obj object) {
-	phase := text(obj, "status", "phase")
+	phase := jsonmap.Text(obj, "status", "phase")
 	ready, scheduled := conditionOf(obj, "Ready"), conditionOf(obj, "PodScheduled")
 	switch {
 	case phase == "Failed":
@@ -35,21 +38,21 @@ func (s signs) pod(obj object) {
 		s["ready"] = event.Warning
 	}
 	for _, c := range containers(obj) {
-		name := text(c, "name")
-		if Stuck[text(c, "state", "waiting", "reason")] {
+		name := jsonmap.Text(c, "name")
+		if Stuck[jsonmap.Text(c, "state", "waiting", "reason")] {
 			s["waiting "+name] = event.Failure
 		}
 		for _, state := range []string{"state", "lastState"} {
-			s.ended(name, fields(c, state, "terminated"))
+			s.ended(name, jsonmap.Object(c, state, "terminated"))
 		}
 	}
 }
 
 // ended adds a sign for a container's end. The same end moves from state to lastState.
 func (s signs) ended(name string, end object) {
-	key := past + name + " " + text(end, "finishedAt")
+	key := past + name + " " + jsonmap.Text(end, "finishedAt")
 	switch {
-	case text(end, "reason") == "OOMKilled":
+	case jsonmap.Text(end, "reason") == "OOMKilled":
 		s[key] = event.Failure
 	case number(end, "exitCode") != 0:
 		s[key] = event.Warning
@@ -62,9 +65,9 @@ func lostReadiness(pod object) bool {
 	if conditionOf(pod, "ContainersReady").status == "True" {
 		return true // set by the node controller, not by the kubelet
 	}
-	for _, c := range list(pod, "status", "containerStatuses") {
+	for _, c := range jsonmap.List(pod, "status", "containerStatuses") {
 		c, _ := c.(object)
-		if began := when(c, "state", "running", "startedAt"); !began.IsZero() && began.Before(since) {
+		if began := jsonmap.Time(c, "state", "running", "startedAt"); !began.IsZero() && began.Before(since) {
 			return true
 		}
 	}

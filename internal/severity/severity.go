@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 type object = map[string]any
@@ -91,7 +92,7 @@ func read(kind string, obj object) signs {
 	case "Secret", "ConfigMap":
 		s.helm(kind, obj)
 	case "PersistentVolumeClaim", "PersistentVolume":
-		if phase := text(obj, "status", "phase"); phase == "Lost" || phase == "Failed" {
+		if phase := jsonmap.Text(obj, "status", "phase"); phase == "Lost" || phase == "Failed" {
 			s["phase"] = event.Failure
 		}
 	default:
@@ -102,7 +103,7 @@ func read(kind string, obj object) signs {
 
 // recovered reports whether a change ended everything that was wrong.
 func recovered(kind string, before, after object, was, is signs) bool {
-	if text(after, "metadata", "deletionTimestamp") != "" {
+	if jsonmap.Text(after, "metadata", "deletionTimestamp") != "" {
 		return false
 	}
 	if kind == "Pod" {
@@ -142,9 +143,9 @@ func (s signs) deployment(obj object) {
 
 // helm adds a sign for a failed Helm 3 release, by the labels of the object that stores it.
 func (s signs) helm(kind string, obj object) {
-	ours := text(obj, "type") == "helm.sh/release.v1" || kind == "ConfigMap" && strings.HasPrefix(text(obj, "metadata", "name"), "sh.helm.release.v1.")
-	labels := fields(obj, "metadata", "labels")
-	if ours && text(labels, "owner") == "helm" && text(labels, "status") == "failed" {
+	ours := jsonmap.Text(obj, "type") == "helm.sh/release.v1" || kind == "ConfigMap" && strings.HasPrefix(jsonmap.Text(obj, "metadata", "name"), "sh.helm.release.v1.")
+	labels := jsonmap.Object(obj, "metadata", "labels")
+	if ours && jsonmap.Text(labels, "owner") == "helm" && jsonmap.Text(labels, "status") == "failed" {
 		s["helm"] = event.Failure
 	}
 }
@@ -154,7 +155,7 @@ const newNode = time.Minute
 
 func (s signs) node(obj object) {
 	ready := conditionOf(obj, "Ready")
-	fresh := ready.status == "False" && ready.since.Sub(when(obj, "metadata", "creationTimestamp")) < newNode
+	fresh := ready.status == "False" && ready.since.Sub(jsonmap.Time(obj, "metadata", "creationTimestamp")) < newNode
 	if ready.status != "" && ready.status != "True" && !fresh {
 		s["Ready"] = event.Failure
 	}
@@ -172,18 +173,18 @@ var failures = map[string]bool{
 }
 
 func (s signs) event(obj object) {
-	if text(obj, "type") != "Warning" {
+	if jsonmap.Text(obj, "type") != "Warning" {
 		return
 	}
 	s[past+"event"] = event.Warning
-	if failures[text(obj, "reason")] {
+	if failures[jsonmap.Text(obj, "reason")] {
 		s[past+"event"] = event.Failure
 	}
 }
 
 // other adds signs from conventions that many kinds share.
 func (s signs) other(obj object) {
-	switch text(obj, "status", "phase") {
+	switch jsonmap.Text(obj, "status", "phase") {
 	case "Failed", "Error":
 		s["phase"] = event.Failure
 	}
@@ -194,7 +195,7 @@ func (s signs) other(obj object) {
 	for _, kind := range []string{"Ready", "Available", "Healthy"} {
 		c := conditionOf(obj, kind)
 		// An object that has just been created is not ready yet.
-		if c.status == "False" && c.since.After(when(obj, "metadata", "creationTimestamp").Add(newNode)) {
+		if c.status == "False" && c.since.After(jsonmap.Time(obj, "metadata", "creationTimestamp").Add(newNode)) {
 			s[kind] = event.Warning
 		}
 	}

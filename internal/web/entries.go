@@ -27,8 +27,8 @@ type entry struct {
 	Folded int
 	// Day is set for the first entry of a day.
 	Day string
-	// Unfold, Around, OnlyObject, OnlyNamespace, OnlyCluster and OnlyManager are URLs.
-	Unfold, Around, OnlyObject, OnlyNamespace, OnlyCluster, OnlyManager string
+	// Unfold, Around, Page (of the object), OnlyObject, OnlyNamespace, OnlyCluster and OnlyManager are URLs.
+	Unfold, Around, Page, OnlyObject, OnlyNamespace, OnlyCluster, OnlyManager string
 	// Marked says that the reader asked what changed around it.
 	Marked bool
 }
@@ -69,62 +69,17 @@ type list struct {
 const (
 	// pageChanges is how many changes a page of the timeline covers: about a screen, if they are not folded.
 	pageChanges = 60
-	// contextChanges is how many changes before and after a page are read as well, so that what is folded across its ends is
-	// on one page: that of its newest change. It must not be less than pageChanges.
+	// contextChanges is how many older changes are read as well, so that entries at the end of a page are complete: what they
+	// fold is on no other page. It must not be less than pageChanges.
 	contextChanges = 100
 	// maxRead is how many changes are looked at for a page; the reader can continue the search.
 	maxRead = 20_000
 	// firstSearch is how long that may take for the first page, moreSearch for the next ones.
 	firstSearch = 120 * time.Millisecond
 	moreSearch  = time.Second
+	// contextSearch is how long the search for older changes may take.
+	contextSearch = 60 * time.Millisecond
 )
-
-// list reads the page before a change; 0 is the newest.
-func (p *Page) list(ctx context.Context, f *filter, before int64) (l list, err error) {
-	if l.Last, err = p.past.source.Last(ctx); err != nil {
-		return l, err
-	}
-	budget := moreSearch
-	if before == 0 {
-		budget = firstSearch
-		before = l.Last + 1
-	}
-	s, err := p.search(ctx, f, before, pageChanges, budget)
-	if err != nil {
-		return l, err
-	}
-	if s.next > 0 {
-		l.Older = f.with("/", "before", strconv.FormatInt(s.next, 10))
-	}
-	if s.early {
-		l.Note = "looked at " + thousands(s.read) + " changes, back to " + stamp(s.until) + " UTC"
-	}
-	if s.failed > 0 {
-		l.Note = strings.TrimPrefix(l.Note+"; ", "; ") + "the expression could not judge " + thousands(s.failed) + " changes, such as " + f.LastError.Error()
-	}
-	seqs := s.seqs
-	if len(seqs) == 0 {
-		return l, nil
-	}
-	low, high := seqs[0], before-1
-	all := seqs
-	if !f.flat {
-		if all, err = p.surround(ctx, f, seqs, high, l.Last); err != nil {
-			return l, err
-		}
-	}
-	err = p.play(ctx, f, all, func(line render.Line) {
-		e := p.entry(f, line)
-		if newest := e.Newest(); newest < low || newest > high {
-			return
-		}
-		l.Entries = append(l.Entries, e)
-	})
-	slices.Reverse(l.Entries)
-	slices.SortStableFunc(l.Entries, func(a, b entry) int { return b.At.Compare(a.At) })
-	days(l.Entries)
-	return l, err
-}
 
 // days marks the first entry of each day.
 func days(entries []entry) {
@@ -134,32 +89,6 @@ func days(entries []entry) {
 			entries[i].Day, day = d, d
 		}
 	}
-}
-
-// surround adds the changes before and after a page.
-func (p *Page) surround(ctx context.Context, f *filter, seqs []int64, high, last int64) ([]int64, error) {
-	q := f.query()
-	q.Since, q.Until, q.Before, q.Limit = time.Time{}, time.Time{}, seqs[0], contextChanges
-	var all []int64
-	for e, err := range p.past.rows(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e.Seq)
-	}
-	slices.Reverse(all)
-	all = append(all, seqs...)
-	if high >= last {
-		return all, nil
-	}
-	q.Before, q.After, q.OldestFirst = 0, high, true
-	for e, err := range p.past.rows(ctx, q) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, e.Seq)
-	}
-	return all, nil
 }
 
 // each calls f with the changes of the given numbers, which are in order. A change that was removed meanwhile is left out; of
@@ -194,8 +123,8 @@ func (p *Page) each(ctx context.Context, seqs []int64, f func(e *journal.Entry, 
 	return nil
 }
 
-// play plays changes back and passes their lines on, as of the moments at which they were seen.
-func (p *Page) play(ctx context.Context, f *filter, seqs []int64, line func(render.Line)) error {
+// play plays changes back until a time and passes their lines on, as of the moments at which they were seen.
+func (p *Page) play(ctx context.Context, f *filter, seqs []int64, until time.Time, line func(render.Line)) error {
 	player := newPlayer(f, line)
 	err := p.each(ctx, seqs, func(e *journal.Entry, c change.Change, known error) error {
 		if known != nil {
@@ -207,7 +136,7 @@ func (p *Page) play(ctx context.Context, f *filter, seqs []int64, line func(rend
 	if err != nil {
 		return err
 	}
-	return player.flush(p.o.Now())
+	return player.flush(until)
 }
 
 // entry makes an entry of a line.
@@ -229,6 +158,9 @@ func (p *Page) entry(f *filter, line render.Line) entry {
 	if line.Cluster != "" {
 		e.OnlyCluster = f.with("/", "cluster", line.Cluster)
 	}
+	if o := line.Object; o.Name != "" {
+		e.Page = object{resource: journal.Kind{Group: o.Group, Resource: o.Resource}.GroupResource(), namespace: o.Namespace, name: o.Name, cluster: clusterOf(f, o)}.url()
+	}
 	if line.Namespace != "" {
 		e.OnlyNamespace = f.with("/", "namespace", line.Namespace)
 	}
@@ -236,6 +168,14 @@ func (p *Page) entry(f *filter, line render.Line) entry {
 		e.OnlyManager = f.with("/", "manager", strings.Split(line.Manager, ", ")[0])
 	}
 	return e
+}
+
+// clusterOf returns the cluster of an object for its URL; empty if the filter has none to distinguish.
+func clusterOf(f *filter, o render.Object) string {
+	if len(f.clusters) == 0 && f.values.Get("cluster") == "" {
+		return ""
+	}
+	return cmp.Or(o.Cluster, f.own)
 }
 
 // aroundTime is how much the answer to "what changed around here?" shows on each side.
@@ -271,8 +211,8 @@ func encodeNumbers(seqs []int64) string {
 // maxUnfold bounds the numbers of a URL.
 const maxUnfold = 1000
 
-// decodeNumbers undoes encodeNumbers.
-func decodeNumbers(text string) (seqs []int64, err error) {
+// decodeNumbers undoes encodeNumbers, of a parameter.
+func decodeNumbers(parameter, text string) (seqs []int64, err error) {
 	for i, part := range strings.Fields(text) {
 		step, times, repeated := strings.Cut(part, "*")
 		n := 1
@@ -281,7 +221,7 @@ func decodeNumbers(text string) (seqs []int64, err error) {
 			n, err = strconv.Atoi(times)
 		}
 		if err != nil || d <= 0 || n < 1 || n > maxUnfold || i == 0 && n > 1 || len(seqs)+n > maxUnfold {
-			return nil, mistake("changes: the link is not complete")
+			return nil, mistake("%s: the link is not complete", parameter)
 		}
 		for range n {
 			last := int64(0)
@@ -289,13 +229,13 @@ func decodeNumbers(text string) (seqs []int64, err error) {
 				last = seqs[len(seqs)-1]
 			}
 			if last > 1<<62-d {
-				return nil, mistake("changes: the link is not complete")
+				return nil, mistake("%s: the link is not complete", parameter)
 			}
 			seqs = append(seqs, last+d)
 		}
 	}
 	if len(seqs) == 0 {
-		return nil, mistake("changes: the link is not complete")
+		return nil, mistake("%s: the link is not complete", parameter)
 	}
 	return seqs, nil
 }

@@ -26,7 +26,7 @@ type filter struct {
 }
 
 // parameters are those of a filter, in the order of the form.
-var parameters = append(slices.Clone(selection.Parameters), "flat", "lanes", "at")
+var parameters = append(slices.Clone(selection.Parameters), "flat", "lanes", "at", within)
 
 // filter reads the parameters of a URL.
 func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
@@ -63,6 +63,7 @@ func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
 		f.unknown = selection.Explain(ctx, p.past.builder, f.Types.Unknown[0]).Error()
 	}
 	f.Query.Quiet = f.Noise
+	f.confine()
 	f.flat = f.values.Has("flat") || f.Partial() || f.ReadsObjects()
 	return f, nil
 }
@@ -89,6 +90,9 @@ func (f *filter) with(path string, pairs ...string) string {
 		} else {
 			v.Set(pairs[i], pairs[i+1])
 		}
+	}
+	if path == "/" && !slices.Contains(pairs, "before") { // another view, which is narrowed anew
+		v.Del(within)
 	}
 	if len(v) == 0 {
 		return path

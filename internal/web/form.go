@@ -57,7 +57,7 @@ func (p *Page) form(ctx context.Context, f *filter) (form, error) {
 		v := strings.Join(f.values[name], ",")
 		out.Values[name] = v
 		switch name {
-		case "flat", "lanes":
+		case "flat", "lanes", within:
 			continue
 		case "path", "where", "severity", "selector", "field-selector", "exclude-namespace", "humans", "noise":
 			out.More = out.More || v != ""

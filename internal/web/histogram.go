@@ -113,6 +113,10 @@ func (p *Page) counts(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
+	p.narrowings.use(r.Context(), f)
+	if _, err := p.narrow(r.Context(), f); err != nil {
+		return err
+	}
 	h, err := p.histogram(r.Context(), f)
 	if err != nil {
 		return err
@@ -181,7 +185,7 @@ const (
 	// maxScan is how many changes are read for a histogram or for lanes, where the journal's counts do not suffice.
 	maxScan = 20_000
 	// maxScanTime is how long that may take.
-	maxScanTime = 120 * time.Millisecond
+	maxScanTime = 80 * time.Millisecond
 )
 
 // scanned calls each with the newest matching changes of the shown time, as many as can be read quickly, and returns how

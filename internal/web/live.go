@@ -86,6 +86,9 @@ func (s *stream) run(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for s.err == nil {
+		if s.p.check() != nil { // the page itself will say why
+			return s.send("stale", nil)
+		}
 		last, err := s.p.past.source.Last(ctx)
 		switch {
 		case err != nil:

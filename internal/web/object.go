@@ -214,9 +214,7 @@ func (p *Page) around(ctx context.Context, o object, e *journal.Entry, page *obj
 			ID: all[i].ID, Op: string(all[i].Op), Manager: all[i].Manager, At: all[i].Time, Quiet: all[i].Quiet, Current: i == page.At,
 			Recreated: i > 0 && all[i].UID != all[i-1].UID, URL: o.url("version", all[i].ID, "with", ""),
 		}
-		if i != page.At {
-			v.With = o.url("with", all[i].ID, "view", "")
-		}
+		v.With = o.url("with", all[i].ID, "view", "") // that of the shown one is hidden until the slider shows another
 		page.Versions = append(page.Versions, v)
 	}
 	if page.At > 0 {

@@ -38,22 +38,22 @@ func TestObject(t *testing.T) {
 	p := recorded(t)
 	newest := p.get(settingsURL).Body.String()
 	links := versionLinks(newest)
-	if len(links) != 3 {
-		t.Fatalf("%d versions", len(links))
-	}
-	has(t, newest, `id="slider" min="0" max="2" value="2"`, "The object was deleted. This is its last state.", `<span class="remove"><b>-</b>`, `rel="prev"`)
-	has(t, p.get(links[1]).Body.String(), "<span class=\"remove\"><b>-</b>  level: info\n", "<span class=\"add\"><b>&#43;</b>  level: debug\n", "kubectl-edit", "apiVersion: v1")
-	first := p.get(links[0]).Body.String()
-	has(t, first, "level: info", `rel="next"`)
-	if strings.Contains(first, `class="add"`) || strings.Contains(first, `rel="prev"`) {
-		t.Error("the first version differs from another one")
-	}
 	id := func(link string) string {
 		u, err := url.Parse(link)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return u.Query().Get("version")
+	}
+	if len(links) != 3 {
+		t.Fatalf("%d versions", len(links))
+	}
+	has(t, newest, `id="slider" min="0" max="2" value="2"`, "The object was deleted. This is its last state.", `<span class="remove"><b>-</b>`, `version=`+id(links[1])+`" rel="prev"`, ` hidden rel="next"`)
+	has(t, p.get(links[1]).Body.String(), "<span class=\"remove\"><b>-</b>  level: info\n", "<span class=\"add\"><b>&#43;</b>  level: debug\n", "kubectl-edit", "apiVersion: v1")
+	first := p.get(links[0]).Body.String()
+	has(t, first, "level: info", `rel="next"`)
+	if strings.Contains(first, `class="add"`) || !strings.Contains(first, ` hidden rel="prev"`) {
+		t.Error("the first version differs from another one")
 	}
 	has(t, p.get(links[0]+"&with="+id(links[1])).Body.String(), "Compared with", "<span class=\"add\"><b>&#43;</b>  level: info\n")
 	blame := p.get(links[1] + "&view=blame").Body.String()

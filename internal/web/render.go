@@ -41,7 +41,7 @@ type head struct {
 }
 
 func (p *Page) head(r *http.Request, title string) head {
-	return head{HasStatus: p.o.Status != nil, Title: title, Cluster: p.past.source.Cluster(), Self: r.URL.RequestURI(), Now: p.o.Now().UTC()}
+	return head{HasStatus: p.o.Console != nil, Title: title, Cluster: p.past.source.Cluster(), Self: r.URL.RequestURI(), Now: p.o.Now().UTC()}
 }
 
 // fragment reports whether htmx wants a part of a page.

@@ -22,10 +22,9 @@ type found struct {
 	until time.Time
 }
 
-// search finds the newest matching changes before one.
-func (p *Page) search(ctx context.Context, f *filter, before int64, limit int, budget time.Duration) (s found, err error) {
-	q := f.query()
-	q.Before = before
+// search finds the newest matching changes of a query before a place. The query is the filter's, or a part of it.
+func (p *Page) search(ctx context.Context, f *filter, q journal.Query, at place, limit int, budget time.Duration) (s found, err error) {
+	q.Before = at.before
 	failed := f.Failed
 	deadline := time.Now().Add(budget)
 	for e, err := range p.past.rows(access.WithPause(ctx, deadline), q) {
@@ -36,6 +35,9 @@ func (p *Page) search(ctx context.Context, f *filter, before int64, limit int, b
 		}
 		if err != nil {
 			return s, err
+		}
+		if _, shown := slices.BinarySearch(at.shown, e.Seq); shown {
+			continue
 		}
 		if s.early = s.read == maxRead || s.read%16 == 15 && time.Now().After(deadline); s.early || len(s.seqs) == limit {
 			s.next = e.Seq + 1

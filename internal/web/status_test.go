@@ -1,48 +1,51 @@
 package web
 
 import (
-	"context"
-	"net"
 	"net/http"
-	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/tattler-dev/tattler/internal/control"
-	"github.com/tattler-dev/tattler/internal/web/auth"
 )
 
 // TestStatus: the daemon's streams and sinks, for viewers with the right only.
 func TestStatus(t *testing.T) {
-	p := recorded(t)
-	state, failure := control.Status{
-		Streams: []control.Stream{{Resource: "pods", State: control.Live}, {Resource: "secrets", State: control.Forbidden, Error: "<b>no</b>"}},
-		Sinks:   []control.Sink{{Name: "hook", State: "retrying", Dead: 3, Error: "refused"}},
-	}, error(nil)
-	page, err := New(Options{Source: p.past.source, Now: p.o.Now, Status: func(context.Context) (control.Status, error) { return state, failure }})
-	if err != nil {
-		t.Fatal(err)
+	c := newConsole(t)
+	c.status.Streams = []control.Stream{
+		{Resource: "pods", Version: "v1", State: control.Live, Since: morning, Objects: 7, Gaps: 1},
+		{Resource: "secrets", Namespace: "shop", State: control.Forbidden, Since: morning, Error: "<b>no</b>\x1b[31m"},
 	}
-	a, err := auth.New(auth.Options{Address: "127.0.0.1:0"})
-	if err != nil {
-		t.Fatal(err)
+	if w := c.do(http.MethodGet, "/status", "", nil); w.Code != http.StatusUnauthorized {
+		t.Errorf("without a credential: %d", w.Code)
 	}
-	get := func(h http.Handler) (int, string) {
-		r := httptest.NewRequestWithContext(context.WithValue(t.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80})), http.MethodGet, "http://localhost/status", nil)
-		r.RemoteAddr = "127.0.0.1:40000"
-		w := httptest.NewRecorder()
-		h.ServeHTTP(w, r)
-		return w.Code, w.Body.String()
+	if w := c.do(http.MethodGet, "/status", "nobody", nil); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "hook") {
+		t.Errorf("without the right: %d %s", w.Code, w.Body)
 	}
-	if code, body := get(page); code == http.StatusOK || strings.Contains(body, "hook") {
-		t.Errorf("without a viewer: %d", code)
+	body := c.get("/status", "reader")
+	golden(t, "status.html", mainOf(t, body))
+	has(t, body, "&lt;b&gt;no&lt;/b&gt;\\x1b[31m", `type=secrets`, "not watched: stopped, for 4 min")
+	if strings.Contains(body, "expired") {
+		t.Error("a reader sees a gap of a kind that it may not see")
 	}
-	_, body := get(a.Wrap(page))
-	has(t, body, "hook", "retrying", "refused", "&lt;b&gt;no&lt;/b&gt;", "expired")
+	has(t, c.get("/status", "boss"), "expired")
 	if strings.Index(body, ">secrets<") > strings.Index(body, ">pods<") {
 		t.Error("a stream that is not live does not come first")
 	}
-	state, failure = control.Status{}, &control.NoDaemonError{Journal: "j.db"}
-	_, body = get(a.Wrap(page))
-	has(t, body, "no daemon records into j.db", "expired")
+}
+
+// TestStatusIdle: without a daemon, the page has what the journal knows, and says why.
+func TestStatusIdle(t *testing.T) {
+	c := newConsole(t)
+	c.idle = &control.NoDaemonError{Journal: "j.db"}
+	golden(t, "status-idle.html", mainOf(t, c.get("/status", "boss")))
+	body := c.get(hookURL, "boss")
+	has(t, body, "No daemon records into j.db", "400 Bad Request")
+	if strings.Contains(body, "/status/order") {
+		t.Error("the page offers orders that no daemon takes")
+	}
+	w := c.post("boss", "do", "pause", "sink", "hook")
+	if w.Code != http.StatusServiceUnavailable || len(c.seen) > 0 {
+		t.Errorf("%d, %v", w.Code, c.seen)
+	}
+	has(t, w.Body.String(), "No daemon runs that could carry out the order")
 }

@@ -22,26 +22,32 @@ type timelinePage struct {
 	Live string
 	// Newer is the URL of the newest entries, if this page does not show them.
 	Newer string
+	// Narrowed is set if only some namespaces are shown.
+	Narrowed *narrowing
 }
 
 // timeline serves the start page.
 func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
-	f, before, err := p.request(r.Context(), in)
+	f, at, err := p.request(r.Context(), in)
 	if err != nil {
 		return err
 	}
-	if url := f.fixed("/"); url != "" && before == 0 {
+	if url := f.fixed("/"); url != "" && at.before == 0 {
 		http.Redirect(w, r, url, http.StatusFound)
 		return nil
 	}
 	page := timelinePage{head: p.head(r, "Timeline")}
 	page.Section = "timeline"
+	if page.Narrowed, err = p.narrow(r.Context(), f); err != nil {
+		return err
+	}
+	p.narrowings.keep(r.Context(), f)
 	page.Narrow = f.Narrowed() || !f.Query.Since.IsZero() || !f.Query.Until.IsZero()
 	if page.form, err = p.form(r.Context(), f); err != nil {
 		return err
 	}
-	if page.list, err = p.list(r.Context(), f, before); err != nil {
+	if page.list, err = p.list(r.Context(), f, at); err != nil {
 		return err
 	}
 	if page.Histogram, err = p.histogram(r.Context(), f); err != nil {
@@ -53,7 +59,7 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	}
 	page.Share = f.with("/", "since", machine(page.Histogram.From), "until", machine(page.Histogram.To))
 	switch {
-	case before != 0:
+	case at.before != 0:
 		page.Newer = f.with("/")
 	case f.Query.Until.IsZero():
 		page.Live = f.with("/live", "after", strconv.FormatInt(page.Last, 10))
@@ -62,25 +68,30 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 }
 
 // request reads the parameters of the timeline.
-func (p *Page) request(ctx context.Context, in url.Values) (f *filter, before int64, err error) {
+func (p *Page) request(ctx context.Context, in url.Values) (f *filter, at place, err error) {
 	if f, err = p.filter(ctx, in); err != nil {
-		return nil, 0, err
+		return nil, at, err
 	}
 	if text := in.Get("before"); text != "" {
-		if before, err = strconv.ParseInt(text, 10, 64); err != nil || before < 1 {
-			return nil, 0, mistake("before: %q is not the number of a change", text)
+		if at.before, err = strconv.ParseInt(text, 10, 64); err != nil || at.before < 1 {
+			return nil, at, mistake("before: %q is not the number of a change", text)
 		}
 	}
-	return f, before, nil
+	if text := in.Get("shown"); text != "" {
+		if at.shown, err = decodeNumbers("shown", text); err != nil {
+			return nil, at, err
+		}
+	}
+	return f, at, nil
 }
 
 // older serves the entries before a change, as a part of the timeline.
 func (p *Page) older(w http.ResponseWriter, r *http.Request) error {
-	f, before, err := p.request(r.Context(), r.URL.Query())
+	f, at, err := p.request(r.Context(), r.URL.Query())
 	if err != nil {
 		return err
 	}
-	l, err := p.list(r.Context(), f, before)
+	l, err := p.list(r.Context(), f, at)
 	if err != nil {
 		return err
 	}
@@ -105,7 +116,7 @@ func (p *Page) unfold(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	seqs, err := decodeNumbers(in.Get("changes"))
+	seqs, err := decodeNumbers("changes", in.Get("changes"))
 	if err != nil {
 		return err
 	}

@@ -127,7 +127,12 @@ func (p *Page) viewDiff(ctx context.Context, v *versionView, o object, c *change
 	before, after := c.Before, c.After
 	if o.with != "" {
 		var e journal.Entry
-		if err := p.one(ctx, &o, "with", o.with, &e); err != nil {
+		err := p.one(ctx, &o, "with", o.with, &e)
+		if errors.Is(err, journal.ErrNotFound) {
+			v.Note, v.Lines = "The journal does not have the version to compare with.", plain(after)
+			return nil
+		}
+		if err != nil {
 			return err
 		}
 		base, err := p.past.build(ctx, &e)

@@ -3,8 +3,8 @@
 // The server renders HTML. Everything works by links and forms; scripts only add comfort: htmx unfolds in place, and a
 // small script zooms, moves by keys, and shows new changes as they are recorded.
 //
-// Every text from the cluster is escaped for HTML, and characters that control or reorder text are shown as such. Handler
-// answers GET and HEAD only. It does not authenticate: auth.Auth does, and serves it.
+// Every text from the cluster is escaped for HTML, and characters that control or reorder text are shown as such. A page
+// only reads, except that a POST gives an order about a sink. Page does not authenticate: auth.Auth does, and serves it.
 package web
 
 import (
@@ -14,10 +14,11 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/access"
-	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/web/auth"
@@ -32,20 +33,26 @@ type Options struct {
 	Log *slog.Logger
 	// Now returns the time; nil is time.Now.
 	Now func() time.Time
-	// Status returns the state of the daemon that writes the journal; nil leaves out the page of streams and sinks. An error
-	// *control.NoDaemonError or control.ErrSilent is shown on the page.
-	Status func(context.Context) (control.Status, error)
+	// Console shows streams and sinks, and takes orders about sinks; nil leaves out their pages.
+	Console *sinkadmin.Console
+	// Check returns why the journal can no longer be read, for people; nil without such a reason. It is called for each request,
+	// and several times a second while a page is live. nil checks nothing.
+	Check func() error
 	// Recording reports whether a daemon writes the journal now; nil means yes.
 	Recording func(context.Context) bool
 }
 
 // Page is the handler of all pages.
 type Page struct {
-	o         Options
-	past      *past
-	templates *template.Template
-	streams   chan struct{} // has an element for each live stream
-	handler   http.Handler
+	o          Options
+	past       *past
+	templates  *template.Template
+	results    results
+	streams    chan struct{} // has an element for each live stream
+	narrowings narrowings
+	// pageChanges and contextChanges are the constants, except in tests.
+	pageChanges, contextChanges int
+	handler                     http.Handler
 }
 
 // maxStreams is how many browsers are kept current at once.
@@ -62,7 +69,7 @@ func New(o Options) (*Page, error) {
 	if o.Recording == nil {
 		o.Recording = func(context.Context) bool { return true }
 	}
-	p := &Page{o: o, streams: make(chan struct{}, maxStreams)}
+	p := &Page{o: o, streams: make(chan struct{}, maxStreams), pageChanges: pageChanges, contextChanges: contextChanges}
 	var err error
 	if p.past, err = newPast(o.Source); err != nil {
 		return nil, err
@@ -76,8 +83,11 @@ func New(o Options) (*Page, error) {
 	mux.HandleFunc("GET /histogram", p.answer(p.counts))
 	mux.HandleFunc("GET /unfold", p.answer(p.unfold))
 	mux.HandleFunc("GET /live", p.live)
-	if o.Status != nil {
+	if o.Console != nil {
 		mux.HandleFunc("GET /status", p.answer(p.status))
+		mux.HandleFunc("GET /status/sink", p.answer(p.sink))
+		mux.HandleFunc("GET "+orderPath, p.answer(p.confirm))
+		mux.HandleFunc("POST "+orderPath, p.answer(p.give))
 	}
 	mux.HandleFunc("GET /object", p.answer(p.object))
 	mux.HandleFunc("GET /changes/{id}", p.answer(p.change))
@@ -97,12 +107,13 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h := w.Header()
 	h.Set("Content-Security-Policy", policy)
 	h.Set("X-Content-Type-Options", "nosniff")
-	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Referrer-Policy", "same-origin") // not no-referrer: browsers then send forms without their origin
 	h.Set("Cross-Origin-Opener-Policy", "same-origin")
 	h.Set("Cache-Control", "no-store")
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+	order := r.Method == http.MethodPost && r.URL.Path == orderPath
+	if r.Method != http.MethodGet && r.Method != http.MethodHead && !order {
 		h.Set("Allow", "GET, HEAD")
-		http.Error(w, "the page answers GET and HEAD only", http.StatusMethodNotAllowed)
+		http.Error(w, "this page answers GET and HEAD only", http.StatusMethodNotAllowed)
 		return
 	}
 	p.handler.ServeHTTP(w, r)
@@ -120,9 +131,14 @@ var errNoPage = errors.New("no such page")
 // answer turns a handler's error into a page.
 func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		err := f(w, r)
+		err := p.check()
+		if err == nil {
+			err = f(w, r)
+		}
+		var gone *goneError
 		var user *UserError
 		var forbidden *forbiddenError
+		var order *orderError
 		var several *journal.AmbiguousError
 		var many *auth.TooManyReviews
 		var unchecked *access.CheckError
@@ -130,12 +146,16 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		switch {
 		case err == nil, r.Context().Err() != nil:
 			return
+		case errors.As(err, &gone):
+			code, text = http.StatusServiceUnavailable, gone.Error()
 		case errors.As(err, &user):
 			code, text = http.StatusBadRequest, user.Text
 		case errors.As(err, &several):
 			code, text = http.StatusBadRequest, several.Error()
 		case errors.As(err, &many):
 			code, text = http.StatusBadRequest, "Your rights would have to be checked for too many namespaces and kinds: "+many.Error()+"."
+		case errors.As(err, &order):
+			code, text = order.code, order.text
 		case errors.As(err, &forbidden):
 			code, text = http.StatusForbidden, forbidden.text
 		case errors.Is(err, errNoObject):
@@ -150,12 +170,28 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		default:
 			p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "err", err)
 		}
-		_ = p.render(w, code, "error.html", errorPage{head: p.head(r, "Error"), Code: code, Text: text}) // the browser may have gone
+		_ = p.render(w, code, "error.html", errorPage{head: p.head(r, "Error"), Code: code, Text: text, OfStatus: strings.HasPrefix(r.URL.Path, "/status")}) // the browser may have gone
 	}
+}
+
+// goneError says why the journal can no longer be read.
+type goneError struct{ error }
+
+// check returns a *goneError if the journal can no longer be read.
+func (p *Page) check() error {
+	if p.o.Check == nil {
+		return nil
+	}
+	if err := p.o.Check(); err != nil {
+		return &goneError{err}
+	}
+	return nil
 }
 
 type errorPage struct {
 	head
 	Code int
 	Text string
+	// OfStatus says that the page is one of streams and sinks.
+	OfStatus bool
 }

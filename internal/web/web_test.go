@@ -46,7 +46,7 @@ func TestSafety(t *testing.T) {
 	p := recorded(t)
 	w := p.get("/")
 	for name, want := range map[string]string{
-		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
+		"Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin",
 	} {
 		if got := w.Header().Get(name); !strings.HasPrefix(got, want) {
 			t.Errorf("%s: %q", name, got)

@@ -2,8 +2,8 @@
 //
 // They are written in CEL, the Common Expression Language, like Kubernetes' admission policies. An expression sees
 //
-//	op        the operation: "snapshot", "created", "updated", "deleted", "entered", "left", "gap" or
-//	          "converted"
+//	op        the operation: "snapshot", "created", "updated", "deleted", "entered", "left", "gap",
+//	          "converted" or "absent"
 //	severity  "failure", "warning", "recovery" or "change"
 //	resource  the object's names: group, version, resource, kind, namespace, name, uid, resourceVersion, owner
 //	changes   the changed fields of an update or a conversion: path, op, from, to, manager, subresource, quiet

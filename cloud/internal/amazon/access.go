@@ -29,16 +29,16 @@ import (
 // AWS_ACCESS_KEY_ID and related variables, the files in ~/.aws, a service account's web identity, the container or
 // the machine.
 type Access struct {
-	// Region is the AWS region, such as eu-west-1 (the address's; else AWS_REGION, or the profile's).
+	// Region is the AWS region, such as eu-west-1. Default: the region in the address, else AWS_REGION, or the
+	// profile's.
 	Region string `yaml:"region"`
-	// Profile is a profile in ~/.aws (AWS_PROFILE, or default).
+	// Profile is a profile in ~/.aws. Default: AWS_PROFILE, or default.
 	Profile string `yaml:"profile"`
-	// RoleARN is a role to assume with the credentials that were found (none).
+	// RoleARN is a role to assume with the credentials that were found.
 	RoleARN string `yaml:"roleARN"`
-	// ExternalID is the external id that the role's trust policy may require (none).
+	// ExternalID is the external id that the role's trust policy may require.
 	ExternalID string `yaml:"externalID"`
-	// Endpoint is the URL of a server to use instead of Amazon's public one, such as a VPC endpoint or an emulator
-	// (none).
+	// Endpoint is the URL of a server to use instead of Amazon's public one, such as a VPC endpoint or an emulator.
 	Endpoint string `yaml:"endpoint"`
 }
 

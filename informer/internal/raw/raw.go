@@ -38,4 +38,6 @@ type Feed interface {
 	// Retry and Retire restart and discard the source's parked streams.
 	Retry(version string)
 	Retire()
+	// Hurry ends the waits of refused streams.
+	Hurry()
 }

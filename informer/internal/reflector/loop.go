@@ -73,6 +73,7 @@ type Reflector struct {
 
 	interrupter interrupter
 	requests    requests
+	hurry       hurry
 
 	m         Machine
 	bookmarks bool   // have been seen on this stream
@@ -97,7 +98,7 @@ func (r *Reflector) Run(ctx context.Context) {
 		case DoWatch:
 			in = r.watch(ctx)
 		case DoSleep:
-			in = sleep(ctx, eff.Delay)
+			in = r.wait(ctx, eff.Delay)
 		case DoPark:
 			in = r.park(ctx, eff.Delay)
 		default:

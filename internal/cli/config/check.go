@@ -6,11 +6,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/client-go/discovery"
-	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/rights"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
@@ -77,11 +76,15 @@ func (o *Check) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	client, err := discovery.NewDiscoveryClientForConfig(rest.CopyConfig(cluster.Config))
+	counter, err := setup.NewCounter(cluster.Config)
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
-	found := (&survey{web: setup.WebRights(s.Web), client: client.RESTClient(), slots: make(chan struct{}, parallel)}).of(ctx, plan)
+	reviewer, err := rights.NewReviewer(cluster.Config)
+	if err != nil {
+		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
+	}
+	found := (&survey{web: setup.WebRights(s.Web), reviewer: reviewer, counter: counter}).of(ctx, plan)
 	if err := ctx.Err(); err != nil {
 		return cluster.Explain(fmt.Errorf("ask the server: %w", err))
 	}

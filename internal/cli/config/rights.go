@@ -14,17 +14,10 @@ func (r *report) rights(f findings) {
 	for _, k := range f.kinds {
 		may = may || k.may
 		for _, l := range k.lacks {
-			name := l.Resource
-			if l.Group != "" {
-				name += "." + l.Group
+			if lacking[l.Text()] == nil {
+				texts = append(texts, l.Text())
 			}
-			if l.Name != "" {
-				name += "/" + l.Name
-			}
-			if lacking[l.text()] == nil {
-				texts = append(texts, l.text())
-			}
-			lacking[l.text()] = append(lacking[l.text()], name)
+			lacking[l.Text()] = append(lacking[l.Text()], l.Subject())
 		}
 	}
 	for _, text := range texts {
@@ -35,7 +28,7 @@ func (r *report) rights(f findings) {
 		r.warn("%s: %s", strings.Join(names, ", "), text)
 	}
 	for _, l := range f.other {
-		r.warn("%s: %s: %s", strings.TrimSuffix(l.Resource+"/"+l.Name, "/"), l.text(), l.Without)
+		r.warn("%s: %s: %s", strings.TrimSuffix(l.Resource+"/"+l.Name, "/"), l.Text(), l.Without)
 	}
 	if !may {
 		r.wrong(errors.New("nothing of this may be watched; tattler rbac prints the rights that are needed"))

@@ -2,33 +2,24 @@ package config
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
-	"strings"
 	"sync"
-
-	authorization "k8s.io/api/authorization/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
+	"github.com/tattler-dev/tattler/internal/rights"
 )
-
-// parallel is how many questions are on their way at a time.
-const parallel = 8
 
 // survey asks the server how many objects a plan watches, and what of it we may not do.
 type survey struct {
-	web    []setup.Right // for the web page
-	client rest.Interface
-	slots  chan struct{}
+	web      []rights.Right // for the web page
+	reviewer *rights.Reviewer
+	counter  *setup.Counter
 }
 
 // findings are what a survey found.
 type findings struct {
-	kinds []finding // as Plan.Kinds
-	other []lack    // of rights that no kind needs
+	kinds []finding     // as Plan.Kinds
+	other []rights.Lack // of rights that no kind needs
 }
 
 // finding is what was found out about a kind.
@@ -38,16 +29,9 @@ type finding struct {
 	more bool
 	// unknown is why objects is not known.
 	unknown error
-	lacks   []lack
+	lacks   []rights.Lack
 	// may is true where the kind may be listed and watched, at least in some of the namespaces.
 	may bool
-}
-
-// lack is a right that we do not have, or of which the server does not say.
-type lack struct {
-	setup.Right
-	verbs []string
-	err   error
 }
 
 // of asks about a plan. The context bounds it: what was not answered in time is not known.
@@ -58,11 +42,11 @@ func (s *survey) of(ctx context.Context, p *capture.Plan) findings {
 		asking.Go(func() { f.kinds[i] = s.kind(ctx, k) })
 	}
 	asking.Go(func() {
-		for _, r := range append(setup.Rights(p), s.web...) {
+		for _, r := range append(rights.Of(p), s.web...) {
 			if r.Without == "" {
 				continue
 			}
-			if l := s.lack(ctx, r); l != nil {
+			if l := s.reviewer.Exactly(ctx, r); l != nil {
 				f.other = append(f.other, *l)
 			}
 		}
@@ -72,122 +56,17 @@ func (s *survey) of(ctx context.Context, p *capture.Plan) findings {
 }
 
 func (s *survey) kind(ctx context.Context, k capture.Planned) (f finding) {
-	for i, r := range setup.KindRights(k) {
-		l := s.lack(ctx, r)
+	for i, r := range rights.OfKind(k) {
+		l := s.reviewer.Exactly(ctx, r)
 		if l != nil {
 			f.lacks = append(f.lacks, *l)
 		}
-		f.may = f.may || l == nil || l.err != nil || len(l.verbs) == 1 && l.verbs[0] == "get"
-		n, more, err := s.count(ctx, k.Resource, k.Streams[i])
+		f.may = f.may || l == nil || l.Err != nil || len(l.Missing) == 1 && l.Missing[0] == "get"
+		n, more, err := s.counter.Count(ctx, k.Resource, k.Streams[i])
 		f.objects, f.more = f.objects+n, f.more || more
 		if err != nil && f.unknown == nil {
 			f.unknown = err
 		}
 	}
 	return f
-}
-
-// lack asks which verbs of a right we do not have; nil means all are granted.
-func (s *survey) lack(ctx context.Context, r setup.Right) *lack {
-	l := &lack{Right: r}
-	for _, verb := range r.Verbs {
-		a := authorization.ResourceAttributes{Namespace: r.Namespace, Verb: verb, Group: r.Group, Resource: r.Resource, Name: r.Name}
-		if r.Group == "" && r.Resource == "namespaces" && r.Name != "" {
-			a.Namespace = r.Name // as the server takes a request for one
-		}
-		allowed, err := s.allowed(ctx, a)
-		if err != nil {
-			l.err = err
-			return l
-		}
-		if !allowed {
-			l.verbs = append(l.verbs, verb)
-		}
-	}
-	if len(l.verbs) == 0 {
-		return nil
-	}
-	return l
-}
-
-// allowed asks for one right: unlike a list of rules, the answer is exact with any authorizer.
-func (s *survey) allowed(ctx context.Context, a authorization.ResourceAttributes) (bool, error) {
-	body, err := json.Marshal(authorization.SelfSubjectAccessReview{
-		TypeMeta: metav1.TypeMeta{APIVersion: "authorization.k8s.io/v1", Kind: "SelfSubjectAccessReview"},
-		Spec:     authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: &a},
-	})
-	if err != nil {
-		return false, err
-	}
-	var answer authorization.SelfSubjectAccessReview
-	err = s.ask(ctx, s.client.Post().AbsPath("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews").
-		SetHeader("Content-Type", "application/json").SetHeader("Accept", "application/json").Body(body), &answer)
-	if err != nil {
-		return false, fmt.Errorf("ask for rights: %w", err)
-	}
-	return answer.Status.Allowed, nil
-}
-
-// partial asks for metadata alone: a Secret's data does not come here.
-const partial = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1"
-
-// count asks for a list of one object, and how many more there are.
-func (s *survey) count(ctx context.Context, r capture.Resource, sel capture.Selected) (n int64, more bool, err error) {
-	base := "/apis/" + r.Group
-	if r.Group == "" {
-		base = "/api"
-	}
-	q := s.client.Get().AbsPath(base, r.Version)
-	if sel.Namespace != "" {
-		q = q.Namespace(sel.Namespace)
-	}
-	q = q.Resource(r.Resource).Param("limit", "1").SetHeader("Accept", partial)
-	for name, value := range map[string]string{"labelSelector": sel.Labels, "fieldSelector": sel.Fields} {
-		if value != "" {
-			q = q.Param(name, value)
-		}
-	}
-	var list metav1.PartialObjectMetadataList
-	if err := s.ask(ctx, q, &list); err != nil {
-		return 0, false, err
-	}
-	n = int64(len(list.Items))
-	if left := list.RemainingItemCount; left != nil {
-		return n + *left, false, nil
-	}
-	return n, list.Continue != "", nil
-}
-
-// ask sends a request when it is its turn, and reads the answer.
-func (s *survey) ask(ctx context.Context, q *rest.Request, into any) error {
-	select {
-	case s.slots <- struct{}{}:
-		defer func() { <-s.slots }()
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	result := q.Do(ctx)
-	if err := result.Error(); err != nil {
-		return err
-	}
-	body, err := result.Raw()
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(body, into); err != nil {
-		return fmt.Errorf("read the server's answer: %w", err)
-	}
-	return nil
-}
-
-// text says what is missing: get, watch in shop.
-func (l *lack) text() string {
-	if l.err != nil {
-		return "rights not known: " + l.err.Error()
-	}
-	text := "may not " + strings.Join(l.verbs, ", ")
-	if l.Namespace != "" {
-		text += " in " + l.Namespace
-	}
-	return text
 }

@@ -27,8 +27,8 @@ func newBackup(io *terminal.IO) *cobra.Command {
 		Use:   "backup FILE",
 		Short: "Copy the journal to a file while it is written",
 		Long: "Copy the journal, as of one moment, to a new file. tattler run may keep writing.\n" +
-			"The file appears once it is complete. A copy made in another way (cp, sqlite3)\n" +
-			"lacks the newest changes, which are in the write-ahead log, or is refused.\n\n" +
+			"The file appears once it is complete. Do not use cp: it misses the newest\n" +
+			"changes, which are in the write-ahead log beside the journal.\n\n" +
 			"The redaction key is a separate file: keep it elsewhere.",
 		Example: "  tattler journal backup /backup/journal-$(date +%F).db",
 		Args:    cobra.ExactArgs(1),

@@ -170,7 +170,10 @@ func (t *lister) follow(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		last, err := t.journal.Last(ctx)
+		last, err := t.lastChange(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
 		if err != nil {
 			return err
 		}

@@ -65,6 +65,12 @@ its ReplicaSets and pods. The changes of a rollout are folded into one line, as
 in watch; --flat shows each. --severity failure shows only lines about failures.
 --humans leaves out what controllers do.
 
+Besides created, updated and deleted, --op selects entered and left (an existing
+object began, or ceased, to match the selection of tattler run), gap (versions
+were missed), absent (tattler run did not watch for a while), snapshot (the
+object existed when its kind was first watched), and converted (the API server
+serves the same version in another form).
+
 Times are ` + when.Forms + `.
 A change has the time that its object gives. If Tattler saw it much later,
 "seen" and the later time follow. If the object gives no time, the line shows
@@ -81,7 +87,8 @@ object through which it is related. --tree prints the same as a tree.
 The search for related objects takes at most 10 steps, and stays within the
 namespaces of the named objects. It does not continue from objects that many
 share, such as a node, a PriorityClass or a shared ConfigMap: other users of a
-ConfigMap are not shown. Events are recorded only by tattler run --noise.
+ConfigMap are not shown. Events, also as a TYPE, are shown only if tattler run
+records them: with --noise, or if they are named (tattler run events).
 
 --stat counts changes by object, manager and path; * stands for any element of
 a list. --html writes the lines as one page without scripts, to attach to an
@@ -140,14 +147,14 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
 	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
 	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do by themselves")
-	f.IntVar(&o.Limit, "limit", 50, "show the last `number` of lines, folded or not; 0: all; default with --since or --until: all")
+	f.IntVar(&o.Limit, "limit", 50, "show the last `number` of changes and summaries; 0: all; with --since or --until, the default is 0")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then show changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
 	f.BoolVar(&o.Flat, "flat", false, "show each change of a rollout")
-	f.BoolVar(&o.Full, "full", false, "show long values and new objects whole, as in a pipe")
+	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full; in a pipe, always")
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
 	f.BoolVar(&o.Related, "related", false, "also show what is related to the named objects, and how")
-	f.BoolVar(&o.Tree, "tree", false, "like --related, below the object that each belongs to")
+	f.BoolVar(&o.Tree, "tree", false, "like --related, printed as a tree")
 	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit rows each")
 	f.StringVar(&o.HTML, "html", "", "write one self-contained page to this `file`, or to stdout (-)")
 	complete.Files(cmd, "html")

@@ -23,22 +23,35 @@ type Served interface {
 	Status(ctx context.Context) (control.Status, error)
 }
 
-// anyDaemon is the value of --in-cluster without one.
-const anyDaemon = "any"
+// anyDaemon is the value of --in-cluster without one; help shows it. No Service has this name.
+const anyDaemon = "NAMESPACE/NAME"
+
+// service is the value of --in-cluster. Its type has no name, so that help shows the optional value alone.
+type service string
+
+func (s *service) String() string { return string(*s) }
+
+func (s *service) Set(text string) error {
+	*s = service(text)
+	return nil
+}
+
+func (s *service) Type() string { return "" }
 
 // daemonFlags select a daemon in the cluster.
 type daemonFlags struct {
-	service, ca, account string
-	sendToken            bool
+	service     service
+	ca, account string
+	sendToken   bool
 }
 
 // AddServed declares the flags of Add, and those for a daemon in the cluster, for commands that use Open or Status.
 func (f *Flags) AddServed(cmd *cobra.Command) {
 	f.Add(cmd)
 	fs := cmd.Flags()
-	fs.StringVar(&f.daemon.service, "in-cluster", "", "read from a daemon in the cluster; NAMESPACE/`name` of its Service")
+	fs.Var(&f.daemon.service, "in-cluster", "read from the daemon behind this Service in the cluster; without a value, from the only daemon there")
 	fs.Lookup("in-cluster").NoOptDefVal = anyDaemon
-	fs.StringVar(&f.daemon.ca, "daemon-ca", "", "`file` with its CA; default: the ConfigMap NAME-ca")
+	fs.StringVar(&f.daemon.ca, "daemon-ca", "", "`file` with the daemon's CA; default: the ConfigMap NAME-ca")
 	complete.Files(cmd, "daemon-ca")
 	fs.StringVar(&f.daemon.account, "daemon-account", "", "see what a ServiceAccount, NAMESPACE/`name`, may see")
 	fs.BoolVar(&f.daemon.sendToken, "send-token", false, "send your token to the daemon, which can then act as you")
@@ -65,7 +78,7 @@ func (f *Flags) serving(ctx context.Context) (Served, error) {
 		return nil, err
 	}
 	j, err := incluster.Open(ctx, incluster.Options{
-		Config: cluster.Config, Service: d.service, Account: d.account, SendToken: d.sendToken, CA: d.ca,
+		Config: cluster.Config, Service: string(d.service), Account: d.account, SendToken: d.sendToken, CA: d.ca,
 	})
 	if err != nil {
 		return nil, err

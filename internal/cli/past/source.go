@@ -4,10 +4,17 @@ import (
 	"context"
 
 	"github.com/tattler-dev/tattler/internal/history"
+	"github.com/tattler-dev/tattler/internal/journal"
 )
 
 // Source returns the journal for readers that are not verbs, such as the page. Close closes it.
 func (j *Journal) Source() history.Source { return &source{j.source, j} }
+
+// Reader returns the reader of the journal's file, for its sinks and streams; nil if a daemon serves the journal.
+func (j *Journal) Reader() *journal.Reader {
+	r, _ := j.source.(*journal.Reader)
+	return r
+}
 
 // source is a history.Source that notices when its file was replaced.
 type source struct {

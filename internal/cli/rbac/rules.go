@@ -4,11 +4,11 @@ import (
 	"cmp"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/rights"
 )
 
 // role has the rules for a namespace, or for the whole cluster if namespace is empty.
@@ -36,18 +36,18 @@ const (
 
 // roles returns the roles for a plan and a web page: the cluster's first, which may be empty, then one per namespace.
 func roles(p *capture.Plan, wildcard bool, web config.Web) []role {
-	all := append(setup.Rights(p), setup.WebRights(web)...)
+	all := append(rights.Of(p), setup.WebRights(web)...)
 	for _, g := range p.Globs {
-		group, whole := wholeGroup(p, g)
+		group, whole := rights.WholeGroup(p, g)
 		switch {
 		case whole:
-			all = append(all, within(g, setup.Right{Group: group, Resource: "*", Verbs: setup.Watching})...)
+			all = append(all, rights.Within(g, rights.Right{Group: group, Resource: "*", Verbs: rights.Watching})...)
 		case wildcard:
-			all = append(all, within(g, setup.Right{Group: "*", Resource: "*", Verbs: []string{"list", "watch"}})...)
+			all = append(all, rights.Within(g, rights.Right{Group: "*", Resource: "*", Verbs: []string{"list", "watch"}})...)
 		}
 	}
-	byNamespace := map[string][]setup.Right{"": nil}
-	for _, r := range setup.Needed(all) {
+	byNamespace := map[string][]rights.Right{"": nil}
+	for _, r := range rights.Needed(all) {
 		byNamespace[r.Namespace] = append(byNamespace[r.Namespace], r)
 	}
 	var out []role
@@ -57,33 +57,10 @@ func roles(p *capture.Plan, wildcard bool, web config.Web) []role {
 	return out
 }
 
-// within returns a right for each namespace of a glob.
-func within(g capture.Glob, r setup.Right) []setup.Right {
-	if len(g.Namespaces) == 0 {
-		return []setup.Right{r}
-	}
-	var out []setup.Right
-	for _, ns := range g.Namespaces {
-		r.Namespace = ns
-		out = append(out, r)
-	}
-	return out
-}
-
-// wholeGroup reports whether a glob selects every kind of one group of custom resources, in the same way. Then the
-// configuration includes kinds that appear later.
-func wholeGroup(p *capture.Plan, g capture.Glob) (group string, ok bool) {
-	group, ok = strings.CutPrefix(g.Pattern, "*.")
-	if !ok || strings.Contains(group, "*") || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") || g.Narrowed {
-		return "", false
-	}
-	return group, !slices.ContainsFunc(p.Kinds, func(k capture.Planned) bool { return k.Resource.Group == group && k.Scope != g.Scope })
-}
-
 // rules merges rights that differ only in the resource, or only in the name.
-func rules(rights []setup.Right) []rule {
+func rules(all []rights.Right) []rule {
 	var out []rule
-	for _, r := range rights {
+	for _, r := range all {
 		add(&out, rule{group: r.Group, resources: []string{r.Resource}, names: named(r), verbs: r.Verbs, why: why(r)})
 	}
 	for _, r := range out {
@@ -115,14 +92,14 @@ func add(out *[]rule, r rule) {
 	*out = append(*out, r)
 }
 
-func named(r setup.Right) []string {
+func named(r rights.Right) []string {
 	if r.Name == "" {
 		return nil
 	}
 	return []string{r.Name}
 }
 
-func why(r setup.Right) string {
+func why(r rights.Right) string {
 	switch {
 	case r.Without != "":
 		return "Without it " + r.Without + "."

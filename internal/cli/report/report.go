@@ -68,6 +68,7 @@ func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
 	}
 	p.line("")
 	p.streams(s.Streams)
+	p.rights(s)
 	p.line("")
 	p.sinks(s.Sinks)
 	for _, name := range s.Left {

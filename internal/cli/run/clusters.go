@@ -22,7 +22,7 @@ func clusters(s *setup.Setup, log *slog.Logger) (all []daemon.Cluster) {
 	for i := range s.Watched {
 		w := &s.Watched[i]
 		var loaded atomic.Pointer[kube.Cluster]
-		c := daemon.Cluster{Name: w.Name, Scopes: w.Scopes}
+		c := daemon.Cluster{Name: w.Name, Scopes: w.Scopes, Rights: setup.WebRights(s.WebOf(i))}
 		c.Connect = func() (*rest.Config, error) {
 			cluster, err := w.Kube.Load()
 			if err != nil {

@@ -41,7 +41,8 @@ const long = `Record every change in a journal, and deliver each at least once.
 
 TYPE is as in tattler watch, or a glob of plural and group (deploy* or
 '*.example.com'), which also matches kinds that appear later. Without TYPE and
-without a file, everything in all namespaces of the current context is recorded.
+without a file, everything in all namespaces of the current context is recorded,
+except noisy kinds (events, leases, endpoints): name them, or use --noise.
 Changes go to stdout; --to sends them elsewhere, and may be repeated:
   file:changes.jsonl          one event per line
   https://example.com/hook    one event per request
@@ -112,7 +113,7 @@ func Run(ctx context.Context, o *Options) error {
 		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text(s.Several()), Story: story,
 	}
 	if cluster != nil {
-		do.Config, do.Cluster, do.Scopes = cluster.Config, name, s.Scopes
+		do.Config, do.Cluster, do.Scopes, do.Rights = cluster.Config, name, s.Scopes, setup.WebRights(s.Web)
 		do.OnMessage = func(m capture.Message) { logMessage(do.Log, cluster, m) }
 	} else {
 		do.Clusters, name = clusters(s, do.Log), strings.Join(clusterNames(s), ", ")
@@ -150,7 +151,8 @@ func Run(ctx context.Context, o *Options) error {
 		if err != nil {
 			return s.Blame("web", "%v", err)
 		}
-		do.Serve = together(do.Serve, servePage(l, protection, newPage(s, name, do.Journal, do.Log)))
+		p := newPage(s, name, do.Journal, do.Log)
+		do.Serve, do.TakeOrders = together(do.Serve, servePage(l, protection, p)), p.take
 	}
 	if cluster != nil { // before creating a journal for something that cannot be watched
 		if _, err := s.Plan(ctx, cluster); err != nil {

@@ -6,10 +6,13 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
@@ -24,7 +27,8 @@ type page struct {
 	log    *slog.Logger
 	status func(context.Context) (control.Status, error) // of the daemon
 	// wrap, if set, adapts the handler to the clusters of the journal, and to the one that it is named after.
-	wrap func(h http.Handler, own string, known []string) http.Handler
+	wrap   func(h http.Handler, own string, known []string) http.Handler
+	orders atomic.Pointer[control.Orders] // nil before the daemon takes them
 
 	mu     sync.Mutex
 	reader *journal.Reader
@@ -54,7 +58,7 @@ func (p *page) open(ctx context.Context) (http.Handler, error) {
 	if err != nil {
 		return nil, err
 	}
-	mux, err := p.handlers(access.New(r))
+	mux, err := p.handlers(access.New(r), r)
 	if err != nil {
 		return nil, errors.Join(err, r.Close())
 	}
@@ -69,13 +73,30 @@ func (p *page) open(ctx context.Context) (http.Handler, error) {
 	return mux, nil
 }
 
-// handlers serves the page and the API from a source that applies the viewers' rights.
-func (p *page) handlers(s *access.Source) (http.Handler, error) {
+// take receives what carries out orders.
+func (p *page) take(orders control.Orders) { p.orders.Store(&orders) }
+
+// console shows and controls the daemon's sinks.
+func (p *page) console(r *journal.Reader) *sinkadmin.Console {
+	return &sinkadmin.Console{
+		Status: p.status,
+		Orders: func() control.Orders {
+			if to := p.orders.Load(); to != nil {
+				return *to
+			}
+			return nil
+		},
+		Read: func(_ context.Context, use func(*journal.Reader) error) error { return use(r) },
+	}
+}
+
+// handlers serves the page and the API from a source that applies the viewers' rights. The reader is for the console alone.
+func (p *page) handlers(s *access.Source, r *journal.Reader) (http.Handler, error) {
 	rules, err := quiet.New()
 	if err != nil {
 		return nil, err
 	}
-	h, err := web.New(web.Options{Source: s, Log: p.log, Status: p.status})
+	h, err := web.New(web.Options{Source: s, Log: p.log, Console: p.console(r)})
 	if err != nil {
 		return nil, err
 	}
@@ -90,10 +111,27 @@ func (p *page) handlers(s *access.Source) (http.Handler, error) {
 			case !may:
 				return control.Status{}, api.ErrForbidden
 			}
-			return p.status(ctx)
+			st, err := p.status(ctx)
+			return hideSubjects(ctx, s, st), err
 		},
 	}))
 	return mux, nil
+}
+
+// hideSubjects returns a status without the subjects of changes that block sinks, where the viewer may not see the change.
+func hideSubjects(ctx context.Context, s *access.Source, st control.Status) control.Status {
+	st.Sinks = slices.Clone(st.Sinks)
+	for i := range st.Sinks {
+		k := &st.Sinks[i]
+		if k.Stuck == nil {
+			continue
+		}
+		if _, err := s.ByID(ctx, k.Stuck.ID); err != nil {
+			hidden := *k.Stuck
+			hidden.Subject, k.Stuck = "an object that you may not see", &hidden
+		}
+	}
+	return st
 }
 
 // serve answers until ctx ends.

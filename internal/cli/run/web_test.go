@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/web/auth"
@@ -95,5 +96,43 @@ func write(t *testing.T, path string) {
 	}})
 	if err != nil {
 		t.Fatal(err)
+	}
+}
+
+// allowing is a viewer who may see everything, or nothing.
+type allowing bool
+
+func (a allowing) May(_ context.Context, targets []access.Target) ([]bool, error) {
+	all := make([]bool, len(targets))
+	for i := range all {
+		all[i] = bool(a)
+	}
+	return all, nil
+}
+
+// TestHideSubjects: the status names the object that blocks a sink only to viewers who may see it.
+func TestHideSubjects(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	write(t, path)
+	r, err := journal.OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	st := control.Status{Sinks: []control.Sink{{Name: "log"}, {Name: "hook", Stuck: &control.Stuck{Subject: "settings"}}}}
+	for e, err := range r.Rows(t.Context(), journal.Query{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		st.Sinks[1].Stuck.ID = e.ID
+	}
+	s := access.New(r)
+	for may, want := range map[allowing]string{true: "settings", false: "an object that you may not see"} {
+		if got := hideSubjects(access.With(t.Context(), may), s, st).Sinks[1].Stuck.Subject; got != want {
+			t.Errorf("%v: %s", may, got)
+		}
+	}
+	if st.Sinks[1].Stuck.Subject != "settings" {
+		t.Error("the daemon's status was changed")
 	}
 }

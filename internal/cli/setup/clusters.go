@@ -71,6 +71,17 @@ func (f *Flags) Only(s *Setup) (*Setup, *kube.Cluster, error) {
 	return s.only(i)
 }
 
+// WebOf returns the part of the web page that needs rights in a cluster of Watched: the first one authenticates viewers, and
+// others review their access if they have the same users.
+func (s *Setup) WebOf(i int) config.Web {
+	w := s.Web
+	if i > 0 && !s.Watched[i].SameUsers { // no reviews are made here
+		w = config.Web{}
+	}
+	w.ReviewsOnly = i > 0
+	return w
+}
+
 func (s *Setup) only(i int) (*Setup, *kube.Cluster, error) {
 	w := &s.Watched[i]
 	cluster, err := w.Kube.Load()
@@ -84,10 +95,7 @@ func (s *Setup) only(i int) (*Setup, *kube.Cluster, error) {
 		c.Watch, one.within = w.Watch, fmt.Sprintf("clusters[%d].", i)
 	}
 	c.Cluster.Name, c.Clusters = w.Name, nil
-	if i > 0 && !w.SameUsers { // no reviews are made here
-		c.Web = config.Web{}
-	}
-	c.Web.ReviewsOnly = i > 0
+	c.Web = s.WebOf(i)
 	return &one, cluster, nil
 }
 

@@ -81,3 +81,9 @@ func (s *Setup) SinkNames() []string {
 	}
 	return names
 }
+
+// MakeSink makes a configured sink; out is stdout. Its owner closes it. It connects and opens files later.
+func (s *Setup) MakeSink(c *config.Sink, out io.Writer) (sink.Sink, error) {
+	made, err := s.newSink(c, out)
+	return made, failure(c, err)
+}

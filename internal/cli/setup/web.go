@@ -6,23 +6,24 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/rights"
 	"github.com/tattler-dev/tattler/internal/web/auth"
 )
 
 // WebRights returns the rights that the daemon needs to authenticate and authorize the viewers of the web page; nil if the
 // page is open, or not served.
-func WebRights(w config.Web) []Right {
+func WebRights(w config.Web) []rights.Right {
 	if w.Address == "" || !w.Authenticates() {
 		return nil
 	}
-	var all []Right
+	var all []rights.Right
 	if w.Tokens && !w.ReviewsOnly {
-		all = append(all, Right{
+		all = append(all, rights.Right{
 			Group: "authentication.k8s.io", Resource: "tokenreviews", Verbs: []string{"create"},
 			Without: "the web page refuses viewers with bearer tokens",
 		})
 	}
-	return append(all, Right{
+	return append(all, rights.Right{
 		Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"},
 		Without: "the web page shows nothing, because it cannot check what viewers may see",
 	})

@@ -53,7 +53,7 @@ longer configured.`
 const examples = `  tattler sinks                             the position of each
   tattler sinks pause hook                  until tattler sinks resume hook
   tattler sinks replay hook --since 10:40   deliver again what came since then
-  tattler sinks skip hook 4f7k2m            give up the change that blocks it
+  tattler sinks skip hook 4f7k2m            set aside the change that blocks it
   tattler sinks dead hook                   what the receiver refused, and why
   tattler sinks dead hook --replay --all    send it again
   tattler sinks remove hook                 forget it: no longer configured`
@@ -61,7 +61,7 @@ const examples = `  tattler sinks                             the position of ea
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {
 	o := &Options{IO: io}
-	cmd := o.command("sinks [COMMAND]", "Show where changes are delivered, and control it", func(ctx context.Context) error { return List(ctx, o) })
+	cmd := o.command("sinks [COMMAND]", "Show and control where changes are delivered", func(ctx context.Context) error { return List(ctx, o) })
 	cmd.Long, cmd.Example = long, examples
 	cmd.Args = func(cmd *cobra.Command, words []string) error { return unknown(cmd, words) }
 	o.output(cmd)
@@ -69,7 +69,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	pause := o.command("pause NAME...", "Stop delivering; new changes wait in the journal", func(ctx context.Context) error { return Pause(ctx, o, true) })
 	pause.Long = `Stop delivering to sinks until they are resumed, even over restarts. New changes
 wait in the journal, as long as it keeps them.`
-	resume := o.command("resume NAME...", "Deliver again, from where it stopped", func(ctx context.Context) error { return Pause(ctx, o, false) })
+	resume := o.command("resume NAME...", "Deliver again, from where the sink stopped", func(ctx context.Context) error { return Pause(ctx, o, false) })
 	resume.Long = `Deliver to sinks again, from where they stopped, including sinks whose
 configuration starts them paused. A sink that failed is retried at once.`
 
@@ -83,24 +83,24 @@ Times are ` + when.Forms + `.`
 	replay.Flags().BoolVar(&o.All, "all", false, "everything that the journal has")
 	o.Past.Add(replay)
 
-	skip := o.command("skip NAME [ID]", "Give up the change that blocks a sink", func(ctx context.Context) error { return Skip(ctx, o) })
-	skip.Long = `Make a dead letter of the change that blocks a sink, and continue with the next
-one. tattler status shows that change. ID is its id or a prefix of it: no other
-change is skipped. Without ID, the command skips whichever change blocks the sink
-now, and prints its id. tattler sinks dead NAME --replay sends the change
-again. With retry.giveUp, a sink skips such changes by itself.
+	skip := o.command("skip NAME [ID]", "Set aside the change that blocks a sink", func(ctx context.Context) error { return Skip(ctx, o) })
+	skip.Long = `Set aside the change that blocks a sink as a dead letter, and continue with the
+next one. tattler status shows that change. ID is its id or a prefix of it: no
+other change is skipped. Without ID, the command skips whichever change blocks
+the sink now, and prints its id. tattler sinks dead NAME --replay sends the
+change again. With retry.giveUp, a sink skips such changes by itself.
 
 Without a running daemon, ID is required, and must be the first change that the
 sink has not received yet.`
 	skip.Args = cobra.RangeArgs(1, 2)
 	o.Past.Add(skip)
 
-	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, give them up", func(ctx context.Context) error { return Dead(ctx, o) })
-	dead.Long = `Show what a sink did not accept, and why; send it again (--replay), or give it
-up (--drop). ID is the id of a dead letter or a prefix of it. A change that is
-refused again stays a dead letter.`
+	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, remove them", func(ctx context.Context) error { return Dead(ctx, o) })
+	dead.Long = `Show the dead letters of a sink, and why it did not accept each; send them again
+(--replay), or remove them for good (--drop). ID is the id of a dead letter or a
+prefix of it. A change that is refused again stays a dead letter.`
 	dead.Flags().BoolVar(&o.Replay, "replay", false, "send them again")
-	dead.Flags().BoolVar(&o.Drop, "drop", false, "give them up")
+	dead.Flags().BoolVar(&o.Drop, "drop", false, "remove them for good")
 	dead.Flags().BoolVar(&o.All, "all", false, "all dead letters of the sink")
 	o.output(dead)
 
@@ -163,29 +163,18 @@ func (o *Options) say(format string, args ...any) {
 	fmt.Fprintln(o.IO.Out, terminal.Line(fmt.Sprintf(format, args...)))
 }
 
-// order sends an order to the daemon, or executes it here if none runs: live is false then.
-func (o *Options) order(ctx context.Context, do func(to control.Orders, live bool) error) error {
+// read passes use a reader of the journal.
+func (o *Options) read(ctx context.Context, use func(*journal.Reader) error) error {
 	path, err := o.Past.File(ctx)
 	if err != nil {
 		return err
 	}
-	err = do(&control.Client{Journal: path}, true)
-	var none *control.NoDaemonError
-	if !errors.As(err, &none) {
+	r, err := past.OpenReader(ctx, path)
+	if err != nil {
 		return err
 	}
-	if err := past.Exists(path); err != nil {
-		return err
-	}
-	d, err := sinkadmin.Open(ctx, path)
-	var locked *journal.LockedError
-	switch {
-	case errors.As(err, &locked):
-		return fmt.Errorf("%w, which does not answer at %s: it is starting or stopping, or is an older version", err, control.SocketPath(path))
-	case err != nil:
-		return err
-	}
-	return errors.Join(do(d, false), d.Close())
+	defer r.Close()
+	return use(r)
 }
 
 // List shows the sinks as the daemon reports them, or else as they are in the journal.
@@ -213,37 +202,18 @@ func List(ctx context.Context, o *Options) error {
 
 // list asks the daemon or, if none runs, the journal. Sinks that are no longer configured come last.
 func (o *Options) list(ctx context.Context, path string) ([]control.Sink, error) {
-	s, err := (&control.Client{Journal: path}).Status(ctx)
+	c := &sinkadmin.Console{Status: (&control.Client{Journal: path}).Status, Read: o.read, Now: o.now}
+	s, err := c.State(ctx)
 	var none *control.NoDaemonError
-	if err != nil && !errors.As(err, &none) {
+	switch {
+	case err != nil:
 		return nil, err
+	case errors.As(s.Idle, &none):
+		fmt.Fprintf(o.IO.Err, "No daemon records into %s; this is the journal's state.\n", terminal.Line(path))
+	case s.Idle != nil:
+		return nil, s.Idle
 	}
-	if err == nil && len(s.Left) == 0 {
-		return s.Sinks, nil
-	}
-	r, rerr := past.OpenReader(ctx, path)
-	if rerr != nil {
-		return nil, rerr
-	}
-	defer r.Close()
-	kept, rerr := sinkadmin.Sinks(ctx, r, o.now())
-	if rerr != nil || err == nil {
-		return append(s.Sinks, left(kept, s.Left)...), rerr
-	}
-	fmt.Fprintf(o.IO.Err, "No daemon records into %s; this is the journal's state.\n", terminal.Line(path))
-	return kept, nil
-}
-
-// left returns the sinks with the given names.
-func left(kept []control.Sink, names []string) (all []control.Sink) {
-	for _, s := range kept {
-		for _, name := range names {
-			if s.Name == name {
-				all = append(all, s)
-			}
-		}
-	}
-	return all
+	return s.All(), nil
 }
 
 func (o *Options) checkOutput() error {

@@ -13,6 +13,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
+	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/ops"
 	"github.com/tattler-dev/tattler/internal/web"
 	"github.com/tattler-dev/tattler/internal/web/auth"
@@ -30,6 +32,7 @@ type Options struct {
 
 const long = `Show what changed in a browser: a timeline of the journal that tattler run
 writes, and each change with its diff. New changes appear as they are recorded.
+Its page of streams and sinks gives the orders of tattler sinks to the daemon.
 
 The page is for this machine only: it is served on a loopback address, without
 a password. tattler run serves it to others, with web.address.`
@@ -57,6 +60,20 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
+// console shows the sinks of a journal, and controls them through the socket of the daemon that writes it.
+func console(j *past.Journal) *sinkadmin.Console {
+	r := j.Reader()
+	if r == nil {
+		return nil
+	}
+	c := &control.Client{Journal: j.Path()}
+	return &sinkadmin.Console{
+		Status: c.Status,
+		Orders: func() control.Orders { return c },
+		Read:   func(_ context.Context, use func(*journal.Reader) error) error { return use(r) },
+	}
+}
+
 // Run serves the page until ctx ends, which is not an error.
 func Run(ctx context.Context, o *Options) error {
 	j, err := o.Past.Open(ctx)
@@ -65,10 +82,14 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	defer j.Close()
 	log := slog.New(slog.NewTextHandler(o.IO.Err, nil))
+	check, err := samePlace(j.Path())
+	if err != nil {
+		return err
+	}
 	page, err := web.New(web.Options{
-		Source: j.Source(), Log: log,
+		Source: j.Source(), Log: log, Check: check,
 		Recording: func(ctx context.Context) bool { return control.Recording(ctx, j.Path()) },
-		Status:    (&control.Client{Journal: j.Path()}).Status,
+		Console:   console(j),
 	})
 	if err != nil {
 		return err
@@ -92,5 +113,5 @@ func Run(ctx context.Context, o *Options) error {
 			fmt.Fprintf(o.IO.Err, "cannot open a browser: %s\n", terminal.Line(err.Error()))
 		}
 	}
-	return protection.Serve(ctx, l, page)
+	return protection.Serve(ctx, l, ownOrders(page, sameUser))
 }

@@ -43,7 +43,8 @@ type Options struct {
 const long = `Show changes as they happen: one line per change, then its diff.
 
 TYPE is a plural, singular, kind, short name or category, optionally with
-version and group (deployments.v1.apps). Without TYPE, everything is watched. A
+version and group (deployments.v1.apps). Without TYPE, everything is watched,
+except noisy kinds (events, leases, endpoints): name them, or use --noise. A
 named workload also shows its dependents: deploy/web its ReplicaSets and pods.
 
 A line begins with a sign:
@@ -74,7 +75,7 @@ const examples = `  tattler watch                            everything in the c
   tattler watch -A                         the whole cluster
   tattler watch deploy,cm -n shop,pay      two kinds in two namespaces
   tattler watch deploy/web                 a Deployment and its dependents
-  tattler watch -A --since 1h              first, what the last hour left behind
+  tattler watch -A --since 1h              after the writes of the last hour
   tattler watch -A --path 'spec.**.image'  who changes images
   tattler watch -A -o json | jq .data      one CloudEvents event per line`
 
@@ -103,7 +104,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Humans, "humans", false, "leave out routine changes by controllers")
 	f.BoolVar(&o.Flat, "flat", false, "show each change, no summaries")
 	f.BoolVar(&o.Noise, "noise", false, "also show noisy kinds and quiet fields")
-	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full, as in a pipe")
+	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full; in a pipe, always")
 	f.IntVar(&o.Limit, "limit", 0, "stop after this `number` of changes")
 	f.DurationVar(&o.Timeout, "timeout", 0, "stop after this `time`, such as 30s")
 	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list kinds that you may not watch, and why")

@@ -3,6 +3,7 @@ package sinkadmin
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/control"
@@ -56,6 +57,8 @@ func Place(ctx context.Context, r *journal.Reader, s *control.Sink, cursor, last
 type Letter struct {
 	// ID is the event's.
 	ID string `json:"id"`
+	// Seq is the sequence number of the change.
+	Seq int64 `json:"-"`
 	// Kept reports that the journal still has the change. Otherwise it cannot be sent, and its object is
 	// unknown.
 	Kept      bool   `json:"kept"`
@@ -77,11 +80,15 @@ func Letters(ctx context.Context, r *journal.Reader, sink string) ([]Letter, err
 	if err != nil {
 		return nil, err
 	}
+	return describe(ctx, r, dead)
+}
+
+// describe adds the journal's records of the changes to dead letters.
+func describe(ctx context.Context, r *journal.Reader, dead []journal.DeadLetter) ([]Letter, error) {
 	all := make([]Letter, len(dead))
 	for i, d := range dead {
-		l := Letter{ID: d.ID, Reason: d.Reason, Attempts: d.Attempts, Since: d.At}
-		q := journal.Query{After: d.Seq - 1, Before: d.Seq + 1, Quiet: true, Snapshots: true, OldestFirst: true, Limit: 1}
-		for e, err := range r.Rows(ctx, q) {
+		l := Letter{ID: d.ID, Seq: d.Seq, Reason: d.Reason, Attempts: d.Attempts, Since: d.At}
+		for e, err := range r.Rows(ctx, One(d.Seq)) {
 			if err != nil {
 				return nil, fmt.Errorf("read the change of dead letter %s: %w", d.ID, err)
 			}
@@ -90,4 +97,25 @@ func Letters(ctx context.Context, r *journal.Reader, sink string) ([]Letter, err
 		all[i] = l
 	}
 	return all, nil
+}
+
+// One is the query for the change with a sequence number.
+func One(seq int64) journal.Query {
+	return journal.Query{After: seq - 1, Before: seq + 1, Quiet: true, Snapshots: true, OldestFirst: true, Limit: 1}
+}
+
+// Known returns a refusal unless the journal has a sink.
+func Known(ctx context.Context, r *journal.Reader, sink string) error {
+	kept, err := r.Sinks(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, s := range kept {
+		names = append(names, s.Name)
+	}
+	if !slices.Contains(names, sink) {
+		return Unknown(sink, names)
+	}
+	return nil
 }

@@ -35,7 +35,7 @@ var _ control.Orders = (*Admin)(nil)
 // cluster.
 func Open(ctx context.Context, path string) (*Admin, error) {
 	file, err := os.Stat(path)
-	if err == nil && file.Size() == 0 {
+	if err == nil && (!file.Mode().IsRegular() || file.Size() == 0) {
 		err = &fs.PathError{Op: "open journal", Path: path, Err: fs.ErrNotExist}
 	}
 	if err != nil {

@@ -359,9 +359,9 @@ func TestDead(t *testing.T) {
 	}
 	got, err := Letters(ctx, d.Reader, "hook")
 	want := []Letter{
-		{ID: ids[0], Reason: "400", Attempts: 3, Since: epoch},
-		{ID: ids[1], Kept: true, Op: "created", Resource: "configmaps", Namespace: "shop", Name: "c2", Time: epoch.Add(time.Minute), Reason: "400", Attempts: 3, Since: epoch},
-		{ID: ids[2], Kept: true, Op: "created", Resource: "configmaps", Namespace: "shop", Name: "c3", Time: epoch.Add(2 * time.Minute), Reason: "400", Attempts: 3, Since: epoch},
+		{ID: ids[0], Seq: 1, Reason: "400", Attempts: 3, Since: epoch},
+		{ID: ids[1], Seq: 2, Kept: true, Op: "created", Resource: "configmaps", Namespace: "shop", Name: "c2", Time: epoch.Add(time.Minute), Reason: "400", Attempts: 3, Since: epoch},
+		{ID: ids[2], Seq: 3, Kept: true, Op: "created", Resource: "configmaps", Namespace: "shop", Name: "c3", Time: epoch.Add(2 * time.Minute), Reason: "400", Attempts: 3, Since: epoch},
 	}
 	if diff := cmp.Diff(want, got); diff != "" || err != nil {
 		t.Errorf("%v\n%s", err, diff)

@@ -10,15 +10,15 @@ import (
 
 // Options are the options of a file sink.
 type Options struct {
-	// Path is the file to append to. Its directory must exist: if Tattler created one, it could write beside a volume
-	// that is not mounted. It may be a character device, but not a pipe.
+	// Path is the file to append to. Its directory must exist: Tattler does not create it, because it could then
+	// write beside a volume that is not mounted. It may be a character device, but not a pipe.
 	Path string `yaml:"path"`
 	// Rotate limits the size of the file. Without it, the file grows.
 	Rotate Rotate `yaml:"rotate"`
-	// Sync controls when lines are safe from a crash of the machine: always (before they count as delivered; the
-	// default), interval (up to SyncEvery later), or never (whenever the kernel writes them).
+	// Sync controls when lines are safe from a crash of the machine: always (before they count as delivered),
+	// interval (up to SyncEvery later), or never (whenever the kernel writes them). Default: always.
 	Sync Sync `yaml:"sync"`
-	// SyncEvery is the longest delay with sync: interval (1 second).
+	// SyncEvery is the longest delay with sync: interval. Default: 1s.
 	SyncEvery time.Duration `yaml:"syncEvery"`
 }
 
@@ -26,7 +26,7 @@ type Options struct {
 type Rotate struct {
 	// Size is the maximum size of the file, unless a single line is longer. With 0 the file is not rotated.
 	Size sink.Size `yaml:"size"`
-	// Keep is the number of rotated files to keep (5); older ones are removed.
+	// Keep is the number of rotated files to keep; older ones are removed. Default: 5.
 	Keep int `yaml:"keep"`
 }
 

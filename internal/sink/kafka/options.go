@@ -23,26 +23,26 @@ type Options struct {
 	// changes or changes.{{.Data.Resource.Namespace}}. In its output, characters that a topic must not contain become
 	// dashes.
 	Topic string `yaml:"topic"`
-	// AllowAutoTopicCreation lets the broker create a missing topic, if its own settings allow that (false: the sink
-	// waits for the topic).
+	// AllowAutoTopicCreation lets the broker create a missing topic, if its own settings allow that. Without it,
+	// the sink waits for the topic.
 	AllowAutoTopicCreation bool `yaml:"allowAutoTopicCreation"`
 	// SASL authenticates by user and password.
 	SASL SASL `yaml:"sasl"`
-	// Encrypted uses TLS even if tls is empty, with the system's certificates (false).
+	// Encrypted uses TLS even if tls is empty, with the system's certificates.
 	Encrypted bool `yaml:"encrypted"`
-	// Insecure allows the password of the mechanism plain to be sent without TLS to another machine (false).
+	// Insecure allows the password of the mechanism plain to be sent without TLS to another machine.
 	Insecure bool `yaml:"insecure"`
 	// TLS uses TLS, and configures the trusted certificates and the client certificate.
 	TLS sink.TLS `yaml:"tls"`
-	// Compression is how records are compressed: none, gzip, snappy, lz4 or zstd (snappy).
+	// Compression is how records are compressed: none, gzip, snappy, lz4 or zstd. Default: snappy.
 	Compression string `yaml:"compression"`
 	// MaxMessageBytes bounds an uncompressed record with its headers, as the topic's max.message.bytes bounds it
-	// after compression (1000012). A longer change is cut.
+	// after compression. A longer change is cut. Default: 1000012.
 	MaxMessageBytes sink.Size `yaml:"maxMessageBytes"`
-	// ClientID is the client id for the brokers' logs and quotas (tattler).
+	// ClientID is the client id for the brokers' logs and quotas. Default: tattler.
 	ClientID string `yaml:"clientID"`
 	// Timeout bounds connecting, and a batch from its sending to its acknowledgement, including the client's own
-	// retries (10 seconds).
+	// retries. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 }
 

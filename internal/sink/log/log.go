@@ -18,7 +18,7 @@ import (
 
 // Options are the options of a log sink.
 type Options struct {
-	// Format is the form of each change: text (the default) or json.
+	// Format is the form of each change: text or json. Default: text.
 	Format Format `yaml:"format"`
 }
 

@@ -16,26 +16,26 @@ import (
 type Options struct {
 	// URL is the server's address: mqtt://HOST:1883, or mqtts://HOST:8883 for TLS. The ports are optional.
 	URL string `yaml:"url"`
-	// Topic is a text/template over the event, with the field names of package event
-	// (tattler/{{.Data.Resource.Namespace}}/{{.Data.Resource.Resource}}/{{.Data.Op}}). In its output, slashes, +, #
-	// and control characters become _, and so does an empty value, such as the namespace of a node.
+	// Topic is a text/template over the event, with the field names of package event. In its output, slashes, +, #
+	// and control characters become _, and so does an empty value, such as the namespace of a node. Default:
+	// tattler/{{.Data.Resource.Namespace}}/{{.Data.Resource.Resource}}/{{.Data.Op}}.
 	Topic string `yaml:"topic"`
-	// Retain makes the server keep the last message of each topic for later subscribers (false).
+	// Retain makes the server keep the last message of each topic for later subscribers.
 	Retain bool `yaml:"retain"`
-	// Expiry is how long the server keeps a message for an absent subscriber; whole seconds (for ever).
+	// Expiry is how long the server keeps a message for an absent subscriber, in whole seconds. Default: for ever.
 	Expiry time.Duration `yaml:"expiry"`
-	// ClientID is the client id of the connection (chosen by the server). Two connections with the same id end each
-	// other.
+	// ClientID is the client id of the connection. Two connections with the same id end each other. Default: chosen
+	// by the server.
 	ClientID string `yaml:"clientId"`
 	// User and Password are the credentials, if the server needs them. A password may stand alone, like a token.
 	User     string `yaml:"user"`
 	Password string `yaml:"password"`
-	// KeepAlive is the silence after which the server may drop the connection; whole seconds (30 seconds). The sink
-	// sends a ping twice in that time. The server may choose another interval.
+	// KeepAlive is the silence after which the server may drop the connection, in whole seconds. The sink sends a
+	// ping twice in that time. The server may choose another interval. Default: 30s.
 	KeepAlive time.Duration `yaml:"keepAlive"`
-	// Timeout bounds each attempt to connect and each wait for an answer (10 seconds).
+	// Timeout bounds each attempt to connect and each wait for an answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
-	// Insecure allows the password to be sent without TLS to another machine (false).
+	// Insecure allows the password to be sent without TLS to another machine.
 	Insecure bool `yaml:"insecure"`
 	// TLS is for addresses with mqtts://.
 	TLS sink.TLS `yaml:"tls"`

@@ -17,9 +17,9 @@ type Options struct {
 	// Servers are addresses of one NATS system; the sink uses any of them: nats://HOST:4222, tls:// for TLS, ws://
 	// and wss:// for WebSockets. Each may contain a user and a password, or a token in place of the user.
 	Servers []string `yaml:"servers"`
-	// Subject is a text/template over the event, with the field names of package event
-	// (tattler.{{.Data.Resource.Namespace}}.{{.Data.Resource.Resource}}.{{.Data.Op}}). In its output, dots, spaces,
-	// * and > become _, and so does an empty value, such as the namespace of a node.
+	// Subject is a text/template over the event, with the field names of package event. In its output, dots,
+	// spaces, * and > become _, and so does an empty value, such as the namespace of a node. Default:
+	// tattler.{{.Data.Resource.Namespace}}.{{.Data.Resource.Resource}}.{{.Data.Op}}.
 	Subject string `yaml:"subject"`
 	// Stream is the JetStream stream that has the subjects.
 	Stream Stream `yaml:"stream"`
@@ -33,12 +33,12 @@ type Options struct {
 	Credentials string `yaml:"credentials"`
 	// NKey is a file with the seed of a user's NKey. It is read for each connection.
 	NKey string `yaml:"nkey"`
-	// InboxPrefix is the prefix of the subjects for acknowledgements (_INBOX), for users that may subscribe only to
-	// their own.
+	// InboxPrefix is the prefix of the subjects for acknowledgements, for users that may subscribe only to their
+	// own. Default: _INBOX.
 	InboxPrefix string `yaml:"inboxPrefix"`
-	// Timeout bounds each attempt to connect and each wait for an answer (10 seconds).
+	// Timeout bounds each attempt to connect and each wait for an answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
-	// Insecure allows a password or a token to be sent without TLS to another machine (false).
+	// Insecure allows a password or a token to be sent without TLS to another machine.
 	Insecure bool `yaml:"insecure"`
 	// TLS requires TLS for any scheme.
 	TLS sink.TLS `yaml:"tls"`
@@ -50,19 +50,19 @@ type Stream struct {
 	Name string `yaml:"name"`
 	// Create creates the stream if it is missing. An existing stream stays as it is, whatever the keys below say.
 	Create bool `yaml:"create"`
-	// Subjects are the subjects of a new stream (the literal words at the beginning of the subject, and >:
-	// tattler.>).
+	// Subjects are the subjects of a new stream. Default: the literal words at the beginning of the subject, and >, such
+	// as tattler.>.
 	Subjects []string `yaml:"subjects"`
-	// Storage is where a new stream keeps messages: file or memory (file).
+	// Storage is where a new stream keeps messages: file or memory. Default: file.
 	Storage Storage `yaml:"storage"`
-	// Replicas is the number of servers that keep each message (1, at most 5).
+	// Replicas is the number of servers that keep each message, at most 5. Default: 1.
 	Replicas int `yaml:"replicas"`
-	// MaxAge is how long messages are kept (for ever).
+	// MaxAge is how long messages are kept. Default: for ever.
 	MaxAge time.Duration `yaml:"maxAge"`
-	// MaxBytes bounds the stream; the oldest messages are removed first (no limit).
+	// MaxBytes bounds the stream; the oldest messages are removed first. Default: no limit.
 	MaxBytes sink.Size `yaml:"maxBytes"`
-	// Duplicates is how long the stream remembers message ids, so that it does not store repeats (10 minutes, and at
-	// most MaxAge: longer than the longest wait between two attempts).
+	// Duplicates is how long the stream remembers message ids, so that it does not store repeats. Default: 10m, and
+	// at most MaxAge.
 	Duplicates time.Duration `yaml:"duplicates"`
 }
 

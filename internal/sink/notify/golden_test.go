@@ -3,25 +3,20 @@ package notify
 import (
 	"bytes"
 	"encoding/json"
-	"flag"
 	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/goldentest"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
-
-var update = flag.Bool("update", false, "write the golden files")
 
 // resource names an object of the tests' cluster.
 func resource(kind, namespace, name string, owner *event.Owner) event.Resource {
@@ -153,22 +148,7 @@ func tellAll(t *testing.T, o Options, got *bytes.Buffer) {
 
 func golden(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", name+".golden")
-	if *update {
-		if err := os.MkdirAll("testdata", 0o755); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(got), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if d := cmp.Diff(string(want), got); d != "" {
-		t.Errorf("%s (-want +got; -update writes it):\n%s", path, d)
-	}
+	goldentest.Compare(t, filepath.Join("testdata", name+".golden"), got)
 }
 
 // TestRequests checks each service's requests against its documented limits.

@@ -23,27 +23,27 @@ type Options struct {
 	// smtp://user:password@host:587/ops@example.com. It is a credential.
 	URL string `yaml:"url"`
 	// Service names the chat service: slack, teams, discord, mattermost or telegram. Set it if url begins with
-	// https:// or http:// and its host is not the service's own (derived from the URL).
+	// https:// or http:// and its host is not the service's own. Default: derived from the URL.
 	Service Service `yaml:"service"`
-	// BaseURL is the URL of a page that shows changes, such as the one of web; messages then link to BASEURL/changes/ID
-	// (none: no links).
+	// BaseURL is the URL of a page that shows changes, such as the one of web; messages then link to
+	// BASEURL/changes/ID.
 	BaseURL string `yaml:"baseURL"`
-	// Template makes the text below the title: a text/template over a Message, which formats with the functions bold,
-	// code, link and icon in the service's markup; other output is escaped (a list of the changes).
+	// Template makes the text below the title: a text/template over a Message, which formats with the functions
+	// bold, code, link and icon in the service's markup; other output is escaped. Default: a list of the changes.
 	Template string `yaml:"template"`
-	// Window is how long changes are collected for one message, starting with the first (10 seconds); 0s sends each
-	// change by itself.
+	// Window is how long changes are collected for one message, starting with the first; 0s sends each change by
+	// itself. Default: 10s.
 	Window time.Duration `yaml:"window"`
-	// Digest is a time of day, such as 08:00, at which one message sums up the day before (none).
+	// Digest is a time of day, such as 08:00, at which one message sums up the day before.
 	Digest Clock `yaml:"digest"`
-	// QuietHours are hours of each day in which nothing is sent; one message at their end sums them up (none).
+	// QuietHours are hours of each day in which nothing is sent; one message at their end sums them up.
 	QuietHours QuietHours `yaml:"quietHours"`
-	// Timezone is the time zone of digest and quietHours, such as Europe/Berlin (the process's own).
+	// Timezone is the time zone of digest and quietHours, such as Europe/Berlin. Default: the process's own.
 	Timezone string `yaml:"timezone"`
-	// Timeout bounds one request, or one mail (10 seconds).
+	// Timeout bounds one request, or one mail. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows a mail server's password, or a chat service's webhook URL, to be sent without TLS to another
-	// machine (false).
+	// machine.
 	Insecure bool `yaml:"insecure"`
 	// TLS applies to all services except those that shoutrrr sends to.
 	TLS sink.TLS `yaml:"tls"`

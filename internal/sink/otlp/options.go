@@ -20,24 +20,24 @@ type Options struct {
 	// or 4318 for the protocol http, whose default path is /v1/logs. A user and a password in it are sent as the
 	// header authorization.
 	Endpoint string `yaml:"endpoint"`
-	// Protocol is the transport: grpc, or http for protobuf over HTTP (grpc).
+	// Protocol is the transport: grpc, or http for protobuf over HTTP. Default: grpc.
 	Protocol Protocol `yaml:"protocol"`
-	// Body is the content of a record's body: event for the CloudEvents JSON as a map, or object for the form of the
-	// Collector's k8sobjects receiver while it watches: type and object. To have the objects of updates, the sink
-	// must include after (event).
+	// Body is the content of a record's body: event for the CloudEvents JSON as a map, or object for the form of
+	// the Collector's k8sobjects receiver while it watches: type and object. To have the objects of updates, the
+	// sink must include after. Default: event.
 	Body Body `yaml:"body"`
 	// Headers are added to each request, such as authorization.
 	Headers map[string]string `yaml:"headers"`
 	// Resource adds or replaces attributes of the resource, such as deployment.environment.name.
 	Resource map[string]string `yaml:"resource"`
-	// Compression is how requests are compressed: gzip or none (gzip).
+	// Compression is how requests are compressed: gzip or none. Default: gzip.
 	Compression Compression `yaml:"compression"`
-	// MaxBatchBytes bounds an uncompressed request, at least 64Ki (4032Ki: gRPC receivers take 4Mi by default). A
-	// longer batch is sent as several requests; a single change that is longer is cut.
+	// MaxBatchBytes bounds an uncompressed request, at least 64Ki; gRPC receivers take 4Mi by default. A longer
+	// batch is sent as several requests; a single change that is longer is cut. Default: 4032Ki.
 	MaxBatchBytes sink.Size `yaml:"maxBatchBytes"`
-	// Timeout bounds one request, including connecting and its answer (10 seconds).
+	// Timeout bounds one request, including connecting and its answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
-	// Insecure allows credentials to be sent without TLS to another machine (false): a password in the endpoint, and
+	// Insecure allows credentials to be sent without TLS to another machine: a password in the endpoint, and
 	// headers such as authorization.
 	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`

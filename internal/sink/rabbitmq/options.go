@@ -18,23 +18,23 @@ type Options struct {
 	// Exchange is the exchange to publish to; it must exist. Empty means the default exchange, which needs queue.
 	Exchange string `yaml:"exchange"`
 	// RoutingKey is a text/template over the event that makes the routing key, with the field names of package
-	// event, such as changes.{{.Data.Resource.Namespace}}.{{.Data.Op}} (the empty key). In its output, dots, stars,
-	// hashes and spaces become _, so that a value adds no word.
+	// event, such as changes.{{.Data.Resource.Namespace}}.{{.Data.Op}}. In its output, dots, stars, hashes and
+	// spaces become _, so that a value adds no word. Default: the empty key.
 	RoutingKey string `yaml:"routingKey"`
 	// Queue is a queue to publish to by name, without an exchange and a routing key; it must exist.
 	Queue string `yaml:"queue"`
-	// AllowUnroutable counts a message for which no queue is bound as delivered, which loses it (false: the sink
-	// waits until one is bound).
+	// AllowUnroutable counts a message for which no queue is bound as delivered, which loses it. Without it, the
+	// sink waits until one is bound.
 	AllowUnroutable bool `yaml:"allowUnroutable"`
-	// MaxMessageBytes bounds a body, like the server's max_message_size (learned from the server's first refusal). A
-	// longer change is cut.
+	// MaxMessageBytes bounds a body, like the server's max_message_size. A longer change is cut. Default: learned
+	// from the server's first refusal.
 	MaxMessageBytes sink.Size `yaml:"maxMessageBytes"`
-	// Heartbeat is the interval of heartbeats in both directions; a connection that is silent for three intervals is
-	// closed (10 seconds, at least 1).
+	// Heartbeat is the interval of heartbeats in both directions; a connection that is silent for three intervals
+	// is closed. At least one second. Default: 10s.
 	Heartbeat time.Duration `yaml:"heartbeat"`
-	// Timeout bounds connecting, and the wait for each confirmation (10 seconds).
+	// Timeout bounds connecting, and the wait for each confirmation. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
-	// Insecure allows the password to be sent without TLS to another machine (false).
+	// Insecure allows the password to be sent without TLS to another machine.
 	Insecure bool `yaml:"insecure"`
 	// TLS configures the trusted certificates and the client certificate for amqps://.
 	TLS sink.TLS `yaml:"tls"`

@@ -16,17 +16,17 @@ type Options struct {
 	// URL is the server's address: redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS. The default port is
 	// 6379 and the default database 0; without a user, the password is for the user default.
 	URL string `yaml:"url"`
-	// Stream is the name of the stream, a text/template over the event with the field names of package event:
-	// changes:{{.Data.Resource.Namespace}} (tattler). The server creates a stream with its first entry.
+	// Stream is the name of the stream, a text/template over the event with the field names of package event, such
+	// as changes:{{.Data.Resource.Namespace}}. The server creates a stream with its first entry. Default: tattler.
 	Stream string `yaml:"stream"`
 	// MaxLen is the approximate number of entries that a stream keeps. The oldest are removed first, even if a slow
-	// consumer has not read them. Zero keeps all of them (0).
+	// consumer has not read them. 0 keeps all of them. Default: 0.
 	MaxLen int64 `yaml:"maxLen"`
-	// Replicas is the number of replicas that must have the entries before they count as sent (0).
+	// Replicas is the number of replicas that must have the entries before they count as sent. Default: 0.
 	Replicas int `yaml:"replicas"`
-	// Timeout bounds connecting, and each answer (10 seconds).
+	// Timeout bounds connecting, and each answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
-	// Insecure allows the password to be sent without TLS to another machine (false).
+	// Insecure allows the password to be sent without TLS to another machine.
 	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`
 }

@@ -29,13 +29,13 @@ type Options struct {
 	// the function json. The Content-Type is then application/json unless headers sets another; a body that is
 	// declared as JSON must be JSON.
 	Template string `yaml:"template"`
-	// Timeout bounds one request, its answer included (10 seconds).
+	// Timeout bounds one request, its answer included. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
-	// Parallel is the number of concurrent requests (1, at most 64). With 1 all changes stay in order; with more,
-	// only the changes of each object do.
+	// Parallel is the number of concurrent requests, at most 64. With 1 all changes stay in order; with more, only
+	// the changes of each object do. Default: 1.
 	Parallel int `yaml:"parallel"`
-	// Insecure allows credentials to be sent without TLS to another machine (false): a password, a token or a
-	// secret path in the URL, headers such as Authorization, and the values of ${env:…} and ${file:…}.
+	// Insecure allows credentials to be sent without TLS to another machine: a password, a token or a secret path
+	// in the URL, headers such as Authorization, and the values of ${env:…} and ${file:…}.
 	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/tattler-dev/tattler/internal/access"
+	"github.com/tattler-dev/tattler/internal/goldentest"
 	"github.com/tattler-dev/tattler/internal/web/api"
 )
 
@@ -19,7 +20,7 @@ func TestOpenAPI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "../../../docs/openapi.json", string(text))
+	goldentest.Compare(t, "../../../docs/openapi.json", string(text))
 	var doc map[string]any
 	if err := json.Unmarshal(text, &doc); err != nil {
 		t.Fatal(err)

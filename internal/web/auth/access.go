@@ -17,7 +17,7 @@ import (
 // Cluster for the cluster that authenticates viewers.
 type Target = access.Target
 
-var _ access.Access = (*Viewer)(nil)
+var _ access.Limited = (*Viewer)(nil)
 
 // Action is something other than seeing objects. It is a non-resource URL of RBAC, whose verb is a method in lower
 // case. The URLs are names for roles; no server serves them.
@@ -27,7 +27,7 @@ type Action struct{ Verb, URL string }
 var (
 	// SeeStatus is seeing streams, sinks and the journal's size.
 	SeeStatus = Action{"get", "/tattler/status"}
-	// ManageSinks is pausing and resuming sinks, and replaying and skipping dead letters.
+	// ManageSinks is giving orders about sinks, all that tattler sinks can give.
 	ManageSinks = Action{"post", "/tattler/sinks"}
 )
 

@@ -3,6 +3,7 @@ package auth
 import (
 	"context"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 )
@@ -86,10 +87,23 @@ func (v *Viewer) spend(n int) error {
 	return nil
 }
 
+// Left is how many reviews the viewer has left: see access.Limited.
+func (v *Viewer) Left() int {
+	if v == nil || v.all {
+		return math.MaxInt
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.since.IsZero() || time.Since(v.since) >= keepAllowed {
+		return maxReviews
+	}
+	return maxReviews - v.spent
+}
+
 // TooManyReviews means that a request concerns too many kinds and namespaces for a viewer who may not see them
 // in the whole cluster.
 type TooManyReviews struct{ Needed, Limit int }
 
 func (e *TooManyReviews) Error() string {
-	return fmt.Sprintf("this needs %d access reviews, and a request may make %d: choose a namespace, or fewer kinds", e.Needed, e.Limit)
+	return fmt.Sprintf("this needs more than the %d access reviews that a request may make: choose a namespace, or fewer kinds", e.Limit)
 }

@@ -9,6 +9,8 @@
   const clock = (d) => two(d.getHours()) + ":" + two(d.getMinutes()) + ":" + two(d.getSeconds());
   const day = (d) => d.getFullYear() + "-" + two(d.getMonth() + 1) + "-" + two(d.getDate());
   const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
+  const fullMonths = ["January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December"];
+  const weekdays = ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
   function localTimes(root) {
     for (const t of all("time[datetime]:not([data-local])", root)) {
       const d = new Date(t.dateTime);
@@ -17,6 +19,27 @@
       if (t.classList.contains("t")) t.textContent = clock(d);
       else if (t.classList.contains("dt")) t.textContent = day(d) + " " + clock(d);
       else if (t.classList.contains("d")) t.textContent = d.getDate() + " " + months[d.getMonth()] + " " + two(d.getHours()) + ":" + two(d.getMinutes());
+    }
+  }
+  // Days: headings follow the reader's time zone, and a day that continues on the next part of the list has one.
+  function dayHeadings() {
+    const list = $("#entries");
+    if (!list) return;
+    let last = "";
+    for (const e of Array.from(list.children)) {
+      if (e.classList.contains("day")) { e.remove(); continue; }
+      if (!e.classList.contains("entry")) continue;
+      const d = new Date(e.dataset.at);
+      const name = weekdays[d.getDay()] + ", " + d.getDate() + " " + fullMonths[d.getMonth()] + " " + d.getFullYear();
+      if (name === last || isNaN(d)) continue;
+      last = name;
+      const item = document.createElement("li"), time = document.createElement("time");
+      item.className = "day";
+      time.dateTime = e.dataset.at;
+      time.dataset.local = "1";
+      time.textContent = name;
+      item.append(time);
+      list.insertBefore(item, e);
     }
   }
   function zone() {
@@ -49,7 +72,7 @@
     const entry = e.target.closest ? e.target.closest(".entry") : null;
     if (e.target.classList && e.target.classList.contains("below") && entry) $("a.unfold", entry).setAttribute("aria-expanded", "true");
   });
-  document.addEventListener("htmx:load", (e) => localTimes(e.target));
+  document.addEventListener("htmx:load", (e) => { localTimes(e.target); dayHeadings(); });
   document.addEventListener("tattler:times", (e) => localTimes(e.detail));
 
   // Keys.
@@ -72,6 +95,12 @@
   document.addEventListener("keydown", (e) => {
     if (e.ctrlKey || e.metaKey || e.altKey || e.target.closest("input, textarea, select, dialog[open]")) {
       if (e.key === "Escape" && e.target.closest("input")) e.target.blur();
+      return;
+    }
+    const unfold = e.target.closest("a.unfold");
+    if (e.key === " " && unfold) { // as a button
+      e.preventDefault();
+      unfold.click();
       return;
     }
     switch (e.key) {
@@ -155,9 +184,9 @@
     const old = entry.id && document.getElementById(entry.id);
     if (old) old.remove();
     entry.classList.add("new");
-    const first = list.firstElementChild;
-    list.insertBefore(entry, first && first.classList.contains("day") ? first.nextSibling : first);
+    list.prepend(entry);
     localTimes(entry);
+    dayHeadings();
     if (window.htmx) htmx.process(entry);
     const empty = $(".empty");
     if (empty) empty.remove();
@@ -219,6 +248,7 @@
   addEventListener("pageshow", () => { for (const input of all(".filter input:disabled")) input.disabled = false; });
 
   localTimes(document);
+  dayHeadings();
   zone();
   if ($("#theme")) {
     setTheme(document.documentElement.dataset.theme || "");

@@ -7,10 +7,24 @@
   const text = document.getElementById("slider-text");
   let wait = 0, shown = slider.valueAsNumber;
   const name = () => {
-    const label = links[slider.valueAsNumber].textContent.trim();
+    const label = links[slider.valueAsNumber].textContent.trim().replace(/\s+/g, " ");
     text.textContent = label;
     slider.setAttribute("aria-valuetext", label);
   };
+  // Links beside the version refer to the shown one.
+  function relink(url) {
+    const version = new URL(url).searchParams.get("version");
+    for (const a of document.querySelectorAll("a.ofversion")) {
+      const to = new URL(a.href);
+      to.searchParams.set("version", version);
+      a.href = to;
+    }
+    for (const [rel, by] of [["prev", -1], ["next", 1]]) {
+      const a = document.querySelector('.object .links a[rel="' + rel + '"]'), to = links[shown + by];
+      a.hidden = !to;
+      if (to) a.href = to.href; else a.removeAttribute("href");
+    }
+  }
   function load() {
     const at = slider.valueAsNumber;
     if (at === shown) return;
@@ -28,10 +42,11 @@
         links[at].setAttribute("aria-current", "true");
         links[at].closest("li").classList.add("current");
         shown = at;
+        relink(url);
         history.replaceState(null, "", url);
       })
       .catch(() => location.assign(url));
   }
   slider.addEventListener("input", () => { name(); clearTimeout(wait); wait = setTimeout(load, 80); });
-  name();
+  addEventListener("pageshow", () => { slider.value = shown; name(); }); // browsers restore the value of another version
 })();

@@ -1,7 +1,12 @@
-package setup
+// Package rights lists the rights that a daemon needs, and asks the API server which of them are missing.
+//
+// Discovery and OpenAPI documents are not included: the cluster role system:discovery grants them to every
+// authenticated user.
+package rights
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 )
@@ -12,7 +17,7 @@ type Right struct {
 	// Namespace is empty for the whole cluster, Name for all objects.
 	Namespace, Name string
 	Verbs           []string
-	// Without describes the loss without an optional right. The daemon does not report a missing optional right.
+	// Without describes the loss without an optional right; empty if the right is required.
 	Without string
 }
 
@@ -30,15 +35,14 @@ var Watching = []string{"get", "list", "watch"}
 
 const crdGroup, crdResource = "apiextensions.k8s.io", "customresourcedefinitions"
 
-// Rights returns the rights that a daemon needs for a plan, without duplicates. Discovery and OpenAPI documents are not
-// included: the cluster role system:discovery grants them to every authenticated user.
+// Of returns the rights that a daemon needs for a plan, without duplicates.
 //
 // Source: the requests of packages informer and internal/capture.
-func Rights(p *capture.Plan) []Right {
+func Of(p *capture.Plan) []Right {
 	var all []Right
 	named := []string{"kube-system"}
 	for _, k := range p.Kinds {
-		all = append(all, KindRights(k)...)
+		all = append(all, OfKind(k)...)
 		for _, s := range k.Streams {
 			if s.Namespace != "" && !slices.Contains(named, s.Namespace) {
 				named = append(named, s.Namespace)
@@ -61,8 +65,8 @@ func Rights(p *capture.Plan) []Right {
 	return Needed(all)
 }
 
-// KindRights returns the rights for a kind of a plan.
-func KindRights(k capture.Planned) []Right {
+// OfKind returns the rights for a kind of a plan.
+func OfKind(k capture.Planned) []Right {
 	var all []Right
 	for _, s := range k.Streams {
 		all = append(all, Right{
@@ -85,4 +89,41 @@ func Needed(all []Right) []Right {
 		}
 	}
 	return out
+}
+
+// OfGroups returns the rights for kinds that appear later in API groups that a glob selects completely, such as
+// *.example.com.
+func OfGroups(p *capture.Plan) []Right {
+	var all []Right
+	for _, g := range p.Globs {
+		if group, ok := WholeGroup(p, g); ok {
+			all = append(all, Within(g, Right{
+				Group: group, Resource: "*", Verbs: Watching, Without: "kinds of the group that appear later are not watched",
+			})...)
+		}
+	}
+	return all
+}
+
+// Within returns a right for each namespace of a glob.
+func Within(g capture.Glob, r Right) []Right {
+	if len(g.Namespaces) == 0 {
+		return []Right{r}
+	}
+	var out []Right
+	for _, ns := range g.Namespaces {
+		r.Namespace = ns
+		out = append(out, r)
+	}
+	return out
+}
+
+// WholeGroup reports whether a glob selects every kind of one group of custom resources, in the same way. Then the
+// configuration includes kinds that appear later.
+func WholeGroup(p *capture.Plan, g capture.Glob) (group string, ok bool) {
+	group, ok = strings.CutPrefix(g.Pattern, "*.")
+	if !ok || strings.Contains(group, "*") || !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io") || g.Narrowed {
+		return "", false
+	}
+	return group, !slices.ContainsFunc(p.Kinds, func(k capture.Planned) bool { return k.Resource.Group == group && k.Scope != g.Scope })
 }

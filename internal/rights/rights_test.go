@@ -1,4 +1,4 @@
-package setup
+package rights
 
 import (
 	"testing"
@@ -31,7 +31,7 @@ func TestNeeded(t *testing.T) {
 	}
 }
 
-func TestRights(t *testing.T) {
+func TestOf(t *testing.T) {
 	planned := func(resource string, streams ...capture.Selected) capture.Planned {
 		return capture.Planned{Resource: capture.Resource{Resource: resource}, Streams: streams}
 	}
@@ -51,11 +51,11 @@ func TestRights(t *testing.T) {
 		{Resource: "namespaces", Name: "kube-system", Verbs: []string{"get"}},
 		{Resource: "namespaces", Name: "pay", Verbs: []string{"get"}}, {Resource: "namespaces", Name: "shop", Verbs: []string{"get"}},
 	}
-	if diff := cmp.Diff(want, Rights(p), cmpopts.IgnoreFields(Right{}, "Without")); diff != "" {
+	if diff := cmp.Diff(want, Of(p), cmpopts.IgnoreFields(Right{}, "Without")); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	p.Globs, p.Kinds = nil, append(p.Kinds, planned("namespaces", where("")...))
-	for _, r := range Rights(p) {
+	for _, r := range Of(p) {
 		if r.Resource == crdResource || r.Resource == "namespaces" && r.Name != "" {
 			t.Errorf("not needed: %+v", r)
 		}

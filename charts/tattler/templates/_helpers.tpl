@@ -1,0 +1,134 @@
+{{/* The name of the release's objects. */}}
+{{- define "tattler.fullname" -}}
+{{- $name := default "tattler" .Values.nameOverride -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 52 | trimSuffix "-" -}}
+{{- else if contains $name .Release.Name -}}
+{{- .Release.Name | trunc 52 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name $name | trunc 52 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Labels that select the pod. Values cannot change them, because a StatefulSet's selector is immutable. */}}
+{{- define "tattler.selector" -}}
+app.kubernetes.io/name: tattler
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
+
+{{- define "tattler.labels" -}}
+{{ include "tattler.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{/* Metadata of an object: (list ROOT SUFFIX LABELS ANNOTATIONS NAMESPACE NAME), the last four optional. NAMESPACE is "-" for none. */}}
+{{- define "tattler.metadata" -}}
+{{- $root := index . 0 -}}
+{{- $labels := dict -}}{{- $annotations := dict -}}{{- $namespace := $root.Release.Namespace -}}
+{{- if gt (len .) 2 }}{{ $labels = index . 2 | default dict }}{{ end -}}
+{{- if gt (len .) 3 }}{{ $annotations = index . 3 | default dict }}{{ end -}}
+{{- if gt (len .) 4 }}{{ $namespace = index . 4 | default $namespace }}{{ end -}}
+{{- $name := printf "%s%s" (include "tattler.fullname" $root) (index . 1) -}}
+{{- if gt (len .) 5 }}{{ $name = index . 5 }}{{ end -}}
+name: {{ $name }}
+{{- if ne $namespace "-" }}
+namespace: {{ $namespace }}
+{{- end }}
+labels:
+  {{- $all := include "tattler.labels" $root | fromYaml }}
+  {{- toYaml (mergeOverwrite $all (deepCopy $labels)) | nindent 2 }}
+{{- with mergeOverwrite (deepCopy $root.Values.commonAnnotations) (deepCopy $annotations) }}
+annotations:
+  {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end -}}
+
+{{- define "tattler.serviceAccount" -}}
+{{- if .Values.serviceAccount.create -}}
+{{- default (include "tattler.fullname" .) .Values.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.serviceAccount.name -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "tattler.redactionSecret" -}}
+{{- default (printf "%s-redaction-key" (include "tattler.fullname" .)) .Values.redactionKey.existingSecret -}}
+{{- end -}}
+
+{{- define "tattler.webSecret" -}}
+{{- default (printf "%s-web-tls" (include "tattler.fullname" .)) .Values.web.tls.existingSecret -}}
+{{- end -}}
+
+{{- define "tattler.claim" -}}
+{{- default (printf "%s-journal" (include "tattler.fullname" .)) .Values.persistence.existingClaim -}}
+{{- end -}}
+
+{{/* The configuration: .Values.config, and with web.enabled what config.web does not set itself. */}}
+{{- define "tattler.config" -}}
+{{- $config := deepCopy .Values.config -}}
+{{- if .Values.web.enabled -}}
+{{- $hosts := list -}}
+{{- if .Values.ingress.enabled }}{{ range .Values.ingress.hosts }}{{ $hosts = append $hosts .host }}{{ end }}{{ end -}}
+{{- if .Values.httpRoute.enabled }}{{ $hosts = concat $hosts .Values.httpRoute.hostnames }}{{ end -}}
+{{- $web := dict "address" ":8443" "tokens" true "audiences" (list "tattler") "tls" (dict "cert" "/etc/tattler/web/tls.crt" "key" "/etc/tattler/web/tls.key") -}}
+{{- if $hosts }}{{ $_ := set $web "hosts" (uniq $hosts) }}{{ end -}}
+{{- if .Values.web.clientCA.existingConfigMap }}{{ $_ := set $web "clientCA" (printf "/etc/tattler/client-ca/%s" .Values.web.clientCA.key) }}{{ end -}}
+{{- $_ := set $config "web" (mergeOverwrite $web (default dict $config.web)) -}}
+{{- if not $config.web.tokens }}{{ $_ := unset $config.web "audiences" }}{{ end -}}
+{{- end -}}
+{{- toYaml $config -}}
+{{- end -}}
+
+{{/* The port of an address, such as 8080 of ":8080"; nothing for a loopback address. */}}
+{{- define "tattler.port" -}}
+{{- if not (regexMatch "^(127\\.|localhost:|\\[::1\\]:)" .) -}}
+{{- regexFind "[0-9]+$" . -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "tattler.httpPort" -}}
+{{- required "config.listen.address must be :PORT or an address that the kubelet reaches: the probes need it" (include "tattler.port" .Values.config.listen.address) -}}
+{{- end -}}
+
+{{/* The port of the web page; nothing if other machines cannot reach it. */}}
+{{- define "tattler.webPort" -}}
+{{- $web := (include "tattler.config" . | fromYaml).web | default dict -}}
+{{- include "tattler.port" ($web.address | default "127.0.0.1:0") -}}
+{{- end -}}
+
+{{/* Whether viewers of the web page are authenticated: then the daemon needs rights to review them. */}}
+{{- define "tattler.authenticates" -}}
+{{- $web := (include "tattler.config" . | fromYaml).web | default dict -}}
+{{- if and $web.address (or $web.tokens $web.clientCA ($web.requestHeader | default dict).clientCA) -}}
+true
+{{- end -}}
+{{- end -}}
+
+{{/* GOMEMLIMIT: nine tenths of the memory limit, in whole MiB. */}}
+{{- define "tattler.goMemLimit" -}}
+{{- $limit := ((.Values.resources | default dict).limits | default dict).memory | default "" -}}
+{{- $limit = kindIs "float64" $limit | ternary ($limit | int64) $limit | toString -}}
+{{- if .Values.goMemLimit -}}
+{{- .Values.goMemLimit -}}
+{{- else if $limit -}}
+{{- $unit := regexFind "[A-Za-z]*$" $limit -}}
+{{- $scale := dict "" 1 "k" 1000 "Ki" 1024 "M" 1000000 "Mi" 1048576 "G" 1000000000 "Gi" 1073741824 -}}
+{{- if or (not (hasKey $scale $unit)) (not (regexMatch "^[0-9]+(\\.[0-9]+)?[A-Za-z]*$" $limit)) -}}
+{{- fail (printf "resources.limits.memory: %q is not a number with one of Ki, Mi, Gi, k, M, G: set goMemLimit" $limit) -}}
+{{- end -}}
+{{- printf "%dMiB" (divf (mulf (trimSuffix $unit $limit | float64) (get $scale $unit) 9) 10485760 | floor | int64) -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "tattler.image" -}}
+{{- if .Values.image.digest -}}
+{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- else -}}
+{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- end -}}
+{{- end -}}

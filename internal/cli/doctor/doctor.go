@@ -1,0 +1,157 @@
+// Package doctor is the verb that examines everything that tattler run needs: rights, the API server, the journal and its
+// disk, sinks and memory. Each check has a deadline, so that a server that does not answer gives a finding, and not a hang.
+package doctor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/complete"
+	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/setup"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/sink/kinds"
+)
+
+// Options are the verb's flags and arguments.
+type Options struct {
+	IO     *terminal.IO
+	Setup  setup.Flags
+	Output string
+	// TestSinks sends each sink a message.
+	TestSinks bool
+
+	// host is the machine that runs the checks; its zero value is this one.
+	host host
+}
+
+const long = `Examine everything that tattler run needs, with the same flags or file: rights,
+the API server, the journal and its disk, sinks, memory, and the daemon if one
+runs. Each finding says what it means and what to do.
+
+It reads, and changes nothing. Sinks are reached without a message; --test-sinks
+sends each of them one. To examine the rights of a service account, use --as.
+
+The exit code is 1 if there is a warning or an error.`
+
+const examples = `  tattler doctor
+  tattler doctor -c tattler.yaml --as system:serviceaccount:tattler:tattler
+  tattler doctor deploy,cm -n shop --to https://example.com/hook --test-sinks
+  tattler doctor -o json | jq '.findings[] | select(.level == "error")'`
+
+// NewCommand returns the verb.
+func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
+	o := &Options{IO: io, Setup: setup.Flags{Program: program}}
+	cmd := &cobra.Command{
+		Use:     "doctor [TYPE[,TYPE...] [NAME...] | TYPE/NAME...]",
+		Short:   "Examine what tattler run needs: rights, disk, sinks",
+		Long:    long,
+		Example: examples,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o.Setup.Types = args
+			return Run(cmd.Context(), o)
+		},
+	}
+	f := cmd.Flags()
+	f.SortFlags = false
+	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
+	complete.Words(cmd, "output", "text", "json")
+	f.BoolVar(&o.TestSinks, "test-sinks", false, "send each sink a test message")
+	o.Setup.Add(cmd)
+	return cmd
+}
+
+// ErrFindings means that something is wrong; the findings say what.
+var ErrFindings = errors.New("something is wrong: see the findings")
+
+// Run examines, and prints the findings. It fails if something is wrong.
+func Run(ctx context.Context, o *Options) error {
+	if o.Output != "text" && o.Output != "json" {
+		return capture.Usage("unknown output %q: use text or json", o.Output)
+	}
+	s, err := o.Setup.Load()
+	if err != nil {
+		return err
+	}
+	cluster, err := o.Setup.Kube.Load()
+	if err != nil {
+		return err
+	}
+	x := &examination{o: o, setup: s, cluster: cluster, host: o.host.orThis()}
+	x.all(ctx)
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("examine: %w", err)
+	}
+	return x.print()
+}
+
+// print prints the findings. It fails if something is wrong.
+func (x *examination) print() (err error) {
+	o := x.o
+	if o.Output == "json" {
+		err = render.WriteJSON(o.IO.Out, Report{Findings: x.findings, Summary: summary(x.findings)})
+	} else {
+		err = write(o.IO.Out, x.findings, o.IO.Color)
+	}
+	if n := summary(x.findings); err == nil && n[Warning]+n[Error] > 0 {
+		err = ErrFindings
+	}
+	return err
+}
+
+// Deadlines of the checks.
+const (
+	reachTimeout   = 10 * time.Second
+	featureTimeout = 10 * time.Second
+	rightsTimeout  = 20 * time.Second
+	countTimeout   = 20 * time.Second
+	historyTimeout = 15 * time.Second
+	journalTimeout = 10 * time.Second
+	sinkTimeout    = 10 * time.Second
+	daemonTimeout  = 5 * time.Second
+)
+
+// examination collects findings. One goroutine runs the checks, in order.
+type examination struct {
+	o       *Options
+	setup   *setup.Setup
+	cluster *kube.Cluster
+	host    host
+
+	// What earlier checks found out, for later ones.
+	journal string            // its path; empty if unknown
+	plan    *capture.Plan     // nil if the server did not answer
+	allowed []capture.Planned // kinds that may be listed and watched, at least in one namespace
+	objects int64             // counted objects; -1 if unknown
+	status  *control.Status   // of the running daemon; nil if none runs
+
+	findings []Finding
+}
+
+func (x *examination) add(section Section, check string, level Level, title, meaning, action string) {
+	x.findings = append(x.findings, Finding{section, string(section) + "." + check, level, title, meaning, action})
+}
+
+// all runs the checks.
+func (x *examination) all(ctx context.Context) {
+	x.objects = -1
+	x.configuration()
+	x.askDaemon(ctx)
+	if x.server(ctx) {
+		x.rights(ctx)
+		x.features(ctx)
+		x.count(ctx)
+	}
+	x.journalFile(ctx)
+	x.sinks(ctx)
+	x.memory()
+	x.daemon()
+	x.sort()
+}

@@ -1,0 +1,129 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tattler-dev/tattler/internal/cli/kube"
+)
+
+// clockTolerance is the difference of clocks that is not worth a warning: servers send whole seconds, and a request takes
+// time.
+const clockTolerance = 5 * time.Second
+
+// maxAnswer bounds the part of an answer that is read.
+const maxAnswer = 1 << 20
+
+// server asks for the version, and compares the clocks. It reports whether the server answers and what would be watched
+// is known.
+func (x *examination) server(ctx context.Context) bool {
+	reach, cancel := context.WithTimeout(ctx, cmp.Or(x.host.reach, reachTimeout))
+	defer cancel()
+	began := x.host.now()
+	resp, body, err := x.get(reach, "/version", "application/json")
+	ended := x.host.now()
+	if err != nil {
+		x.add(Server, "reachable", Error, x.cluster.ExplainStart(err).Error(),
+			"Nothing can be recorded. Everything that needs the server was left out below.", "Check the address, the network, and the credentials of the kubeconfig.")
+		return false
+	}
+	var version struct {
+		GitVersion string `json:"gitVersion"`
+	}
+	if err := json.Unmarshal(body, &version); err != nil || version.GitVersion == "" {
+		x.add(Server, "reachable", Error, "the server at "+x.cluster.Config.Host+" is not a Kubernetes API server", "", "Check the address of the context in the kubeconfig.")
+		return false
+	}
+	x.add(Server, "reachable", OK, fmt.Sprintf("Kubernetes %s answers in %s", version.GitVersion, span(ended.Sub(began))), "", "")
+	x.clock(resp.header.Get("Date"), began, ended)
+	return x.planned(ctx)
+}
+
+// get requests a path with the user's credentials; an answer that is not 200 is an error.
+func (x *examination) get(ctx context.Context, uri, accept string) (*answered, []byte, error) {
+	client, err := rest.HTTPClientFor(x.cluster.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(x.cluster.Config)
+	if err != nil {
+		return nil, nil, err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, strings.TrimSuffix(base.String(), "/")+uri, http.NoBody)
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("Accept", accept)
+	resp, err := client.Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err == nil && resp.StatusCode != http.StatusOK {
+		err = apierrors.NewGenericServerResponse(resp.StatusCode, "GET", uriResource, uri, strings.TrimSpace(string(body)), 0, true)
+	}
+	return &answered{resp.StatusCode, resp.Header}, body, err
+}
+
+// clock compares the Date of an answer with the time between request and answer.
+func (x *examination) clock(date string, began, ended time.Time) {
+	server, err := http.ParseTime(date)
+	if err != nil {
+		x.add(Server, "clock", Note, "the clocks cannot be compared: the server sends no Date", "", "")
+		return
+	}
+	// A Date is cut to a second, so half a second is added on average.
+	skew := began.Add(ended.Sub(began) / 2).Sub(server.Add(time.Second / 2))
+	uncertain := ended.Sub(began)/2 + time.Second/2
+	if skew.Abs() <= clockTolerance+uncertain {
+		x.add(Server, "clock", OK, fmt.Sprintf("the clocks agree, to %s", span(max(skew.Abs(), uncertain, time.Second))), "", "")
+		return
+	}
+	way := "ahead of"
+	if skew < 0 {
+		way = "behind"
+	}
+	x.add(Server, "clock", Warning, fmt.Sprintf("this machine's clock is %s %s the API server's", span(skew.Abs()), way),
+		"Times of changes are the server's, but when they were seen, --since, and the age at which history is removed are this machine's.",
+		"Correct the clock that is wrong, with NTP for instance.")
+}
+
+// planned asks what would be watched.
+func (x *examination) planned(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
+	defer cancel()
+	plan, err := x.setup.Plan(ctx, x.cluster)
+	if err != nil {
+		x.add(Server, "kinds", Error, err.Error(), "tattler run does not start.", "Correct the TYPE, or watch: in the configuration.")
+		return false
+	}
+	x.plan = plan
+	if failed := plan.Catalog.Failed(); len(failed) > 0 {
+		x.add(Server, "groups", Warning, "no answer from the API groups "+listed(failed),
+			"Their kinds are unknown, and not watched until they answer.", "kubectl get apiservices shows which are not available, and why.")
+	}
+	if len(plan.Unmatched) > 0 {
+		x.add(Server, "globs", Note, "no kind matches (yet): "+listed(plan.Unmatched), "Kinds that appear later are watched.", "")
+	}
+	return true
+}
+
+// cause is the reason of a failed request, for a title.
+func (x *examination) cause(err error) string { return kube.Cause(x.cluster.Explain(err)).Error() }
+
+// answered is the head of an answer.
+type answered struct {
+	code   int
+	header http.Header
+}

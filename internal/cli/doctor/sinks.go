@@ -1,0 +1,138 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/sink"
+)
+
+// sinks reaches each sink, all at once.
+func (x *examination) sinks(ctx context.Context) {
+	if len(x.setup.Sinks) == 0 {
+		x.add(Sinks, "reachable", OK, "no sinks: changes are journaled only", "", "")
+		return
+	}
+	found := make([]Finding, len(x.setup.Sinks))
+	var all sync.WaitGroup
+	for i := range x.setup.Sinks {
+		all.Go(func() { found[i] = x.sink(ctx, &x.setup.Sinks[i]) })
+	}
+	all.Wait()
+	for i, f := range found {
+		x.findings = append(x.findings, f)
+		x.delivery(x.setup.Sinks[i].Name)
+	}
+}
+
+// sink reaches one sink within its deadline, even if it ignores its context.
+func (x *examination) sink(ctx context.Context, c *config.Sink) Finding {
+	done := make(chan Finding, 1)
+	limit := cmp.Or(x.host.sink, sinkTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	go func() { done <- x.reach(ctx, c) }()
+	select {
+	case f := <-done:
+		return f
+	case <-time.After(limit + 2*time.Second):
+		return unreachable(c, fmt.Errorf("no answer within %s", span(limit)))
+	}
+}
+
+func unreachable(c *config.Sink, err error) Finding {
+	return Finding{
+		Sinks, "sinks.reachable", Error, fmt.Sprintf("%s cannot be reached: %s", c.Name, c.Hide(err.Error())),
+		"Changes wait in the journal until it can, or until retention removes them.", "Check the receiver, its address, and its credentials.",
+	}
+}
+
+// reach probes a sink, or sends it a message.
+func (x *examination) reach(ctx context.Context, c *config.Sink) Finding {
+	s, err := x.setup.MakeSink(c, io.Discard)
+	if err != nil {
+		return Finding{Sinks, "sinks.configured", Error, err.Error(), "tattler run does not start.", "Correct the sink's options."}
+	}
+	defer func() { _ = s.Close(context.WithoutCancel(ctx)) }() // what was found counts
+	ok := func(level Level, title, action string) Finding {
+		return Finding{Sinks, "sinks.reachable", level, fmt.Sprintf("%s (%s) %s", c.Name, s, title), "", action}
+	}
+	if c.Type == "log" {
+		return ok(OK, "writes to the standard output of tattler run", "")
+	}
+	if x.o.TestSinks {
+		if err := x.test(ctx, s); err != nil {
+			return unreachable(c, err)
+		}
+		return ok(OK, "took a test message", "")
+	}
+	p, can := s.(sink.Prober)
+	if !can {
+		err = sink.ErrNotProbed
+	} else {
+		err = p.Probe(ctx)
+	}
+	switch {
+	case errors.Is(err, sink.ErrNotProbed):
+		return ok(Note, "was not checked: only a message shows whether it can be reached", "To send it one: --test-sinks")
+	case err != nil:
+		return unreachable(c, err)
+	}
+	return ok(OK, "can be reached", "")
+}
+
+// test sends a message about an object that no cluster has.
+func (x *examination) test(ctx context.Context, s sink.Sink) error {
+	now := x.host.now()
+	e := event.New(cmp.Or(x.setup.Cluster.Name, x.cluster.Name), now, event.Data{
+		Op: event.Created, Severity: event.Normal, Observed: event.Observed{At: now},
+		Resource: event.Resource{
+			Group: "tattler.dev", Version: "v1", Resource: "tests", Kind: "Test", Name: "doctor",
+			UID: "doctor-" + fmt.Sprint(now.UnixNano()), ResourceVersion: "1",
+		},
+		After: map[string]any{
+			"apiVersion": "tattler.dev/v1", "kind": "Test", "metadata": map[string]any{"name": "doctor"},
+			"spec": map[string]any{"text": "A test message of tattler doctor. No object changed."},
+		},
+	})
+	body, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	n, err := s.Send(ctx, []sink.Message{{
+		ID: e.ID, Key: e.Subject, Body: body, Event: &e, Again: true,
+		Text: func(w io.Writer) error {
+			_, err := io.WriteString(w, "A test message of tattler doctor. No object changed.\n")
+			return err
+		},
+	}})
+	if h, holds := s.(sink.Holder); holds && err == nil && n == 1 && !h.Due().IsZero() {
+		err = h.Flush(ctx)
+	}
+	return err
+}
+
+// delivery adds what the daemon reports of a sink that does not keep up.
+func (x *examination) delivery(name string) {
+	if x.status == nil {
+		return
+	}
+	for _, k := range x.status.Sinks {
+		switch {
+		case k.Name != name:
+		case k.State == "paused":
+			x.add(Sinks, "delivery", Note, fmt.Sprintf("%s is paused, %d changes behind", name, k.Behind), "", "To deliver them: tattler sinks resume "+name)
+		case k.State != "running" && strings.TrimSpace(k.Error) != "":
+			x.add(Sinks, "delivery", Error, fmt.Sprintf("%s is %s, %d changes behind: %s", name, k.State, k.Behind, k.Error), "", "Correct the receiver. If it never takes one change, tattler status says how to skip it.")
+		}
+	}
+}

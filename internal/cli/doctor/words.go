@@ -1,0 +1,49 @@
+package doctor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// listed joins names, and cuts a long list.
+func listed(names []string) string {
+	const most = 10
+	if len(names) > most {
+		return strings.Join(names[:most], ", ") + fmt.Sprintf(" and %d more", len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// volume is a number of bytes for people.
+func volume(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%d MiB", n>>20)
+	}
+	return fmt.Sprintf("%d KiB", n>>10)
+}
+
+// span is a time for people: 12s, 5m10s, 7h, 3d.
+func span(d time.Duration) string {
+	switch {
+	case d >= 48*time.Hour:
+		return fmt.Sprintf("%dd", d/(24*time.Hour))
+	case d >= 3*time.Hour:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d >= time.Second:
+		return d.Round(time.Second).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// sort groups the findings by section; within one, they keep their order.
+func (x *examination) sort() {
+	order := []Section{Configuration, Server, Rights, JournalFile, Sinks, Memory, Daemon}
+	slices.SortStableFunc(x.findings, func(a, b Finding) int {
+		return slices.Index(order, a.Section) - slices.Index(order, b.Section)
+	})
+}
