@@ -14,6 +14,9 @@ func missingRights(s *control.Status) (lines []string) {
 	for i := range s.MissingRights {
 		l := &s.MissingRights[i]
 		line := "missing right: " + strings.Join(l.Verbs, ", ") + " " + l.Resource
+		if l.Cluster != "" {
+			line = "cluster " + l.Cluster + ": " + line
+		}
 		if !slices.Contains(lines, line) { // several namespaces or names
 			lines = append(lines, line)
 		}

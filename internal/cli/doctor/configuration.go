@@ -68,7 +68,7 @@ func (x *examination) daemon() {
 	if s == nil {
 		return
 	}
-	x.add(Daemon, "running", OK, fmt.Sprintf("tattler %s records %s, as process %d", s.Version, s.Cluster, s.PID), "", "")
+	x.add(Daemon, "running", OK, fmt.Sprintf("tattler %s records %s, as process %d", s.Version, recorded(s), s.PID), "", "")
 	if s.Away != "" {
 		x.add(Daemon, "away", Error, "the daemon cannot reach the API server: "+s.Away, "Changes are recorded once it answers, as far as it still has them.", "Check the network of the daemon, and its credentials.")
 	}
@@ -83,7 +83,11 @@ func (x *examination) daemon() {
 	notLive := map[control.StreamState][]string{}
 	for _, st := range s.Streams {
 		if st.State == control.Waiting || st.State == control.Forbidden {
-			notLive[st.State] = append(notLive[st.State], st.Resource)
+			name := st.Resource
+			if st.Cluster != "" {
+				name = st.Cluster + ": " + name
+			}
+			notLive[st.State] = append(notLive[st.State], name)
 		}
 	}
 	for _, state := range []control.StreamState{control.Forbidden, control.Waiting} {
@@ -102,6 +106,18 @@ func (x *examination) daemon() {
 				"Retention removed them before they were delivered.", "Raise journal.retain, or see why the sink lags.")
 		}
 	}
+}
+
+// recorded names the clusters that a daemon records.
+func recorded(s *control.Status) string {
+	if len(s.Clusters) == 0 {
+		return s.Cluster
+	}
+	var names []string
+	for i := range s.Clusters {
+		names = append(names, s.Clusters[i].Name)
+	}
+	return listed(names)
 }
 
 func streams(n int) string {

@@ -39,6 +39,9 @@ runs. Each finding says what it means and what to do.
 It reads, and changes nothing. Sinks are reached without a message; --test-sinks
 sends each of them one. To examine the rights of a service account, use --as.
 
+Of several clusters, --cluster names the one to examine. Estimates of memory and
+space then count the objects of that cluster alone.
+
 The exit code is 1 if there is a warning or an error.`
 
 const examples = `  tattler doctor
@@ -64,6 +67,7 @@ func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	f.StringVarP(&o.Output, "output", "o", "text", "`format`: text or json")
 	complete.Words(cmd, "output", "text", "json")
 	f.BoolVar(&o.TestSinks, "test-sinks", false, "send each sink a test message")
+	o.Setup.AddCluster(cmd)
 	o.Setup.Add(cmd)
 	return cmd
 }
@@ -80,7 +84,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := o.Setup.Kube.Load()
+	s, cluster, err := o.Setup.Only(s)
 	if err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -88,13 +89,17 @@ func (x *examination) versions(ctx context.Context) (all []version, err error) {
 		return nil, err
 	}
 	defer r.Close()
+	clusters, err := x.own(ctx, r)
+	if err != nil {
+		return nil, err
+	}
 	now, epoch := x.host.now(), int64(0)
 	for _, age := range ages {
 		seq, err := r.SeqAt(ctx, now.Add(-age))
 		if err != nil {
 			return nil, err
 		}
-		q := journal.Query{Before: seq + 1, Quiet: true, Ops: []event.Op{event.Created, event.Updated}, Limit: 1}
+		q := journal.Query{Clusters: clusters, Before: seq + 1, Quiet: true, Ops: []event.Op{event.Created, event.Updated}, Limit: 1}
 		for e, err := range r.Rows(ctx, q) {
 			if err != nil {
 				return nil, err
@@ -110,4 +115,21 @@ func (x *examination) versions(ctx context.Context) (all []version, err error) {
 		}
 	}
 	return all, nil
+}
+
+// own selects the changes of the examined cluster in a journal of several: another cluster has other versions. It is nil if
+// the journal has one cluster.
+func (x *examination) own(ctx context.Context, r *journal.Reader) ([]string, error) {
+	known, err := r.Clusters(ctx)
+	if err != nil || len(known) < 2 {
+		return nil, err
+	}
+	name, _, err := x.setup.ClusterName(ctx, x.cluster)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(known, name) { // the journal has its earlier name
+		name = r.Cluster()
+	}
+	return []string{name}, nil
 }
