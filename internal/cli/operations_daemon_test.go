@@ -26,6 +26,8 @@ import (
 // comes last, since it is refused while the daemon runs.
 var named = []struct{ command, args, want string }{
 	{"tattler status", "status", "hook"},
+	{"tattler sinks", "sinks", "hook"},
+	{"tattler doctor", "doctor -c FILE", "API server"},
 	{"tattler config check", "config check -c FILE", "Journal: "},
 	{"tattler config check -c FILE", "config check -c FILE", "Journal: "},
 	{"tattler journal stats", "journal stats", "cluster  prod"},
@@ -45,7 +47,7 @@ func TestOperationsDaemon(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range regexp.MustCompile("`(tattler [^`]+)`").FindAllStringSubmatch(string(page), -1) {
-		known := c[1] == "tattler run" // the daemon
+		known := c[1] == "tattler run" || c[1] == "tattler ui" // the daemon; a server with tests of its own
 		for _, n := range named {
 			known = known || n.command == c[1]
 		}
@@ -130,7 +132,7 @@ func startDaemon(t *testing.T) *daemon {
 	})
 	t.Cleanup(func() { d.stop() })
 	eventually(t, "the start", func() error {
-		if code, out, err := tattler(t.Context(), "tattler", "status"); code != exitDone || !strings.Contains(out, "live") {
+		if code, out, err := tattler(t.Context(), "tattler", "status"); code != exitDone || !regexp.MustCompile(`\blive\b`).MatchString(out) {
 			return fmt.Errorf("%s%s", out, err)
 		}
 		return nil
