@@ -112,7 +112,7 @@ func (c *webClient) get(url string) (int, string) {
 // sees waits until an answer has a text.
 func (c *webClient) sees(url, text string) {
 	c.s.t.Helper()
-	got := ""
+	var got string
 	for end := time.Now().Add(patience); ; pause() {
 		if _, got = c.get(url); strings.Contains(got, text) {
 			return
@@ -341,7 +341,7 @@ func (s *served) live(t *testing.T, one *webClient) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	resp := one.request(ctx, "/live?flat=1&after="+s.seq)
-	defer resp.Body.Close()
+	defer func() { _ = resp.Body.Close() }()
 	if resp.StatusCode != http.StatusOK {
 		t.Fatal(resp.Status)
 	}
