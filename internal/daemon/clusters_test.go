@@ -19,6 +19,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/rights"
 )
 
 var namespaceKind = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -254,6 +255,51 @@ func TestContextAppears(t *testing.T) {
 		d.stop()
 		if all := recordedIn(t, filepath.Join(dir, "journal.db"), journal.Query{Clusters: []string{"b"}}); !slices.Equal(all, []string{"b snapshot settings"}) {
 			t.Errorf("recorded %q", all)
+		}
+	})
+}
+
+// TestRightsOfClusters: each cluster's rights are reviewed there, and a missing one names its cluster.
+func TestRightsOfClusters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, b := pair(t)
+		ofA, ofB := &roles{}, &roles{}
+		a.server.Intercept(ofA.intercept)
+		b.server.Intercept(ofB.intercept)
+		page := cluster("b", b)
+		page.Rights = []rights.Right{{Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"}}}
+		ofA.deny("get configmaps", "create subjectaccessreviews") // the latter is needed in b only
+		ofB.deny("watch configmaps")
+		d := a.daemon(t.TempDir(), Options{Clusters: []Cluster{cluster("a", a), page}})
+		missing := func(unknown string) []string {
+			d.pass(5 * time.Second)
+			d.status() // which makes the next review come soon
+			d.pass(5 * time.Second)
+			s := d.status()
+			if got, _, _ := strings.Cut(s.RightsError, ":"); got != unknown {
+				t.Errorf("%q, want those of %q unknown", s.RightsError, unknown)
+			}
+			var all []string
+			for i := range s.MissingRights {
+				all = append(all, s.MissingRights[i].Text())
+			}
+			return all
+		}
+		if got, want := missing(""), []string{"a: configmaps: may not get", "b: configmaps: may not watch"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		ofA.deny()
+		ofB.deny("create subjectaccessreviews")
+		if got, want := missing(""), []string{"b: subjectaccessreviews.authorization.k8s.io: may not create"}; !slices.Equal(got, want) {
+			t.Errorf("%q, want %q", got, want)
+		}
+		b.server.SetDown(true) // its last review stays
+		if got, want := len(missing("b")), 1; got != want {
+			t.Errorf("%d missing rights, want %d", got, want)
+		}
+		d.stop()
+		if log := d.log.String(); strings.Count(log, "rights are missing") != 3 || !strings.Contains(log, "cluster=b") {
+			t.Error(log)
 		}
 	})
 }

@@ -31,3 +31,14 @@ func TestReadyzNamesMissingRights(t *testing.T) {
 		t.Errorf("%q", body)
 	}
 }
+
+// TestReadyzNamesClusters: of several clusters, each missing right names its own.
+func TestReadyzNamesClusters(t *testing.T) {
+	s := control.Status{Settled: true, Clusters: []control.Cluster{{Name: "east", Settled: true}, {Name: "west", Settled: true}}, MissingRights: []control.Lack{
+		{Cluster: "east", Resource: "secrets", Verbs: []string{"list"}}, {Cluster: "west", Resource: "secrets", Verbs: []string{"list"}},
+	}}
+	const want = "ok\ncluster east: missing right: list secrets\ncluster west: missing right: list secrets\n"
+	if code, body := get(t, Options{Status: answering(s)}, "/readyz"); code != 200 || body != want {
+		t.Errorf("%d: %q", code, body)
+	}
+}

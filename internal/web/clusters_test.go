@@ -38,9 +38,10 @@ func TestClusters(t *testing.T) {
 	}
 	p := newPage(t, b.path, b.at.Add(time.Minute))
 	all := p.get("/?flat=1").Body.String()
-	has(t, all, field, ">prod</a>", ">staging</a>", "/?cluster=staging&amp;flat=1")
+	has(t, all, field, ">prod</a>", ">staging</a>", "/?cluster=staging&amp;flat=1",
+		"/object?cluster=prod&amp;name=settings&amp;namespace=shop&amp;type=configmaps", "/object?cluster=staging&amp;name=settings&amp;namespace=shop&amp;type=configmaps")
 	one := p.get("/?flat=1&cluster=staging").Body.String()
-	has(t, one, `value="staging"`, "of-staging-2", `<span class="key">cluster</span> staging`)
+	has(t, one, `value="staging"`, "of-staging-2", `<span class="key">cluster</span> staging`, "/object?cluster=staging&amp;name=settings&amp;namespace=shop&amp;type=configmaps")
 	lacks(t, one, "of-prod", "only this cluster")
 	for name, foreign := range map[string]string{"prod": "of-staging", "staging": "of-prod"} {
 		page := p.get("/object?type=configmaps&namespace=shop&name=settings&cluster=" + name).Body.String()
