@@ -57,11 +57,11 @@ type Event struct {
 	Source string `json:"source"`
 	// ID is 26 characters of a to z and 2 to 7: equal for the same change, however often delivered.
 	ID string `json:"id"`
-	// Subject is the object's path on the API server; for a gap, the path of the collection.
+	// Subject is the object's path on the API server; for a gap or an absence, the path of the collection.
 	Subject string `json:"subject"`
 	// Time is when the change happened, if the object says so; else when it was seen.
 	Time time.Time `json:"time"`
-	// PartitionKey is the object's UID: events with the same key are in order. Absent for a gap.
+	// PartitionKey is the object's UID: events with the same key are in order. Absent for a gap and an absence.
 	PartitionKey string `json:"partitionkey,omitempty"`
 	// DataContentType is the media type of data.
 	DataContentType string `json:"datacontenttype" enum:"application/json"`

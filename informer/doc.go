@@ -33,7 +33,7 @@
 //	skipped         took them. Mode Every: nothing within the subscriber's budget and the server's history;
 //	                otherwise a Gap marks the place, and net changes follow. Changes derived from a list are Relisted.
 //	Deletes         Carry the last known object. A new UID under the same name is a delete and an add. With a
-//	                selector, Deleted means "left the selection".
+//	                selector, Deleted may also mean that the object left the selection.
 //	Slow            Cost at most one entry for each object that they know or that exists, plus their budget in mode
 //	subscribers     Every. They never slow down the watch or each other.
 //	Sync            Informer.Wait and Cluster.WaitForSync return nil once every object of the first list is in the

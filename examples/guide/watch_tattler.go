@@ -24,7 +24,7 @@ func watchTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error {
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
 		for change, err := range deployments.Changes(ctx, "printer") {
 			if err != nil {
-				return err // that of ctx, as a rule
+				return err // usually ctx's error
 			}
 			fmt.Fprintln(out, change.Op, change.Key.Name)
 		}

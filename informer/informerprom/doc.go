@@ -12,7 +12,8 @@
 //
 // The label resource is a resource and its group, such as "deployments.apps"; metrics without it do not belong
 // to a resource. Values of several streams, or sources of the same resource, are summed. No label contains the
-// name, namespace or UID of an object. The label consumer is the name given to Subscribe or feed.Open.
+// name, namespace or UID of an object. The label consumer is the subscriber's name, as given to Subscribe
+// or feed.Open.
 //
 //	informer_objects                       cached objects
 //	informer_hot_bytes                     estimated heap of cached decoded objects

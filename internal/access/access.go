@@ -1,6 +1,7 @@
 // Package access limits a journal to what a viewer may see.
 //
-// It is the one place that enforces authorization of the page and of the API: whatever they read comes from a Source.
+// It is the one place that limits which objects and changes a viewer sees: the page and the API read the journal only
+// through a Source. Package web checks the rights to the status and to the sinks.
 //
 // What it does not hide: how many changes the journal has (sequence numbers), since and until when it was recorded, when the
 // daemon did not run, the names of the clusters, and what Kubernetes' discovery shows to every authenticated user: names of

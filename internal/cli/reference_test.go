@@ -20,7 +20,8 @@ const referenceHead = `# Commands and flags
 Every command and flag of tattler, as ` + "`tattler COMMAND --help`" + ` prints them. tattler-cloud has the same commands, and
 more sinks.
 
-Exit codes: 0 for success, also after Ctrl-C; 1 for a failure; 2 for wrong usage.
+Exit codes: 0 for success, also after Ctrl-C; 1 for a failure; 2 for wrong usage. ` + "`tattler diff` and `tattler doctor`" + `
+have their own, which are described below.
 
 `
 

@@ -129,8 +129,9 @@ type Journal struct {
 	// cluster in $XDG_STATE_HOME/tattler.
 	Path string `yaml:"path"`
 	// Network allows the journal on a network file system, such as NFS. Without it, such a file system is refused: a
-	// lock there may not keep out a second daemon, and two daemons damage the journal. A FUSE or 9P file system, which
-	// may be remote, gets a warning. Set this key only if you make sure that there is just one daemon.
+	// lock there may not keep out a second daemon, and two daemons damage the journal. FUSE file systems that are known
+	// to be remote, such as sshfs, are refused, too; other FUSE and 9P file systems, which may be remote, get a warning,
+	// except fuseblk, which is local. Set this key only if you make sure that there is just one daemon.
 	Network bool   `yaml:"network"`
 	Retain  Retain `yaml:"retain"`
 }

@@ -3,8 +3,8 @@
 // The connection is a port-forward of the API server to the daemon's pod, with TLS from end to end within it: the viewer
 // proves to the daemon who they are, and neither the API server nor the kubelet can read or change what they say.
 //
-// A viewer's bearer token is not sent: whoever receives it can use it against the cluster. docs/security.md compares the
-// ways.
+// A viewer's own bearer token is sent only with SendToken, because whoever receives it can use it against the cluster.
+// docs/security.md compares the ways.
 package incluster
 
 import (

@@ -1,5 +1,5 @@
-// Package quiet identifies uninteresting changes: fields whose change alone no one made or would act on, and
-// kinds that consist of such fields.
+// Package quiet identifies uninteresting changes: fields that change as a side effect, and whose change alone needs no
+// action, and kinds that consist of such fields.
 //
 // The rules are data: rules.yaml holds the defaults, each with its reason. Users add rules in the same form,
 // but cannot remove a default.

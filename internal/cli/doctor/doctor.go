@@ -36,7 +36,8 @@ const long = `Examine everything that tattler run needs, with the same flags or 
 the API server, the journal and its disk, sinks, memory, and the daemon if one
 runs. Each finding says what it means and what to do.
 
-It reads, and changes nothing. Sinks are reached without a message; --test-sinks
+It changes nothing, except that it makes a file beside the journal and removes
+it again. It contacts sinks without sending a message; with --test-sinks, it
 sends each of them one. To examine the rights of a service account, use --as.
 
 Of several clusters, --cluster names the one to examine. Estimates of memory and

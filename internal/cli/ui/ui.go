@@ -30,9 +30,10 @@ type Options struct {
 	Browser func(ctx context.Context, url string) error
 }
 
-const long = `Show what changed in a browser: a timeline of the journal that tattler run
+const long = `Show in a browser what changed: a timeline of the journal that tattler run
 writes, and each change with its diff. New changes appear as they are recorded.
-Its page of streams and sinks gives the orders of tattler sinks to the daemon.
+Its page of streams and sinks can control the sinks through the daemon, as
+tattler sinks does.
 
 The page is for this machine only: it is served on a loopback address, without
 a password. tattler run serves it to others, with web.address.`

@@ -58,12 +58,12 @@ Paths have the form in which they are shown: spec.replicas,
 data["app.properties"], spec.containers[name=app].image. * matches any key, **
 any number of steps; a path includes everything below it.
 
-The changes of a rollout, a scaling or a CronJob's run are combined in the line
-of the workload; --flat shows each change. --severity failure shows only
-failures. With paths or --humans there are no summaries. With --path, objects
-that appear or disappear show the selected paths. --humans shows the writes of
-tools and operators. It leaves out writes by Kubernetes components, status
-changes, and the appearance and disappearance of objects owned by a controller.
+A rollout, a change of scale or a CronJob's run is combined in one line of the
+workload; --flat shows each change. --severity failure shows only failures. With
+paths or --humans there are no summaries. With --path, objects that appear or
+disappear show the selected paths. --humans shows the writes of tools and
+operators. It leaves out writes by Kubernetes components, status changes, and
+the appearance and disappearance of objects owned by a controller.
 
 --since first shows what the cluster still records of earlier writes: the last
 write of each manager, rollouts, conditions, ends of containers. These lines are

@@ -34,7 +34,7 @@ type Options struct {
 	// Window is how long changes are collected for one message, starting with the first; 0s sends each change by
 	// itself. Default: 10s.
 	Window time.Duration `yaml:"window"`
-	// Digest is a time of day, such as 08:00, at which one message sums up the day before.
+	// Digest is a time of day, such as 08:00, at which one message sums up the changes since the last digest.
 	Digest Clock `yaml:"digest"`
 	// QuietHours are hours of each day in which nothing is sent; one message at their end sums them up.
 	QuietHours QuietHours `yaml:"quietHours"`

@@ -5,8 +5,8 @@
 // namespace is checked by a SubjectAccessReview (see Viewer.May). Nothing is served that is not checked: if a
 // review fails, the answer is an error.
 //
-//   - A credential that was revoked, and a right that was taken away, stop working within 10 seconds. A right that
-//     was granted works within 5.
+//   - A revoked token stops working within 20 seconds (10 here, 10 in the API server), a right that was taken away
+//     within 10. A right that was granted works within 5.
 //   - `get` on a resource decides. Roles that are limited to resourceNames do not count, because a review of them
 //     would need every name. The redacted form of Secrets needs `get` on secrets, too.
 //   - Client certificates cannot be revoked one by one; Kubernetes cannot either. They end when they expire, or when
