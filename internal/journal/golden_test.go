@@ -53,7 +53,7 @@ func TestPage(t *testing.T) {
 		fmt.Sprintf("every %dth change", wholeEvery),
 		fmt.Sprintf("%d changes", blockSize),
 		fmt.Sprintf("first %d bytes", idSize),
-		"`" + purging + "` while a purge",
+		"`" + purging + "`, only while a purge",
 	}
 	for form, name := range []string{"plain", "s2", "zstd", "delta", "zstd of a delta", "lost", "purged"} {
 		want = append(want, fmt.Sprintf("| %d | %s |", form, name))

@@ -60,9 +60,9 @@ func TestPage(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		fmt.Sprintf("The format has version %d.", formatVersion),
+		fmt.Sprintf("This page describes format %d.", formatVersion),
 		fmt.Sprintf("| 0 | %d | `%s` |", len(magic), magic),
-		fmt.Sprintf("| %d | 4 | the format's version", len(magic)),
+		fmt.Sprintf("| %d | 4 | the number of the file's format: %d |", len(magic), formatVersion),
 		fmt.Sprintf("| %d | %d | the file's id", len(magic)+4, idSize),
 		fmt.Sprintf("| %d | 4 | the CRC of the bytes before", prefaceSize-4),
 		fmt.Sprintf("| %d | header |", kindHeader),
