@@ -3,6 +3,7 @@ package integration
 
 import (
 	"context"
+	"flag"
 	"os"
 	"testing"
 
@@ -32,7 +33,15 @@ func (t shared) Run() int {
 	})
 }
 
+// parallel is how many of the parallel tests run at once: they mostly wait.
+const parallel = "4"
+
 func TestMain(m *testing.M) {
+	if f := flag.Lookup("test.parallel"); f != nil && f.DefValue == f.Value.String() {
+		if err := f.Value.Set(parallel); err != nil {
+			panic(err)
+		}
+	}
 	testscript.Main(shared{m}, map[string]func(){
 		"tattler": func() { os.Exit(cli.Main(kinds.Tattler())) },
 	})
