@@ -40,6 +40,17 @@ func TestSecurityDocs(t *testing.T) {
 		case command == "tattler run": // it is running
 		case command == "tattler watch":
 			u.output(t, command+" --timeout 2s")
+		case command == "tattler ui":
+			ui := u.start(t, command)
+			ui.wait(t, ui.out, "http://127.0.0.1:")
+			ui.interrupt(t)
+		case command == "tattler log -f":
+			following := u.start(t, command)
+			if _, err := cluster.Kubectl(t.Context(), "create", "configmap", "followed", "--from-literal=a=b"); err != nil {
+				t.Fatal(err)
+			}
+			following.wait(t, following.out, "cm/followed")
+			following.interrupt(t)
 		case strings.HasPrefix(command, "tattler journal"):
 			later = append(later, command)
 		default:
