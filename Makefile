@@ -81,8 +81,7 @@ torture: control-plane ## kill the daemon KILLS (1000) times on a real control p
 	@cd integration && TATTLER_TORTURE_KILLS='$(or $(KILLS),1000)' $(GO_TEST) -timeout 8h -v -run '$(or $(RUN),TestTorture)' ./torture
 
 release: preflight ## make the files of a release in dist/: builds all of it twice, the second time without a cache, and compares the bytes
-	@rm -rf dist
-	@cd tools && go run ./cmd/vulncheck .. ../cloud && go run ./cmd/release -twice $(ARGS)
+	@cd tools && go run ./cmd/vulncheck .. ../cloud && go run ./cmd/release -replace -twice $(ARGS)
 
 vuln: preflight ## look for known vulnerabilities; without a network it says that it did not
 	@cd tools && go run ./cmd/vulncheck .. ../cloud

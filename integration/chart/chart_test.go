@@ -102,6 +102,16 @@ func TestValues(t *testing.T) {
 		{"no page to route to", "httpRoute: {enabled: true}", "set web.enabled"},
 		{"no gateway", "{web: {enabled: true}, httpRoute: {enabled: true}}", "name the gateway"},
 		{"no issuer", "web: {enabled: true, tls: {certManager: {enabled: true}}}", "name the issuer"},
+		{"no host", "{web: {enabled: true}, ingress: {enabled: true}}", "name a host"},
+		{"no configuration", "config: null", "missing property 'config'"},
+		{"sinks by name", "config: {sinks: {hook: {}}}", "/config/sinks"},
+		{"a name that no Service may have", "nameOverride: Foo_Bar", "nameOverride"},
+		{"a name that no Service may have", "fullnameOverride: a.b", "fullnameOverride"},
+		{"a name that no Secret may have", "existingSecrets: [Hooks]", "existingSecrets"},
+		{"a Secret twice", "existingSecrets: [hooks, hooks]", "existingSecrets"},
+		{"a number in the environment", "env: [{name: A, value: 1}]", "/env/0/value"},
+		{"labels that find the Service and Helm's objects", "commonLabels: {app.kubernetes.io/name: x}", "leave it out"},
+		{"a limit without its unit", "resources: {limits: {memory: 512}}", "such as 512Mi"},
 		{"a limit that the chart cannot read", "resources: {limits: {memory: 1Ti}}", "set goMemLimit"},
 	} {
 		if _, err := render(t, tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -41,12 +41,13 @@ var programs = []program{
 // for every platform from a clean work tree.
 type Options struct {
 	Repository string     // the root of a git work tree
-	Out        string     // the directory to write; it must not exist, or be empty
+	Out        string     // the directory to write; without Replace, it must not exist, or be empty
 	Platforms  []Platform // nil: all of [Platforms]
 	Programs   []string   // nil: all
 	Version    string     // "": from git, see [Source]
 	URL        string     // where the archives are published, for the krew manifest; "": on GitHub, below the version's tag
 	Dirty      bool       // accept uncommitted changes, and release them
+	Replace    bool       // replace the files of an earlier release in Out, once this one may begin
 	Cache      string     // the Go build cache to use; "": the user's
 	Log        io.Writer  // progress; nil: discarded
 }
@@ -127,7 +128,7 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 		r.o.URL = "https://github.com/tattler-dev/tattler/releases/download/" + r.source.Version
 	}
 	r.o.URL = strings.TrimSuffix(r.o.URL, "/")
-	if err := emptyDir(o.Out); err != nil {
+	if err := emptyDir(o.Out, o.Replace); err != nil {
 		return nil, err
 	}
 	if r.work, err = os.MkdirTemp("", "tattler-release-"); err != nil {
@@ -136,8 +137,9 @@ func prepare(ctx context.Context, o Options) (*run, error) {
 	return r, nil
 }
 
-// emptyDir makes a directory, or checks that it is empty.
-func emptyDir(dir string) error {
+// emptyDir makes a directory, or checks that it is empty. With replace, it removes the files of a release, unless others are
+// there.
+func emptyDir(dir string, replace bool) error {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return fmt.Errorf("make the directory of the release: %w", err)
 	}
@@ -145,10 +147,25 @@ func emptyDir(dir string) error {
 	switch {
 	case err != nil:
 		return fmt.Errorf("read the directory of the release: %w", err)
-	case len(entries) > 0:
+	case len(entries) > 0 && !replace:
 		return fmt.Errorf("%s is not empty: remove it, or name another directory", dir)
 	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !released(e.Name()) {
+			return fmt.Errorf("%s contains %s, which is not a file of a release: remove it, or name another directory", dir, e.Name())
+		}
+	}
+	for _, e := range entries {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return fmt.Errorf("remove the earlier release: %w", err)
+		}
+	}
 	return nil
+}
+
+// released reports whether a release has files of that name.
+func released(name string) bool {
+	return name == "checksums.txt" || name == "krew-tattler.yaml" || strings.HasPrefix(name, "tattler_") || strings.HasPrefix(name, "tattler-cloud_")
 }
 
 // notices returns the licences of what a program links on any of the platforms, and fails if one is not allowed.

@@ -21,6 +21,9 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- range list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" }}
+{{- if hasKey $.Values.commonLabels . }}{{ fail (printf "commonLabels: Helm and the ServiceMonitor find objects by %s: leave it out" .) }}{{ end }}
+{{- end }}
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
@@ -121,7 +124,9 @@ true
 {{- if or (not (hasKey $scale $unit)) (not (regexMatch "^[0-9]+(\\.[0-9]+)?[A-Za-z]*$" $limit)) -}}
 {{- fail (printf "resources.limits.memory: %q is not a number with one of Ki, Mi, Gi, k, M, G: set goMemLimit" $limit) -}}
 {{- end -}}
-{{- printf "%dMiB" (divf (mulf (trimSuffix $unit $limit | float64) (get $scale $unit) 9) 10485760 | floor | int64) -}}
+{{- $bytes := mulf (trimSuffix $unit $limit | float64) (get $scale $unit) -}}
+{{- if lt $bytes 33554432.0 }}{{ fail (printf "resources.limits.memory: %s is less than 32Mi, and Tattler needs more: add a unit, such as %sMi" $limit $limit) }}{{ end -}}
+{{- printf "%dMiB" (divf (mulf $bytes 9) 10485760 | floor | int64) -}}
 {{- end -}}
 {{- end -}}
 

@@ -92,7 +92,7 @@ func Run(ctx context.Context, o *Options) error {
 	x := &examination{o: o, setup: s, cluster: cluster, host: o.host.orThis()}
 	x.all(ctx)
 	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("examine: %w", err)
+		return fmt.Errorf("the examination was interrupted: %w", err)
 	}
 	return x.print()
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -19,6 +20,9 @@ const (
 	leastFree = 64 << 20
 	// leastSpan is the time that a journal must cover before its growth says anything.
 	leastSpan = 10 * time.Minute
+	// reserveAfter is the time after its start by which a daemon has made the reserve: it does so with its first removal of old
+	// changes, after a minute.
+	reserveAfter = 2 * time.Minute
 )
 
 // journalFile examines the journal, and the disk that it is on.
@@ -64,7 +68,10 @@ func (x *examination) place() {
 	x.fileSystem(&p)
 	x.writable(p.Dir)
 	x.space(&p)
-	if x.status != nil && p.Reserve < journal.DefaultReserve {
+	missing := x.status != nil && p.Reserve < journal.DefaultReserve
+	if missing && x.host.now().Sub(x.status.Started) < reserveAfter {
+		x.add(JournalFile, "reserve", Note, "the daemon has not yet made the reserve for a full disk: it does so within a minute", "", "")
+	} else if missing {
 		x.add(JournalFile, "reserve", Warning, fmt.Sprintf("the reserve for a full disk is missing: %s-reserve", x.journal),
 			"The daemon needs it to remove history once the disk is full.", "Make room on the disk; the daemon makes the reserve again.")
 	} else if p.Reserve > 0 {
@@ -109,7 +116,7 @@ func (x *examination) space(p *journal.Place) {
 	free := volume(p.Free) + " are free"
 	switch {
 	case p.Free < leastFree:
-		x.add(JournalFile, "space", Error, free+" on the journal's disk: it is full", "Recording stops, or removes history to go on.", "Make the disk larger, or remove what else fills it.")
+		x.add(JournalFile, "space", Error, free+" on the journal's disk, which is too little", "Recording stops, or removes history to go on.", "Make the disk larger, or remove what else fills it.")
 	case limit > 0 && p.Free+p.Used < limit+leastFree:
 		x.add(JournalFile, "space", Warning, fmt.Sprintf("%s, but the journal may grow from %s to %s", free, volume(p.Used), volume(limit)),
 			"The disk fills up before retention begins by size.", "Make the disk larger (three times journal.retain.size is safe), or retain.size smaller.")
@@ -154,7 +161,7 @@ func (x *examination) expected() {
 		return
 	}
 	states := x.objects * stateBytes
-	x.add(JournalFile, "growth", Note, fmt.Sprintf("the last states of %d objects take about %s", x.objects, volume(states)),
+	x.add(JournalFile, "growth", Note, fmt.Sprintf("the last states of %s take about %s", terminal.Count(int(x.objects), "object"), volume(states)),
 		"How much the changes take is unknown until the journal has some: each takes 70 to 300 bytes.", "Ask again after a day.")
 	x.crowded(states, int64(x.setup.Journal.Retain.Size))
 }

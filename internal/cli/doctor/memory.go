@@ -3,6 +3,8 @@ package doctor
 import (
 	"fmt"
 	"os"
+
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
 )
 
 // What was measured of tattler run: docs/performance.md has 217 MiB for 100,000 pods at the first start; with hardly any
@@ -19,7 +21,7 @@ func (x *examination) memory() {
 		return
 	}
 	expected := baseMemory + objectMemory*x.objects
-	about := fmt.Sprintf("%s of memory for %d objects", volume(expected), x.objects)
+	about := fmt.Sprintf("%s of memory for %s", volume(expected), terminal.Count(int(x.objects), "object"))
 	pid, of := os.Getpid(), "this process"
 	if x.status != nil {
 		pid, of = x.status.PID, "the daemon"

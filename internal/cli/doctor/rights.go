@@ -102,7 +102,7 @@ func (x *examination) lacking(lacks []rights.Lack) {
 	}
 }
 
-// count counts the objects that would be watched.
+// count counts the objects that may be listed and would be watched. They stay unknown if none could be counted.
 func (x *examination) count(ctx context.Context) {
 	counter, err := setup.NewCounter(x.cluster.Config)
 	if err != nil {
@@ -134,7 +134,7 @@ func (x *examination) count(ctx context.Context) {
 		}
 		x.objects += a.n
 	}
-	if sent > 0 && failed == sent {
+	if failed == sent {
 		x.objects = -1
 	}
 }

@@ -3,7 +3,9 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -34,7 +36,7 @@ func (x *examination) server(ctx context.Context) bool {
 	ended := x.host.now()
 	if err != nil {
 		x.add(Server, "reachable", Error, x.cluster.ExplainStart(err).Error(),
-			"Nothing can be recorded. Everything that needs the server was left out below.", "Check the address, the network, and the credentials of the kubeconfig.")
+			"Nothing can be recorded. Everything that needs the server was left out below.", advice(err))
 		return false
 	}
 	var version struct {
@@ -47,6 +49,23 @@ func (x *examination) server(ctx context.Context) bool {
 	x.add(Server, "reachable", OK, fmt.Sprintf("Kubernetes %s answers in %s", version.GitVersion, span(ended.Sub(began))), "", "")
 	x.clock(resp.header.Get("Date"), began, ended)
 	return x.planned(ctx)
+}
+
+// advice says what to do when the server does not answer as it should.
+func advice(err error) string {
+	var (
+		status      apierrors.APIStatus
+		certificate *tls.CertificateVerificationError
+	)
+	switch {
+	case apierrors.IsUnauthorized(err):
+		return "Renew the credentials of the kubeconfig. kubectl auth whoami with the same context shows whether they work."
+	case errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError:
+		return "Check the server's log, and the load balancer in front of it, if there is one."
+	case errors.As(err, &certificate):
+		return "Correct the certificate authority and the address of the cluster in the kubeconfig."
+	}
+	return "Check the address, the network, and the credentials of the kubeconfig."
 }
 
 // get requests a path with the user's credentials; an answer that is not 200 is an error.

@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/config"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
@@ -50,9 +52,14 @@ func (x *examination) sink(ctx context.Context, c *config.Sink) Finding {
 }
 
 func unreachable(c *config.Sink, err error) Finding {
+	action := "Check the receiver, its address, and its credentials."
+	var certificate *tls.CertificateVerificationError
+	if errors.As(err, &certificate) {
+		action = "Check the receiver's certificate and the host in the address. For a CA that this machine does not know, set tls.ca of the sink."
+	}
 	return Finding{
 		Sinks, "sinks.reachable", Error, fmt.Sprintf("%s cannot be reached: %s", c.Name, c.Hide(err.Error())),
-		"Changes wait in the journal until it can, or until retention removes them.", "Check the receiver, its address, and its credentials.",
+		"Changes wait in the journal until it can, or until retention removes them.", action,
 	}
 }
 
@@ -130,9 +137,9 @@ func (x *examination) delivery(name string) {
 		switch {
 		case k.Name != name:
 		case k.State == "paused":
-			x.add(Sinks, "delivery", Note, fmt.Sprintf("%s is paused, %d changes behind", name, k.Behind), "", "To deliver them: tattler sinks resume "+name)
+			x.add(Sinks, "delivery", Note, fmt.Sprintf("%s is paused, %s behind", name, terminal.Count(int(k.Behind), "change")), "", "To deliver them: tattler sinks resume "+name)
 		case k.State != "running" && strings.TrimSpace(k.Error) != "":
-			x.add(Sinks, "delivery", Error, fmt.Sprintf("%s is %s, %d changes behind: %s", name, k.State, k.Behind, k.Error), "", "Correct the receiver. If it never takes one change, tattler status says how to skip it.")
+			x.add(Sinks, "delivery", Error, fmt.Sprintf("%s is %s, %s behind: %s", name, k.State, terminal.Count(int(k.Behind), "change"), k.Error), "", "Correct the receiver. If it never takes one change, tattler status says how to skip it.")
 		}
 	}
 }

@@ -1,6 +1,6 @@
 // Command release makes the files of a release in dist/.
 //
-//	release [-out DIR] [-version V] [-platforms OS/ARCH,…] [-programs NAME,…] [-url URL] [-dirty] [-twice]
+//	release [-out DIR] [-version V] [-platforms OS/ARCH,…] [-programs NAME,…] [-url URL] [-dirty] [-replace] [-twice]
 //
 // With -twice, it makes the release a second time, elsewhere and with an empty build cache, and fails if a byte differs.
 package main
@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 	flags.StringVar(&o.Version, "version", "", "the version (default: from the tag of the commit)")
 	flags.StringVar(&o.URL, "url", "", "where the archives will be, for krew (default: the release on GitHub)")
 	flags.BoolVar(&o.Dirty, "dirty", false, "release uncommitted changes, too")
+	flags.BoolVar(&o.Replace, "replace", false, "replace an earlier release in the directory")
 	platforms := flags.String("platforms", "", "comma-separated OS/ARCH (default: all six)")
 	programs := flags.String("programs", "", "comma-separated programs (default: both)")
 	twice := flags.Bool("twice", false, "make it twice and compare the bytes")
