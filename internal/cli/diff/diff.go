@@ -186,6 +186,9 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 			u.add(before.From)
 			continue
 		}
+		if before.From.After(q.Since) {
+			u.add(before.From)
+		}
 		c, err := j.Net(ctx, before, after)
 		switch {
 		case err != nil:
@@ -194,9 +197,6 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 			continue
 		case !labelled(c.After) && !labelled(c.Before):
 			continue
-		}
-		if before.From.After(q.Since) {
-			u.add(before.From)
 		}
 		all = append(all, c)
 	}
