@@ -42,6 +42,8 @@ type State struct {
 	Next *Entry
 	// From is when the object was first seen, where the state before that is unknown; else zero.
 	From time.Time
+
+	snapshot bool // the object was first seen in a snapshot, after the wanted time
 }
 
 // At yields the objects that q selects by Resources, Namespaces, Names and UID, as they were at t, ordered by kind,
@@ -49,7 +51,8 @@ type State struct {
 // back that far have Presence Unknown.
 //
 // A change counts from the end of the interval in which it can have happened. An object that has not changed since
-// the journal's oldest change counts as unchanged from then on; before that, its state is unknown.
+// the journal's oldest change counts as unchanged from then on; before that, its state is unknown. So is the state of an
+// object between its creation and the snapshot in which it was first seen.
 func (r *Reader) At(ctx context.Context, q Query, t time.Time) iter.Seq2[State, error] {
 	return each(ctx, r, q, func(o *selected) (State, bool, error) {
 		s, err := r.at(o, t.UnixMilli())
@@ -58,7 +61,8 @@ func (r *Reader) At(ctx context.Context, q Query, t time.Time) iter.Seq2[State, 
 }
 
 // Between yields the states at q.Since and at q.Until of each object that q selects as in At and that can have
-// changed between the two.
+// changed between the two. If an object was first seen after q.Since, in a snapshot, its first state is the snapshot's, with
+// From.
 func (r *Reader) Between(ctx context.Context, q Query) iter.Seq2[[2]State, error] {
 	return each(ctx, r, q, func(o *selected) (both [2]State, changed bool, err error) {
 		if changed, err = r.changedBetween(o, q.Since.UnixMilli(), q.Until.UnixMilli()); err != nil || !changed {
@@ -69,7 +73,11 @@ func (r *Reader) Between(ctx context.Context, q Query) iter.Seq2[[2]State, error
 				return both, false, err
 			}
 		}
-		return both, true, nil
+		if from := both[0].From; both[0].snapshot && !from.After(q.Until) {
+			both[0], err = r.at(o, from.UnixMilli())
+			both[0].From = from
+		}
+		return both, true, err
 	})
 }
 
@@ -181,12 +189,13 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 	return all, nil
 }
 
-// spans calls f with the changes of an object, the newest first, until it returns false.
-func (r *Reader) spans(object int64, f func(seq int64, op event.Op, from, to int64) bool) error {
+// spans calls f with the changes of an object, the newest first, until it returns false: when each happened, or the
+// interval in which it did, and when it was seen.
+func (r *Reader) spans(object int64, f func(seq int64, op event.Op, from, to, seen int64) bool) error {
 	return r.db.query("SELECT seq, op, time, lag, since FROM changes WHERE object = ? ORDER BY seq DESC", []any{object}, func(s *sqlite3.Stmt) error {
 		c := record{op: s.ColumnInt(1), time: s.ColumnInt64(2), lag: s.ColumnInt64(3), since: s.ColumnInt64(4), bounded: s.ColumnType(4) != sqlite3.NULL}
 		from, to := c.span()
-		if !f(s.ColumnInt64(0), opOf(c.op), from, to) {
+		if !f(s.ColumnInt64(0), opOf(c.op), from, to, c.time+c.lag) {
 			return errDone
 		}
 		return nil
@@ -195,7 +204,7 @@ func (r *Reader) spans(object int64, f func(seq int64, op event.Op, from, to int
 
 // changedBetween reports whether an object can have changed after since and until the other time.
 func (r *Reader) changedBetween(o *selected, since, until int64) (changed bool, err error) {
-	err = r.spans(o.id, func(_ int64, _ event.Op, from, to int64) bool {
+	err = r.spans(o.id, func(_ int64, _ event.Op, from, to, _ int64) bool {
 		changed = to > since && from <= until
 		return !changed && to > since
 	})
@@ -207,7 +216,10 @@ func (r *Reader) at(o *selected, t int64) (State, error) {
 	s := State{Namespace: o.namespace, Name: o.name, UID: o.uid}
 	var last, next, pending int64 // the change before t, the one after it, and one that was perhaps before it
 	var lastOp, nextOp event.Op
-	err := r.spans(o.id, func(seq int64, op event.Op, from, to int64) bool {
+	err := r.spans(o.id, func(seq int64, op event.Op, from, to, seen int64) bool {
+		if op == event.Snapshot { // its time is that of the creation; what was between the two is unknown
+			from, to = seen, seen
+		}
 		if to <= t {
 			last, lastOp = seq, op
 			return false
@@ -266,7 +278,7 @@ func (r *Reader) before(s *State, o *selected, t, first int64, op event.Op) erro
 		if err != nil {
 			return err
 		}
-		s.From = time.UnixMilli(from).UTC()
+		s.From, s.snapshot = time.UnixMilli(from).UTC(), true
 		_, after, _, err := r.db.contents(r.codec, o.id, first)
 		if created := creation(after); created.UnixMilli() > t {
 			s.Presence = Absent

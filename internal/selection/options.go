@@ -147,7 +147,7 @@ func (o *Options) contents(s *Selection) (err error) {
 		return err
 	}
 	if err := scope.ValidSeverities(o.Severities); err != nil {
-		return err
+		return capture.Usage("%s: %v", o.name("severity"), err)
 	}
 	if o.Where != "" {
 		if s.where, err = where.Compile(o.Where); err != nil {

@@ -68,7 +68,7 @@ func TestErrors(t *testing.T) {
 		"since=10:30&until=10:20":            "since is not before until",
 		"path=..":                            "path: ",
 		"where=op+%3D+1":                     "where: ",
-		"severity=bad":                       `unknown severity "bad"`,
+		"severity=bad":                       `severity: unknown severity "bad"`,
 		"manager=[":                          `manager: "[" is not a valid pattern`,
 		"field-selector=status.phase%3DGone": "field-selector: the journal selects by metadata.name and metadata.namespace only; for status.phase say where",
 		"namespace=..":                       `".." is not a namespace name`,

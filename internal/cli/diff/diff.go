@@ -127,6 +127,11 @@ func Run(ctx context.Context, o *Options) error {
 		o.note("%s first recorded after %s, at %s or later; the state before is not known",
 			terminal.Count(unknown.n, "object")+was(unknown.n), when.Moment(q.Since), when.Moment(unknown.first))
 	}
+	if oldest, err := j.Oldest(ctx); err != nil {
+		return err
+	} else if q.Since.Before(oldest) && unknown.n == 0 {
+		o.note("the journal reaches back to %s only", when.Moment(oldest))
+	}
 	if until, err := j.RecordedUntil(ctx); err != nil {
 		return err
 	} else if until.Before(q.Until) && o.Now().Sub(until) > time.Minute {
@@ -149,6 +154,13 @@ func Run(ctx context.Context, o *Options) error {
 type unknown struct {
 	n     int
 	first time.Time
+}
+
+// add counts an object that was first recorded at a time.
+func (u *unknown) add(from time.Time) {
+	if u.n++; u.first.IsZero() || from.Before(u.first) {
+		u.first = from
+	}
 }
 
 func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (all []change.Change, u unknown, err error) {
@@ -182,10 +194,11 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 			}
 		}
 		if before.Presence == journal.Unknown || after.Presence == journal.Unknown {
-			if u.n++; u.first.IsZero() || before.From.Before(u.first) {
-				u.first = before.From
-			}
+			u.add(before.From)
 			continue
+		}
+		if before.From.After(q.Since) {
+			u.add(before.From)
 		}
 		c, err := j.Net(ctx, before, after)
 		switch {

@@ -52,8 +52,8 @@ func (t *lister) writePage(ctx context.Context, p *page, notes []string) (err er
 		}
 		return out.Flush()
 	}
-	if info, err := os.Stat(t.o.HTML); err == nil && !info.Mode().IsRegular() {
-		return fmt.Errorf("write page: %s is not a regular file", t.o.HTML)
+	if err := replaceable(t.o.HTML); err != nil {
+		return fmt.Errorf("write page: %w", err)
 	}
 	f, err := os.CreateTemp(filepath.Dir(t.o.HTML), "."+filepath.Base(t.o.HTML)+".*")
 	if err != nil {
@@ -74,6 +74,37 @@ func (t *lister) writePage(ctx context.Context, p *page, notes []string) (err er
 	}
 	_, err = fmt.Fprintf(t.o.IO.Err, "wrote %s\n", terminal.Line(t.o.HTML))
 	return err
+}
+
+// pageStart is how each page begins.
+const pageStart = "<!doctype html>"
+
+// replaceable returns an error if a page must not replace what is at path: a folder, or a file that is not a page, such as
+// the journal itself.
+func replaceable(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is not a regular file", path)
+	case info.Size() == 0:
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	start := make([]byte, len(pageStart))
+	if n, err := io.ReadFull(f, start); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
+		return err
+	} else if !strings.EqualFold(string(start[:n]), pageStart) {
+		return fmt.Errorf("%s exists and is not an HTML page: choose another name, or remove it first", path)
+	}
+	return nil
 }
 
 func (t *lister) page(ctx context.Context, w io.Writer, p *page, notes []string) error {

@@ -89,13 +89,14 @@ func TestPageFile(t *testing.T) {
 	path := recorded(t)
 	dir := t.TempDir()
 	file := filepath.Join(dir, "incident.html")
-	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
+	const old = "<!DOCTYPE html>old"
+	if err := os.WriteFile(file, []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := play(t, path, Options{HTML: file, Output: text, Types: []string{"widgetts"}}); err == nil {
 		t.Error("an unknown type is an error")
 	}
-	if got, _ := os.ReadFile(file); string(got) != "old" {
+	if got, _ := os.ReadFile(file); string(got) != old {
 		t.Errorf("a failed run wrote %q", got)
 	}
 	out, said, err := play(t, path, Options{HTML: file, Output: text, Limit: 2})
@@ -108,6 +109,16 @@ func TestPageFile(t *testing.T) {
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("files beside the page: %v", entries)
+	}
+	before, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := play(t, path, Options{HTML: path, Output: text}); err == nil || !strings.Contains(err.Error(), "is not an HTML page") {
+		t.Errorf("the journal itself: %v", err)
+	}
+	if after, err := os.ReadFile(path); err != nil || !bytes.Equal(before, after) {
+		t.Errorf("the journal was changed: %v", err)
 	}
 	if _, _, err := play(t, path, Options{HTML: dir, Output: text}); err == nil || !strings.Contains(err.Error(), "is not a regular file") {
 		t.Errorf("a folder: %v", err)

@@ -92,7 +92,7 @@ records them: with --noise, or if they are named (tattler run events).
 
 --stat counts changes by object, manager and path; * stands for any element of
 a list. --html writes the lines as one page without scripts, to attach to an
-incident report. It replaces an existing file.
+incident report. It replaces an existing page.
 
 If there is no journal, the command lists the selected kinds in the cluster and
 shows which writes of the last hour, or since --since, the cluster still

@@ -1,22 +1,22 @@
 package scope
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // Severities are the values of --severity.
 var Severities = []string{string(event.Failure), string(event.Warning), string(event.Recovery), string(event.Normal)}
 
-// ValidSeverities checks the values of --severity.
+// ValidSeverities checks names of severities. The caller adds the name of the flag or parameter to an error.
 func ValidSeverities(list []string) error {
 	for _, s := range list {
 		if !slices.Contains(Severities, s) {
-			return capture.Usage("--severity: unknown severity %q: use one of %s", s, strings.Join(Severities, ", "))
+			return fmt.Errorf("unknown severity %q: use one of %s", s, strings.Join(Severities, ", "))
 		}
 	}
 	return nil

@@ -125,7 +125,7 @@ func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 		return nil, nil, err
 	}
 	if err := scope.ValidSeverities(o.Severities); err != nil {
-		return nil, nil, err
+		return nil, nil, capture.Usage("--severity: %v", err)
 	}
 	if o.Limit < 0 || o.Timeout < 0 {
 		return nil, nil, capture.Usage("--limit and --timeout cannot be negative")

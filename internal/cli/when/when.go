@@ -3,6 +3,7 @@ package when
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -11,18 +12,23 @@ import (
 // Forms lists the forms that Parse reads, for help texts.
 const Forms = "30m, 3d, 10:42, yesterday 10:42, 2026-11-21 10:42 or RFC 3339"
 
+// earliest is the earliest time that is read. The zero time, which means no limit elsewhere, is before it.
+var earliest = time.Unix(0, 0)
+
 // Moment is a time as a person reads it, with the date, in the local zone.
 func Moment(t time.Time) string { return t.Local().Format(time.DateTime) }
 
 // Parse reads a past time, relative to now and in its zone: RFC 3339, a time of today (10:42, 10:42:05), a day with or
 // without a time (today, yesterday 10:42, 2026-11-21, 2026-11-21 10:42), or an age (90s, 30m, 2h30m, 3d, 2w). A day alone
-// means its beginning.
+// means its beginning. Times before 1970 are refused.
 func Parse(text string, now time.Time) (time.Time, error) {
 	s := strings.Join(strings.Fields(text), " ")
 	t, ok := parse(s, now)
 	switch {
 	case !ok:
 		return time.Time{}, fmt.Errorf("%q is not a time: write %s", text, Forms)
+	case t.Before(earliest):
+		return time.Time{}, fmt.Errorf("%q is before 1970", text)
 	case !t.After(now):
 		return t, nil
 	case clock(s):
@@ -33,7 +39,7 @@ func Parse(text string, now time.Time) (time.Time, error) {
 
 // ParseEnd reads the end of a time range, which may be in the future.
 func ParseEnd(text string, now time.Time) (time.Time, error) {
-	if t, ok := parse(strings.Join(strings.Fields(text), " "), now); ok {
+	if t, ok := parse(strings.Join(strings.Fields(text), " "), now); ok && !t.Before(earliest) {
 		return t, nil
 	}
 	return Parse(text, now)
@@ -103,7 +109,7 @@ func ago(s string) (time.Duration, bool) {
 			continue
 		}
 		count, err := strconv.ParseUint(n, 10, 16)
-		if err != nil {
+		if err != nil || time.Duration(count) > (math.MaxInt64-sum)/unit.is {
 			return 0, false
 		}
 		sum, s = sum+time.Duration(count)*unit.is, rest
@@ -112,5 +118,5 @@ func ago(s string) (time.Duration, bool) {
 		return sum, sum > 0
 	}
 	d, err := time.ParseDuration(s)
-	return sum + d, err == nil && d >= 0
+	return sum + d, err == nil && d >= 0 && d <= math.MaxInt64-sum
 }

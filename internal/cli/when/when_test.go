@@ -41,6 +41,12 @@ func TestParse(t *testing.T) {
 		{"a time before the day", "10:42 yesterday", "is not a time"},
 		{"a unit alone", "d", "is not a time"},
 		{"too many days", "99999d", "is not a time"},
+		{"an age that no duration holds", "40000w", "is not a time"},
+		{"two ages whose sum no duration holds", "2000000h12000w", "is not a time"},
+		{"the sum of weeks and hours", "12000w2000000h", "is not a time"},
+		{"the zero time, which would mean no limit", "0001-01-01", "is before 1970"},
+		{"years ago", "60000d", "is before 1970"},
+		{"the first day", "1970-01-01T00:00:00Z", "1970-01-01 01:00:00"},
 	} {
 		got, err := Parse(tc.in, now)
 		text := got.In(zone).Format(time.DateTime)
@@ -55,6 +61,9 @@ func TestParse(t *testing.T) {
 
 func TestParseEnd(t *testing.T) {
 	now := time.Date(2026, 3, 1, 10, 45, 0, 0, time.UTC)
+	if _, err := ParseEnd("0001-01-01T00:00:00Z", now); err == nil || !strings.Contains(err.Error(), "is before 1970") {
+		t.Errorf("the zero time, which would mean no end: %v", err)
+	}
 	for in, want := range map[string]string{
 		"10:42": "2026-03-01 10:42:00", " 10:50": "2026-03-01 10:50:00", "2026-03-02": "2026-03-02 00:00:00", "5m": "2026-03-01 10:40:00",
 	} {
