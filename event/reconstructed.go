@@ -47,7 +47,7 @@ type Reconstructed struct {
 	// Subject is the object's path on the API server.
 	Subject string `json:"subject"`
 	// Time is when it happened, by the server's or the reporter's clock, usually in whole seconds. If data.after is set,
-	// Time is only the end of the interval in which it happened.
+	// `time` is only the end of the interval in which it happened.
 	Time time.Time `json:"time"`
 	// PartitionKey is the object's UID.
 	PartitionKey string `json:"partitionkey,omitempty"`

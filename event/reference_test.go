@@ -19,7 +19,8 @@ An event is one recorded change. ` + "`-o json`" + ` prints events, and sinks re
 [CloudEvents 1.0](https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md). [schema.json](../event/schema.json)
 is the JSON Schema. The Go package [event](../event/event.go) has the same types, and a helper that drops repeated events.
 
-Delivery is at least once, and in order for each object. The same change always has the same ` + "`id`" + `. Times are in UTC, as
+Delivery is at least once, and in order for each object (except through standard SQS queues and SNS topics, and Pub/Sub
+with ` + "`unordered`" + `). The same change always has the same ` + "`id`" + `. Times are in UTC, as
 RFC 3339 with milliseconds. Later versions may add fields, so a consumer should ignore fields that it does not know.
 
 ## An example

@@ -17,8 +17,8 @@ const referenceHead = `# Commands and flags
 
 <!-- Generated from the commands: go test ./internal/cli -update -->
 
-Every command and flag of tattler, as ` + "`tattler COMMAND --help`" + ` prints them. tattler-cloud has the same commands, and
-more sinks.
+Every command and flag of tattler except ` + "`completion`" + ` (see [install.md](install.md#completion)), as
+` + "`tattler COMMAND --help`" + ` prints them. tattler-cloud has the same commands, and more sinks.
 
 Exit codes: 0 for success, also after Ctrl-C; 1 for a failure; 2 for wrong usage. ` + "`tattler diff` and `tattler doctor`" + `
 have their own, which are described below.

@@ -12,7 +12,8 @@ type NamedCluster struct {
 	Name string `yaml:"name"`
 	// Kubeconfig is the file that has the context. The default is --kubeconfig, $KUBECONFIG or ~/.kube/config.
 	Kubeconfig string `yaml:"kubeconfig"`
-	// Context is the context in the kubeconfig. The default is the current context of kubeconfig, if that key is set.
+	// Context is the context in the kubeconfig. Without it, the current context of the file in kubeconfig is used. One of
+	// context, kubeconfig and inCluster must be set.
 	Context string `yaml:"context"`
 	// InCluster uses the service account of the pod instead of a context.
 	InCluster bool `yaml:"inCluster"`

@@ -128,10 +128,11 @@ type Journal struct {
 	// Path is the journal's file. --journal overrides it. Default: $TATTLER_JOURNAL, else journal.db in a directory per
 	// cluster in $XDG_STATE_HOME/tattler.
 	Path string `yaml:"path"`
-	// Network allows the journal on a network file system, such as NFS. Without it, such a file system is refused: a
-	// lock there may not keep out a second daemon, and two daemons damage the journal. FUSE file systems that are known
-	// to be remote, such as sshfs, are refused, too; other FUSE and 9P file systems, which may be remote, get a warning,
-	// except fuseblk, which is local. Set this key only if you make sure that there is just one daemon.
+	// Network allows the journal on a network file system, such as NFS. Without it, tattler run
+	// on Linux refuses such a file system: a lock there may not keep out a second daemon, and two daemons damage the
+	// journal. FUSE file systems that are known to be remote, such as sshfs, are refused, too; other FUSE and 9P file
+	// systems, which may be remote, get a warning, except fuseblk, which is local. Set this key only if you make sure
+	// that there is just one daemon.
 	Network bool   `yaml:"network"`
 	Retain  Retain `yaml:"retain"`
 }
@@ -153,7 +154,7 @@ type Sink struct {
 	// under this name, so a renamed sink starts over.
 	Name string `yaml:"name"`
 	// Where is a CEL expression that selects changes, such as op == "deleted" || touches("spec.**"). Without
-	// it, every change is delivered. If it fails on a change, the change is delivered and marked.
+	// it, every change that is not quiet is delivered. If it fails on a change, the change is delivered and marked.
 	Where string `yaml:"where"`
 	// Include adds to the events of updates what they leave out otherwise: the whole object before or after the
 	// update, or the difference as an RFC 6902 patch.

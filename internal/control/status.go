@@ -209,7 +209,7 @@ type Sink struct {
 	LagSeconds float64 `json:"lagSeconds"`
 	// Dead counts the kept dead letters; SetAside the changes set aside since the start.
 	Dead      int64 `json:"dead"`
-	SetAside  int64 `json:"buried"`
+	SetAside  int64 `json:"setAside"`
 	Delivered int64 `json:"delivered"`
 	// Held counts changes that the sink has accepted and delivers later, such as at the end of quiet hours. The
 	// cursor stays before them.

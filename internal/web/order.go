@@ -88,7 +88,7 @@ func (p *Page) confirm(w http.ResponseWriter, r *http.Request) error {
 	case sinkadmin.Resume:
 		page.ask("Resume", "Resume sink "+sink.Name+"?", "The sink continues from where it stopped: "+count(sink.Behind, "change")+" to deliver. If it failed, it is retried at once.")
 	case sinkadmin.Remove:
-		page.ask("Forget", "Forget sink "+sink.Name+"?", "The journal forgets its position and its "+count(sink.Dead, "dead letter")+". If the sink is configured again, it starts anew.")
+		page.ask("Remove", "Remove sink "+sink.Name+"?", "The journal forgets its position and its "+count(sink.Dead, "dead letter")+". If the sink is configured again, it starts anew.")
 	case sinkadmin.Skip:
 		err = p.askSkip(ctx, &page, sink, query.Get("id"))
 	case sinkadmin.Replay:

@@ -262,7 +262,7 @@ func TestOrders(t *testing.T) {
 	for _, tc := range []struct{ name, query, seen, says string }{
 		{"pause", "do=pause&sink=hook", "pause hook true", "hook is paused: new changes wait in the journal"},
 		{"resume", "do=resume&sink=log", "pause log false", "log is resumed"},
-		{"remove", "do=remove&sink=former", "remove former", "former is forgotten"}, // the fake does not forget it
+		{"remove", "do=remove&sink=former", "remove former", "former is removed"}, // the fake keeps it
 		{"skip", "do=skip&sink=hook&id=" + stuck, "skip hook " + stuck, "hook continues without change " + stuck + " (/api/v1/nodes/node-a)"},
 		{"replay-since", "do=replay&sink=hook&since=2026-11-24+10:20", "replay hook 2026-11-24T10:20:00Z 0", "hook receives up to 12 changes again, and up to 24 in all"},
 		{"replay-position", "do=replay&sink=hook&position=15", "replay hook 0001-01-01T00:00:00Z 15", "hook receives"},

@@ -37,7 +37,8 @@ type Options struct {
 	Setup setup.Flags
 }
 
-const long = `Record every change in a journal, and deliver each at least once.
+const long = `Record every change in a journal, and deliver each that is not quiet at least
+once.
 
 TYPE is as in tattler watch, or a glob of plural and group (deploy* or
 '*.example.com'), which also matches kinds that appear later. Without TYPE and

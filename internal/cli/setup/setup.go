@@ -58,7 +58,7 @@ func (f *Flags) Add(cmd *cobra.Command) {
 
 // AddCluster declares the flag that chooses one of several clusters of a file.
 func (f *Flags) AddCluster(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.Cluster, "cluster", "", "one of the `clusters` of the file")
+	cmd.Flags().StringVar(&f.Cluster, "cluster", "", "one of the file's clusters, by `name`")
 }
 
 func (f *Flags) watch(cmd *cobra.Command) {

@@ -43,7 +43,8 @@ const long = `Show where changes are delivered, and control the delivery.
 Each sink has its own position in the journal: changes that it has not received
 yet wait there, as long as the journal keeps them. BEHIND counts them, including
 those that the sink's filter will reject; LAG is how long the first of them has
-waited; LOST is how many the journal had to remove. A change that the receiver
+waited. LOST is how many it will never get: changes that the journal had to
+remove, and dead letters beyond the newest 10,000. A change that the receiver
 refuses for good becomes a dead letter, which is kept separately.
 
 Without a running daemon, the commands read and write the journal directly. Only
@@ -56,7 +57,7 @@ const examples = `  tattler sinks                             the position of ea
   tattler sinks skip hook 4f7k2m            set aside the change that blocks it
   tattler sinks dead hook                   what the receiver refused, and why
   tattler sinks dead hook --replay --all    send it again
-  tattler sinks remove hook                 forget it: no longer configured`
+  tattler sinks remove hook                 remove it: no longer configured`
 
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {
@@ -104,8 +105,8 @@ prefix of it. A change that is refused again stays a dead letter.`
 	dead.Flags().BoolVar(&o.All, "all", false, "all dead letters of the sink")
 	o.output(dead)
 
-	remove := o.command("remove NAME...", "Forget a sink that is no longer configured", func(ctx context.Context) error { return Remove(ctx, o) })
-	remove.Long = `Forget the position and the dead letters of sinks that are no longer configured.
+	remove := o.command("remove NAME...", "Remove a sink that is no longer configured", func(ctx context.Context) error { return Remove(ctx, o) })
+	remove.Long = `Remove the position and the dead letters of sinks that are no longer configured.
 Only the running daemon can do it, because it knows the configuration. If you
 configure such a sink again, it starts anew.`
 

@@ -58,7 +58,7 @@ Paths have the form in which they are shown: spec.replicas,
 data["app.properties"], spec.containers[name=app].image. * matches any key, **
 any number of steps; a path includes everything below it.
 
-A rollout, a change of scale or a CronJob's run is combined in one line of the
+A rollout, a change of scale or a CronJob's run is folded into one line of the
 workload; --flat shows each change. --severity failure shows only failures. With
 paths or --humans there are no summaries. With --path, objects that appear or
 disappear show the selected paths. --humans shows the writes of tools and

@@ -70,7 +70,7 @@ func (o *Order) Give(ctx context.Context, to control.Orders, live bool) (r Resul
 		}
 	case Remove:
 		if err = to.Remove(ctx, o.Sink); err == nil {
-			r.say("%s is forgotten", o.Sink)
+			r.say("%s is removed", o.Sink)
 		}
 	case Replay:
 		err = o.replay(ctx, to, after, &r)

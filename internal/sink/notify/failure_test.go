@@ -33,7 +33,7 @@ func TestFailure(t *testing.T) {
 				s.add(&sink.Message{Event: e}, k, nil)
 			}
 			m := s.message(k, func(string) string { return "" })
-			if len(m.Stories) != 1 || !m.Stories[0].Loud {
+			if len(m.Stories) != 1 || !m.Stories[0].Prominent {
 				t.Fatalf("not one prominent story: %+v", m.Stories)
 			}
 			story := m.Stories[0]

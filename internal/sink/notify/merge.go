@@ -69,7 +69,7 @@ func (t *story) public(link func(id string) string) Story {
 			last = m
 		}
 	}
-	out := Story{Loud: t.prominent, Changes: t.changes, Namespace: t.space, Owned: counted(t.owned), ID: last.id, At: last.at}
+	out := Story{Prominent: t.prominent, Changes: t.changes, Namespace: t.space, Owned: counted(t.owned), ID: last.id, At: last.at}
 	head := t.members[0]
 	owned := 0
 	for _, n := range t.owned {

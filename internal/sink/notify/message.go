@@ -24,9 +24,9 @@ type Message struct {
 	Counts []Count
 	// More is the number of changes that are in Counts but in no story.
 	More int
-	// Op, Loud and Link belong to the only story. If there are several, Loud is set if one of them has it.
-	Op, Link string
-	Loud     bool
+	// Op, Prominent and Link belong to the only story. If there are several, Prominent is set if one of them has it.
+	Op, Link  string
+	Prominent bool
 	// Severity is the story's severity. If there are several, it is the worst, or recovery if all have recovered.
 	Severity event.Severity
 
@@ -43,8 +43,8 @@ type Story struct {
 	Title, Op string
 	// Kind, Namespace and Name are the object's.
 	Kind, Namespace, Name string
-	// Loud is set for prominent changes: failures, gaps, and deletions of objects without an owner.
-	Loud bool
+	// Prominent is set for prominent changes: failures, gaps, and deletions of objects without an owner.
+	Prominent bool
 	// Text sums up the changes of the object in a few words, as `tattler watch` does: a rollout and its duration, a
 	// pod's state and its reason. It is part of the title. It is empty if Fields say it better.
 	Text string
@@ -82,13 +82,13 @@ func (s *summary) message(k owners, link func(id string) string) *Message {
 		m.Stories = append(m.Stories, t.public(link))
 	}
 	slices.SortStableFunc(m.Stories, func(a, b Story) int {
-		if a.Loud != b.Loud {
-			return map[bool]int{true: -1, false: 1}[a.Loud]
+		if a.Prominent != b.Prominent {
+			return map[bool]int{true: -1, false: 1}[a.Prominent]
 		}
 		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
 	})
 	if len(m.Stories) > 0 {
-		m.Op, m.Loud, m.Severity = m.Stories[0].Op, m.Stories[0].Loud, worst(m.Stories)
+		m.Op, m.Prominent, m.Severity = m.Stories[0].Op, m.Stories[0].Prominent, worst(m.Stories)
 	}
 	if m.Several() {
 		m.Counts, m.Op = counted(s.counts), ""

@@ -48,8 +48,8 @@ func TestTitles(t *testing.T) {
 		{"two objects", []event.Data{updated(web), {Op: event.Deleted, Resource: cart}}, "2 changes: 1 deleted, 1 updated · prod", true},
 	} {
 		m := messageOf(owners{}, changes(tc.data...)...)
-		if m.Title != tc.want || m.Loud != tc.prominent || m.Total != len(tc.data) {
-			t.Errorf("%s: %q, prominent %v, total %d", tc.why, m.Title, m.Loud, m.Total)
+		if m.Title != tc.want || m.Prominent != tc.prominent || m.Total != len(tc.data) {
+			t.Errorf("%s: %q, prominent %v, total %d", tc.why, m.Title, m.Prominent, m.Total)
 		}
 	}
 }
