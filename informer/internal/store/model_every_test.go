@@ -77,7 +77,7 @@ type budgeted struct {
 	base
 	log   []Delta        // the changes since it joined
 	next  map[Key]int    // by key: the consumer's position in log
-	at    map[string]int // by epoch and version: the length of log
+	at    map[string]int // by epoch and version: the length of log when the stream came there
 	owed  map[Key]bool   // initial objects that it does not have yet
 	knows map[Key]*compact.Version
 	taken bool
@@ -95,9 +95,12 @@ func (g *budgeted) start(s *source, _ time.Time) {
 	g.mark()
 }
 
+// mark notes where the log stands at a version. A change without a new version, as of an object's form, comes after it: a
+// batch at that version may be from before the change, which then follows in the next batch.
 func (g *budgeted) mark() {
-	if g.ref.live() {
-		g.at[fmt.Sprint(g.ref.epoch, g.ref.version)] = len(g.log)
+	at := fmt.Sprint(g.ref.epoch, g.ref.version)
+	if _, known := g.at[at]; g.ref.live() && !known {
+		g.at[at] = len(g.log)
 	}
 }
 
