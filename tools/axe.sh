@@ -1,7 +1,7 @@
 #!/bin/sh
 # Downloads axe-core, which checks the accessibility of web pages, into the user's cache. The tests of the web page use it.
 # Run from the repository's root: tools/axe.sh
-# The registry is that of npm's configuration: npm_config_registry, .npmrc, or registry.npmjs.org.
+# npm downloads it, with the registry, the proxy and the credentials of its own configuration.
 set -eu
 
 version=4.14.1 # integration/browser/axe_test.go has it, too
@@ -26,22 +26,13 @@ fail() {
 
 echo "downloading axe-core $version, which the tests of the web page need" >&2
 tarball=$tmp/axe-core-$version.tgz
-if command -v npm >/dev/null 2>&1; then # it knows proxies and credentials
-	(cd "$tmp" && npm pack --loglevel=error "axe-core@$version") >/dev/null 2>"$tmp/log" || true
-else
-	registry=${npm_config_registry:-https://registry.npmjs.org}
-	url=${registry%/}/axe-core/-/axe-core-$version.tgz
-	{
-		if command -v curl >/dev/null 2>&1; then
-			curl -fsSL --retry 2 --max-time 120 -o "$tarball" "$url"
-		else
-			wget -q -T 120 -O "$tarball" "$url"
-		fi
-	} 2>"$tmp/log" || rm -f "$tarball"
-fi
+command -v npm >/dev/null 2>&1 || tools/apt.sh "tests of the web page need npm, to download axe-core" npm
+command -v npm >/dev/null 2>&1 || fail "npm is missing. It downloads axe-core, which the tests of the web page need." \
+	"Debian: apt-get install npm; Fedora: dnf install npm; macOS: brew install node"
+(cd "$tmp" && npm pack --loglevel=error "axe-core@$version") >/dev/null 2>"$tmp/log" || true
 [ -s "$tarball" ] || fail "$(head -n 4 "$tmp/log")" \
 	"axe-core $version cannot be downloaded from the npm registry. The tests of the web page need it." \
-	"If you have a mirror, set npm_config_registry to its address. Or save axe.min.js of that package as $file."
+	"Check the registry and the proxy of 'npm config list', or save axe.min.js of that package as $file."
 
 sum() { if command -v sha512sum >/dev/null 2>&1; then sha512sum "$1"; else shasum -a 512 "$1"; fi; }
 got=$(sum "$tarball" | cut -d' ' -f1)
