@@ -122,6 +122,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		}
 	}
 	obeyed := serve(ctx, cancel, d.serveSocket(d.takeOrders()))
+	placed := serve(ctx, cancel, d.watchPlace)
 	delivering, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var pumps sync.WaitGroup
@@ -140,7 +141,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	stop()
 	pumps.Wait()
 	keeping.Wait()
-	return errors.Join(err, obeyed(), answered())
+	return errors.Join(err, obeyed(), placed(), answered())
 }
 
 // serve starts a server. end stops it and waits; broken is called if it fails before.

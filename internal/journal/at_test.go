@@ -8,10 +8,19 @@ import (
 	"time"
 )
 
+// since returns from when on a row's state is known. A snapshot has the time of the object's creation, but shows the object as it
+// was seen.
+func since(r *modelRow) time.Time {
+	if r.Op == "snapshot" {
+		return r.At
+	}
+	return r.Time
+}
+
 // stateAt is what At means, for one object of a model: its rows, the oldest first.
 func stateAt(rows []*modelRow, t time.Time) (json []byte, p Presence) {
 	for _, r := range slices.Backward(rows) {
-		if !r.Time.After(t) {
+		if !since(r).After(t) {
 			if len(r.After) == 0 {
 				return nil, Absent
 			}
@@ -66,7 +75,7 @@ func TestAt(t *testing.T) {
 			}
 			for k, rows := range objects {
 				json, presence := stateAt(rows, at)
-				if presence == Present && rows[0].Time.After(at) && at.Before(begin) {
+				if presence == Present && since(rows[0]).After(at) && at.Before(begin) {
 					presence, json = Unknown, nil // the journal does not reach back so far
 				}
 				s := found[k]

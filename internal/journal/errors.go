@@ -35,6 +35,20 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("journal %s is in use by process %d", e.Path, e.PID)
 }
 
+// MovedError says that the file of an open journal was moved away from its path, or removed.
+type MovedError struct {
+	Path    string
+	Removed bool // nothing is at the path now; otherwise another file is
+}
+
+func (e *MovedError) Error() string {
+	what := "replaced by another file"
+	if e.Removed {
+		what = "removed or renamed"
+	}
+	return fmt.Sprintf("journal %s was %s while it was written: changes recorded since then are not in a file at that path", e.Path, what)
+}
+
 // WriteError says that a write failed: the disk is full, gone or broken. The journal is unchanged; the same call may
 // succeed later.
 type WriteError struct {

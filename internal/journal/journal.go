@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -52,6 +53,7 @@ type Journal struct {
 	reserve int64
 	full    bool            // a write failed on a full disk, and no append has succeeded since
 	listed  map[int64]int64 // bytes of the listed changes of full blocks, by their first; see floor
+	file    os.FileInfo     // at path when it was opened
 	recount bool            // changes of the newest block were removed: its counts must be made again
 	changed chan struct{}
 }
@@ -97,6 +99,9 @@ func (j *Journal) open(o Options) error {
 		return err
 	}
 	var err error
+	if j.file, err = os.Stat(j.path); err != nil {
+		return err
+	}
 	if j.codec, err = newCodec(); err != nil {
 		return err
 	}
@@ -117,7 +122,6 @@ func (j *Journal) open(o Options) error {
 	return err
 }
 
-// release closes what open opened.
 // release gives back what open took.
 func (j *Journal) release() error {
 	var errs []error
@@ -142,6 +146,20 @@ func (j *Journal) Close() error {
 	close(j.changed)
 	if err := j.release(); err != nil {
 		return fmt.Errorf("close journal: %w", err)
+	}
+	return nil
+}
+
+// CheckPlace returns an error if the journal's file is no longer at its path: it was removed, renamed or replaced, so that what
+// is written is lost once the journal is closed. An error of the file system is not one of these, and ignored. On file systems
+// that number their files anew, as some network ones do, it may err.
+func (j *Journal) CheckPlace() error {
+	now, err := os.Stat(j.path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return &MovedError{Path: j.path, Removed: true}
+	case err == nil && !os.SameFile(now, j.file):
+		return &MovedError{Path: j.path}
 	}
 	return nil
 }
