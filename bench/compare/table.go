@@ -25,7 +25,7 @@ var rows = []struct {
 	print func(v float64) string
 }{
 	{"changes in the cluster", func(r Result) float64 { return float64(r.Changes) }, whole},
-	{"left out by its rules, but recorded", func(r Result) float64 { return float64(r.Quiet) }, whole},
+	{"left out by the program's rules, but recorded", func(r Result) float64 { return float64(r.Quiet) }, whole},
 	{"lost", func(r Result) float64 { return float64(r.Lost) }, whole},
 	{"of these, deletions", func(r Result) float64 { return float64(r.LostDeletions) }, whole},
 	{"repeated, with the same id", func(r Result) float64 { return float64(r.Copies) }, whole},
@@ -35,7 +35,7 @@ var rows = []struct {
 	{"requests with the Secret's value", func(r Result) float64 { return float64(r.Leaks) }, whole},
 	{"files with the Secret's value", func(r Result) float64 { return float64(r.Files) }, whole},
 	{"median delay", func(r Result) float64 { return float64(r.Delay) }, func(v float64) string { return time.Duration(v).Round(time.Millisecond).String() }},
-	{"CPU, before and after the kill", func(r Result) float64 { return float64(r.CPU) }, func(v float64) string { return time.Duration(v).Round(10 * time.Millisecond).String() }},
+	{"CPU time, before and after the kill together", func(r Result) float64 { return float64(r.CPU) }, func(v float64) string { return time.Duration(v).Round(10 * time.Millisecond).String() }},
 	{"peak memory", func(r Result) float64 { return float64(r.Peak) }, func(v float64) string { return fmt.Sprintf("%.0f MiB", v/(1<<20)) }},
 }
 

@@ -71,7 +71,7 @@ annotations:
 {{- default (printf "%s-journal" (include "tattler.fullname" .)) .Values.persistence.existingClaim -}}
 {{- end -}}
 
-{{/* The configuration: .Values.config, and with web.enabled what config.web does not set itself. */}}
+{{/* The configuration: .Values.config and, with web.enabled, defaults for what config.web does not set. */}}
 {{- define "tattler.config" -}}
 {{- $config := deepCopy .Values.config -}}
 {{- if .Values.web.enabled -}}
@@ -104,7 +104,7 @@ annotations:
 {{- include "tattler.port" ($web.address | default "127.0.0.1:0") -}}
 {{- end -}}
 
-{{/* Whether viewers of the web page are authenticated: then the daemon needs rights to review them. */}}
+{{/* Whether viewers of the web page are authenticated: then the daemon needs the rights to create token and access reviews. */}}
 {{- define "tattler.authenticates" -}}
 {{- $web := (include "tattler.config" . | fromYaml).web | default dict -}}
 {{- if and $web.address (or $web.tokens $web.clientCA ($web.requestHeader | default dict).clientCA) -}}

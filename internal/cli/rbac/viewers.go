@@ -18,7 +18,7 @@ var viewerRoles = []struct {
 	{"status", "For viewers of the web page: the status of streams, sinks and the journal. What they see of objects depends on " +
 		"their right to get them. Bind this role to those who need it, such as: kubectl create clusterrolebinding NAME " +
 		"--clusterrole=ROLE --user=USER", []auth.Action{auth.SeeStatus}},
-	{"sinks", "For viewers who may also pause and resume sinks, and replay and skip dead letters.",
+	{"sinks", "For viewers who may also control sinks: pause, resume and replay them, skip a change, and handle dead letters.",
 		[]auth.Action{auth.SeeStatus, auth.ManageSinks}},
 }
 
