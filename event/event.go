@@ -78,8 +78,7 @@ type Data struct {
 	Resource Resource `json:"resource"`
 	// Changes are the differences of an update or a conversion, in path order.
 	Changes []Change `json:"changes,omitempty"`
-	// Patch is the same differences as an RFC 6902 JSON Patch that applies to the object before the change, if
-	// requested.
+	// Patch is an RFC 6902 JSON Patch that turns the object before the change into the object after it, if requested.
 	Patch []Operation `json:"patch,omitempty"`
 	// Managers are the field managers that own any field after the change; empty for deletions.
 	Managers []Manager `json:"managers,omitempty"`
