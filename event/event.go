@@ -10,9 +10,10 @@ import "time"
 // Op is the kind of a change.
 type Op string
 
-// The operations. Snapshot: the first list contained the object. Entered and Left: an existing object began or ceased to match
-// a selector. Gap: versions were missed. Converted: the API server now serves the same version of the object in another form,
-// such as with a new default; there was no write. Absent: Tattler did not watch for a while, and has caught up.
+// The operations, where the name does not say it all. Snapshot: the object was in the first list of its kind. Entered
+// and Left: an existing object began or ceased to match the selection. Gap: versions were missed. Converted: the API
+// server now serves the same version of the object in another form, such as with a new default; there was no write.
+// Absent: Tattler did not watch for a while, and has caught up.
 const (
 	Snapshot  Op = "snapshot"
 	Created   Op = "created"
@@ -31,11 +32,11 @@ func (o Op) HasObject() bool { return o != Gap && o != Absent }
 // Severity is how bad a change is.
 type Severity string
 
-// The severities. Failure: something ceased to work or cannot start: CrashLoopBackOff, an image that cannot be pulled,
-// OOMKilled, a pod that cannot be scheduled, was evicted or failed, a rollout beyond its deadline, a failed Job, a node that is
-// not ready. Warning: something is worse than before and may recover, such as a pod that is no longer ready, a container that
-// ended with an error, a node under pressure, or a gap. Recovery: what was wrong is over. Normal, written as change: everything
-// else, deletions included.
+// The severities. Failure: something ceased to work or cannot start, such as CrashLoopBackOff, an image that cannot be
+// pulled, OOMKilled, a pod that cannot be scheduled, was evicted or failed, a rollout beyond its deadline, a failed
+// Job, or a node that is not ready. Warning: something is worse than before and may recover, such as a pod that is no
+// longer ready, a container that ended with an error, a node under pressure, or a gap. Recovery: a failure or a warning
+// is over. Normal, written as "change": everything else, including deletions.
 const (
 	Failure  Severity = "failure"
 	Warning  Severity = "warning"
@@ -46,22 +47,22 @@ const (
 // Differs reports whether the operation has differences between two forms of one object: an update or a conversion.
 func (o Op) Differs() bool { return o == Updated || o == Converted }
 
-// Event is a CloudEvents 1.0 envelope around Data. The attributes are those of the
-// CloudEvents specification, version 1.0.2, and its partitioning extension. New makes one.
+// Event is a CloudEvents 1.0 envelope around Data. Its attributes are those of the CloudEvents specification, version
+// 1.0.2, and of its partitioning extension. The function New makes an Event.
 type Event struct {
 	// SpecVersion is the version of CloudEvents.
 	SpecVersion string `json:"specversion" enum:"1.0"`
 	// Type is dev.tattler.change.OP.v1.
 	Type string `json:"type"`
-	// Source is /clusters/NAME, the name escaped as a path segment.
+	// Source is /clusters/NAME, with the name escaped as a path segment.
 	Source string `json:"source"`
-	// ID is 26 characters of a to z and 2 to 7: equal for the same change, however often delivered.
+	// ID has 26 characters of a to z and 2 to 7. It is the same however often the change is delivered.
 	ID string `json:"id"`
 	// Subject is the object's path on the API server; for a gap or an absence, the path of the collection.
 	Subject string `json:"subject"`
-	// Time is when the change happened, if the object says so; else when it was seen.
+	// Time is when the change happened, if the object shows that; otherwise when Tattler saw the change.
 	Time time.Time `json:"time"`
-	// PartitionKey is the object's UID: events with the same key are in order. Absent for a gap and an absence.
+	// PartitionKey is the object's UID. Events with the same key are in order. A gap or an absence has no key.
 	PartitionKey string `json:"partitionkey,omitempty"`
 	// DataContentType is the media type of data.
 	DataContentType string `json:"datacontenttype" enum:"application/json"`
@@ -77,42 +78,44 @@ type Data struct {
 	Resource Resource `json:"resource"`
 	// Changes are the differences of an update or a conversion, in path order.
 	Changes []Change `json:"changes,omitempty"`
-	// Patch is the same difference as an RFC 6902 JSON Patch of the object before, if requested.
+	// Patch is an RFC 6902 JSON Patch that turns the object before the change into the object after it, if requested.
 	Patch []Operation `json:"patch,omitempty"`
-	// Managers are the field managers that own any field after the write; empty for deletions.
+	// Managers are the field managers that own any field after the change; empty for deletions.
 	Managers []Manager `json:"managers,omitempty"`
-	// Before is the object before the change: always for one that was deleted or left, for an update if requested.
-	Before map[string]any `json:"before,omitempty"`
-	// After is the object after the change: always for a snapshot and for one that was created or entered, for an update
+	// Before is the object before the change. It is always set if the object was deleted or left, and set for an update
 	// if requested.
+	Before map[string]any `json:"before,omitempty"`
+	// After is the object after the change. It is always set for a snapshot and if the object was created or entered,
+	// and set for an update if requested.
 	After map[string]any `json:"after,omitempty"`
 	// Severity is failure, warning, recovery or change. It rates what is new in the change, by comparing the object
 	// before and after.
 	Severity Severity `json:"severity"`
-	// Observed is when Tattler saw it.
+	// Observed is when Tattler saw the change.
 	Observed Observed `json:"observed"`
 	// Gap describes what was missed, in an event with the operation gap.
 	Gap *GapInfo `json:"gap,omitempty"`
-	// Absence describes an absence, in an event with the operation absent. It lasted from observed.after to observed.at.
+	// Absence describes an absence, in an event with the operation absent. The absence lasted from observed.after to
+	// observed.at.
 	Absence *Absence `json:"absence,omitempty"`
-	// Epoch numbers the server's histories: it grows when one was replaced, for example by a restored backup, after which
-	// the same versions come again. Absent in the first.
+	// Epoch numbers the server's histories. It grows when a history was replaced, for example by a restored backup; the
+	// same versions then come again. Absent in the first history.
 	Epoch int64 `json:"epoch,omitempty"`
 	// Quiet is true if every changed field is quiet, and for every conversion.
 	Quiet bool `json:"quiet,omitempty"`
 	// Form distinguishes conversions of one version: a number derived from a keyed sum of the object's content and the
 	// time. It is only part of the id, and never written.
 	Form uint64 `json:"-"`
-	// Truncated is true if parts were left out (objects, the patch, managers, or changes), because the whole event would
-	// exceed the receiver's limit, or because the state before was purged from the journal.
+	// Truncated is true if parts were left out (objects, the patch, managers, or changes), because the whole event
+	// would exceed the receiver's limit, or because the state before the change was purged from the journal.
 	Truncated bool `json:"truncated,omitempty"`
-	// FilterError is why the sink's filter (where) failed on this change: it is delivered although it may not match. Absent
-	// if the filter worked.
+	// FilterError is why the sink's filter (where) failed on this change. The change is then delivered, although it may
+	// not match. Absent if the filter worked.
 	FilterError string `json:"filterError,omitempty"`
 }
 
-// Resource names the object that changed. For a gap, name and namespace may be empty. For an absence it is the fixed
-// resource absences.tattler.dev, which no API server serves.
+// Resource names the object that changed. For a gap, name and namespace may be empty. For an absence, the resource is
+// always absences.tattler.dev, which no API server serves.
 type Resource struct {
 	// Group is the API group; empty for the core group.
 	Group string `json:"group"`
@@ -126,9 +129,9 @@ type Resource struct {
 	Namespace string `json:"namespace,omitempty"`
 	// Name is the object's name.
 	Name string `json:"name,omitempty"`
-	// UID is the object's UID; another object under the same name has another.
+	// UID is the object's UID; another object under the same name has a different UID.
 	UID string `json:"uid,omitempty"`
-	// ResourceVersion is the object's version after the change; for a deletion that was missed, the last known one.
+	// ResourceVersion is the object's version after the change; for a deletion that was missed, the last known version.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Owner is the object's controller, if it has one.
 	Owner *Owner `json:"owner,omitempty"`
@@ -147,7 +150,7 @@ type Owner struct {
 // Change is one changed field. In JSON a replace always has both from and to, even if one is null; an add has no from, a remove
 // no to.
 type Change struct {
-	// Path is in the grammar of docs/paths.md; empty if the change is of the object itself.
+	// Path is in the grammar of docs/paths.md; empty if the object itself was added, removed or replaced.
 	Path string `json:"path"`
 	// Op is add, remove or replace.
 	Op string `json:"op" enum:"add,remove,replace"`
@@ -155,13 +158,15 @@ type Change struct {
 	From any `json:"from,omitempty"`
 	// To is the value after; absent for a remove.
 	To any `json:"to,omitempty"`
-	// Manager owns the field after the write; "?" if the server does not say, and for every field of a conversion.
+	// Manager is the field manager that owns the field after the change; "?" if the server does not record it, and for
+	// every field of a conversion.
 	Manager string `json:"manager"`
 	// Subresource is the subresource that the manager wrote through, such as status or scale.
 	Subresource string `json:"subresource,omitempty"`
 	// Quiet is true for a field that a quiet rule matches.
 	Quiet bool `json:"quiet,omitempty"`
-	// Whole is true if the value has too many or too deep changes to list each: from and to are then the whole value.
+	// Whole is true if the changes within the value are too many, or too deep, to list each: from and to are then the
+	// whole value before and after.
 	Whole bool `json:"whole,omitempty"`
 }
 
@@ -178,25 +183,26 @@ type Operation struct {
 
 // Manager is one entry of the object's managedFields, without its fields.
 type Manager struct {
-	// Manager is the name that the writer chose; it is not a person.
+	// Manager is the name that the writing program chose; it does not name a person.
 	Manager string `json:"manager"`
 	// Operation is Apply or Update.
 	Operation string `json:"operation"`
 	// Subresource is the subresource written through; empty for the object itself.
 	Subresource string `json:"subresource"`
-	// Time is when the entry last changed, in RFC 3339; empty if the server has none.
+	// Time is when the entry last changed, in RFC 3339; empty if the server recorded no time.
 	Time string `json:"time,omitempty"`
 }
 
-// Observed is the moment at which a change was seen, or the interval in which it happened if a list derived it or the server
-// sent it late, for example after a restart of Tattler or an outage.
+// Observed is the moment at which Tattler saw a change. If a list derived the change, or the server sent it late (for
+// example after a restart of Tattler or an outage), it is the interval in which the change happened.
 type Observed struct {
 	// After is the last moment at which the old state was known to be current; absent for a change that the server sent as
 	// it happened.
 	After *time.Time `json:"after,omitempty"`
-	// At is when Tattler saw it.
+	// At is when Tattler saw the change.
 	At time.Time `json:"at"`
-	// Net is true if a list derived the change: it is the sum of everything that happened in the interval.
+	// Net is true if a list derived the change: the change is then the sum of everything that happened to the object in
+	// the interval.
 	Net bool `json:"net,omitempty"`
 }
 
@@ -204,22 +210,26 @@ type Observed struct {
 type GapInfo struct {
 	// From is the last resource version before the gap; empty if unknown.
 	From string `json:"from"`
-	// To is the first resource version after the gap; empty if unknown. Between the two only net changes are known.
+	// To is the first resource version after the gap; empty if unknown. Between from and to, only net changes are
+	// known.
 	To string `json:"to"`
-	// Reason is text: expired (the server no longer had the versions), history-changed (the server's history was
-	// replaced), missed (an audit found changes that the watch had not shown), or others; several are separated by commas.
+	// Reason is why versions were missed: expired (the server no longer had them), history-changed (the server's
+	// history was replaced), missed (an audit found changes that the watch had not shown), or another text. Several
+	// reasons are separated by commas.
 	Reason string `json:"reason"`
 }
 
 // Absence describes why Tattler did not watch for a while, and what it caught up with afterwards.
 type Absence struct {
-	// Reason is stopped (Tattler did not run), unwritten (it could not write its journal, for example on a full disk), or
-	// unreachable (the API server did not answer for 5 seconds or more, from the last sign of life to its return).
+	// Reason is stopped (Tattler did not run), unwritten (it could not write its journal, for example on a full disk),
+	// or unreachable (the API server did not answer for 5 seconds or more; the absence begins with its last sign of
+	// life and ends when it answers again).
 	Reason string `json:"reason"`
 	// Changes counts the changes that happened, or may have happened, in the absence and that Tattler has recorded since.
 	Changes int64 `json:"changes"`
-	// Incomplete counts the collections, such as the pods of a namespace or of the cluster, that were not fully caught up
-	// with: a gap event says what is missing, or they could not be watched yet. With 0, nothing was lost.
+	// Incomplete counts the collections, such as the pods of a namespace or of the cluster, that Tattler did not fully
+	// catch up with: either a gap event says what is missing, or the collection could not be watched yet. If it is 0,
+	// nothing was lost.
 	Incomplete int64 `json:"incomplete"`
 }
 

@@ -15,10 +15,10 @@ const reconstructedPrefix = "reconstructed-"
 // Fact is what a reconstructed event states.
 type Fact string
 
-// The facts. created: the object was created. written: the last write by which a manager set a value. rollout: a workload got
+// The facts. created: the object was created. written: a manager set a value for the last time. rollout: a workload got
 // another template. release: a Helm release got a revision or a status. condition: conditions got their present status.
-// event: Kubernetes reported an Event. terminated: a container ended. restarted: it started again. finished: a Job
-// completed. deleting: the deletion of the object was requested.
+// event: Kubernetes reported an Event. terminated: a container ended. restarted: a container started again. finished: a
+// Job completed. deleting: the deletion of the object was requested.
 const (
 	FactCreated    Fact = "created"
 	FactWritten    Fact = "written"
@@ -32,22 +32,22 @@ const (
 	FactDeleting   Fact = "deleting"
 )
 
-// Reconstructed is a past write that nobody watched, inferred from what the cluster still records. Only `watch --since` and
-// `log` without a journal print it; sinks never receive one. Its type is dev.tattler.reconstructed.v1, and its envelope
-// is that of a change.
+// Reconstructed is an event of the past that nobody watched, inferred from what the cluster still records. Only `watch
+// --since` and `log` without a journal print such events; sinks never receive them. Their type is
+// dev.tattler.reconstructed.v1; their envelope has the same attributes as that of a change.
 type Reconstructed struct {
 	// SpecVersion is the version of CloudEvents.
 	SpecVersion string `json:"specversion" enum:"1.0"`
 	// Type is dev.tattler.reconstructed.v1.
 	Type string `json:"type"`
-	// Source is /clusters/NAME, the name escaped as a path segment.
+	// Source is /clusters/NAME, with the name escaped as a path segment.
 	Source string `json:"source"`
-	// ID is "reconstructed-" and 26 characters of a to z and 2 to 7. It never equals the id of a change.
+	// ID consists of "reconstructed-" and 26 characters of a to z and 2 to 7. It never equals the id of a change.
 	ID string `json:"id"`
 	// Subject is the object's path on the API server.
 	Subject string `json:"subject"`
-	// Time is when it happened, by the server's or the reporter's clock, usually in whole seconds. If data.after is set,
-	// `time` is only the end of the interval in which it happened.
+	// Time is when the fact happened, by the clock of the server or of the program that reported it, usually in whole
+	// seconds. If data.after is set, `time` is only the end of the interval in which the fact happened.
 	Time time.Time `json:"time"`
 	// PartitionKey is the object's UID.
 	PartitionKey string `json:"partitionkey,omitempty"`
@@ -57,7 +57,8 @@ type Reconstructed struct {
 	Data Reconstruction `json:"data"`
 }
 
-// Reconstruction states a fact about the past, and the field that proves it. What is absent is not known.
+// Reconstruction states a fact about the past, and the field that proves it. If an optional field is absent, its value
+// is unknown or does not apply.
 type Reconstruction struct {
 	// Reconstructed is always true.
 	Reconstructed bool `json:"reconstructed"`
@@ -67,34 +68,34 @@ type Reconstruction struct {
 	Resource Resource `json:"resource"`
 	// Evidence is the field from which the fact and its time follow.
 	Evidence string `json:"evidence"`
-	// After is the beginning of the interval in which it happened; absent if the time is known.
+	// After is the beginning of the interval in which the fact happened; absent if the time is known.
 	After *time.Time `json:"after,omitempty"`
-	// Manager is the field manager that wrote; "?" or absent if that is not known. With the fact created, it is
-	// known only if managedFields names no other manager, except for the status, and this one has not written after
-	// the creation. For an Event, it is the component that reported it.
+	// Manager is the field manager that wrote the value; "?" or absent if it is unknown. For a creation, it is known
+	// only if managedFields names one manager (not counting entries for the status), and that manager has not written
+	// since. For an Event, it is the component that reported the Event.
 	Manager string `json:"manager,omitempty"`
 	// Operation is Apply or Update.
 	Operation string `json:"operation,omitempty"`
 	// Subresource is the subresource written through, such as status or scale.
 	Subresource string `json:"subresource,omitempty"`
-	// Owns are the fields that the manager owns, with their present values. Its last write set some of
-	// them, or fields that other managers have set since.
+	// Owns are the fields that the manager owns, with their present values. The manager's last write set some of these
+	// fields, or fields that other managers have set since.
 	Owns []OwnedField `json:"owns,omitempty"`
 	// Changes are the differences between the templates of two revisions. Hidden values are not compared.
 	Changes []Change `json:"changes,omitempty"`
-	// More counts the fields or changes that were left out, as there are many.
+	// More counts the fields or changes that were left out because there are too many.
 	More int64 `json:"more,omitempty"`
 	// Revision is the new revision of a rollout or a Helm release.
 	Revision string `json:"revision,omitempty"`
-	// Previous is the revision before; absent if nothing of it is left to compare with.
+	// Previous is the previous revision; absent if nothing of that revision is left to compare with.
 	Previous string `json:"previous,omitempty"`
 	// Release is the name of a Helm release.
 	Release string `json:"release,omitempty"`
-	// Conditions are those that changed at that time.
+	// Conditions are the object's conditions that changed at that time.
 	Conditions []ConditionFact `json:"conditions,omitempty"`
 	// Container names a container of the pod.
 	Container string `json:"container,omitempty"`
-	// ExitCode is that of the container; absent with other facts.
+	// ExitCode is the exit code of the container; absent for other facts.
 	ExitCode *int64 `json:"exitCode,omitempty"`
 	// Restarts counts the restarts of the container so far.
 	Restarts int64 `json:"restarts,omitempty"`
@@ -118,7 +119,7 @@ type Reconstruction struct {
 type OwnedField struct {
 	// Path is in the grammar of docs/paths.md.
 	Path string `json:"path"`
-	// Value is the present value; absent if it is long.
+	// Value is the field's present value; absent if it is too long.
 	Value any `json:"value,omitempty"`
 }
 

@@ -15,13 +15,14 @@ const referenceHead = `# Events
 
 <!-- Generated from the types of package event: go test ./event -update -->
 
-An event is one recorded change. ` + "`-o json`" + ` prints events, and sinks receive them. Each is a JSON object in the form of
-[CloudEvents 1.0](https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md). [schema.json](../event/schema.json)
-is the JSON Schema. The Go package [event](../event/event.go) has the same types, and a helper that drops repeated events.
+An event is one recorded change. ` + "`-o json`" + ` prints events, and sinks receive them. Each event is a JSON object in the form
+of [CloudEvents 1.0](https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md).
+[schema.json](../event/schema.json) is its JSON Schema. The Go package [event](../event/event.go) has the same types, and a
+helper that drops repeated events.
 
-Delivery is at least once, and in order for each object (except through standard SQS queues and SNS topics, and Pub/Sub
-with ` + "`unordered`" + `). The same change always has the same ` + "`id`" + `. Times are in UTC, as
-RFC 3339 with milliseconds. Later versions may add fields, so a consumer should ignore fields that it does not know.
+Delivery is at least once. The events of each object are delivered in order, except through standard SQS
+queues, standard SNS topics, and Pub/Sub with ` + "`unordered`" + `. The same change always has the same ` + "`id`" + `. Times are in
+UTC, as RFC 3339 with milliseconds. Later versions may add fields, so a consumer should ignore fields that it does not know.
 
 ## An example
 
@@ -37,13 +38,13 @@ func TestReference(t *testing.T) {
 	}
 	var b bytes.Buffer
 	b.WriteString(referenceHead)
-	fmt.Fprintf(&b, "This event has every field set; real ones have fewer.\n\n```json\n%s\n```\n", example)
+	fmt.Fprintf(&b, "This event has every field set; real events have fewer fields.\n\n```json\n%s\n```\n", example)
 	fmt.Fprintf(&b, "\n## Operations\n\n%s\n\n## Severities\n\n%s\n", g.comments["Op values"], g.comments["Severity values"])
 	g.tables(&b, reflect.TypeFor[Event](), map[string]bool{})
 
 	g.readSource(t, "reconstructed.go")
 	done := map[string]bool{"Resource": true, "Change": true}
-	fmt.Fprintf(&b, "\n## Reconstructed events\n\nThey are not in schema.json, and not recorded.\n\n## Facts\n\n%s\n", g.comments["Fact values"])
+	fmt.Fprintf(&b, "\n## Reconstructed events\n\nReconstructed events are not in schema.json. They are never recorded in the journal.\n\n## Facts\n\n%s\n", g.comments["Fact values"])
 	g.tables(&b, reflect.TypeFor[Reconstructed](), done)
 	golden(t, "../docs/event.md", b.Bytes())
 }

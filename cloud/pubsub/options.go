@@ -18,17 +18,17 @@ import (
 type Options struct {
 	// Topic is the topic's full name: projects/PROJECT/topics/TOPIC.
 	Topic string `yaml:"topic"`
-	// Unordered sends without ordering keys: a request contains messages of any objects, and a subscription may
-	// deliver the changes of one object in any order.
+	// Unordered sends messages without ordering keys. One request may then contain changes of several objects, and a
+	// subscription may deliver the changes of one object in any order.
 	Unordered bool `yaml:"unordered"`
-	// Parallel is the number of objects to publish concurrently, at most 64: a request has one ordering key. It has
-	// no effect with unordered. Default: 16.
+	// Parallel is the number of objects whose changes are published concurrently, at most 64. A request contains
+	// changes of only one object, because it has one ordering key. This key has no effect with unordered. Default: 16.
 	Parallel int `yaml:"parallel"`
 	// CredentialsFile is a JSON file from Google: a service account's key or a workload identity's configuration.
-	// Default: that of GOOGLE_APPLICATION_CREDENTIALS, of gcloud, or the machine's account.
+	// Default: the file in GOOGLE_APPLICATION_CREDENTIALS, gcloud's credentials, or the machine's account.
 	CredentialsFile string `yaml:"credentialsFile"`
-	// Endpoint is the host and port of a region's server, such as europe-west1-pubsub.googleapis.com:443: Pub/Sub
-	// keeps the order of messages that are published in one region. Default: the nearest.
+	// Endpoint is the host and port of a region's server, such as europe-west1-pubsub.googleapis.com:443: Pub/Sub keeps
+	// the order of messages that are published in one region. Default: the nearest server.
 	Endpoint string `yaml:"endpoint"`
 	// Emulator is the host and port of Google's emulator, or of another server without TLS and credentials.
 	// Default: PUBSUB_EMULATOR_HOST, or none.

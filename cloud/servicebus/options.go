@@ -16,17 +16,17 @@ import (
 type Options struct {
 	// Namespace is the namespace's host, NAME.servicebus.windows.net. Credentials are then those of a Microsoft
 	// identity: AZURE_CLIENT_ID and related variables, a pod's workload identity, a managed identity, or the Azure
-	// CLI's. Default: the one in ConnectionString.
+	// CLI's. Default: the namespace in ConnectionString.
 	Namespace string `yaml:"namespace"`
-	// ConnectionString is the connection string of a shared access policy with the right to send, as the portal
-	// shows it; a credential. It replaces namespace.
+	// ConnectionString is the connection string of a shared access policy with the right to send, as the portal shows
+	// it. It is a credential. It replaces the key namespace.
 	ConnectionString string `yaml:"connectionString"`
 	// Entity is the name of the queue or topic. Default: EntityPath in ConnectionString.
 	Entity string `yaml:"entity"`
 	// Sessions sets the object's UID as the session id of each message, so that a consumer with sessions sees each
-	// object's changes in order. A queue that requires sessions refuses messages without one.
+	// object's changes in order. A queue that requires sessions refuses messages without a session id.
 	Sessions bool `yaml:"sessions"`
-	// Parallel is the number of sessions to send to concurrently, at most 64. It has no effect without sessions.
+	// Parallel is the number of sessions to send to concurrently, at most 64. This key has no effect without sessions.
 	// Default: 16.
 	Parallel int `yaml:"parallel"`
 	// Timeout bounds one batch, including the connection for it and its acknowledgement. Default: 10s.

@@ -17,7 +17,7 @@ type Options struct {
 	// Limit bounds a message with its attributes, and a request with up to ten messages. Every topic
 	// accepts the default. Set more, up to 1Mi, if the topic's attribute MaximumMessageSize allows it. Default: 256Ki.
 	Limit sink.Size `yaml:"limit"`
-	// Timeout bounds one request, including its credentials and its answer. Default: 10s.
+	// Timeout bounds one request, including the wait for credentials and for the answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// AWS selects an AWS region and account.
 	AWS amazon.Access `yaml:"aws"`

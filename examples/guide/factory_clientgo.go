@@ -23,7 +23,7 @@ func factoryClientGo(ctx context.Context, cfg *rest.Config, out io.Writer) error
 	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("shop"))
 	one := factory.Apps().V1().Deployments().Lister()
 	two := factory.Apps().V1().Deployments().Lister()
-	// Another selection is another factory.
+	// Another selection needs another factory.
 	front := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithNamespace("shop"),
 		informers.WithTweakListOptions(func(o *metav1.ListOptions) { o.LabelSelector = "tier=front" }))
 	three := front.Apps().V1().Deployments().Lister()

@@ -20,13 +20,13 @@ func forbiddenClientGo(ctx context.Context, cfg *rest.Config, out io.Writer) err
 	deployments := factory.Apps().V1().Deployments().Informer()
 	var once sync.Once
 	err = deployments.SetWatchErrorHandlerWithContext(func(_ context.Context, _ *cache.Reflector, err error) {
-		once.Do(func() { fmt.Fprintln(out, "reflector:", err) }) // it comes again and again
+		once.Do(func() { fmt.Fprintln(out, "reflector:", err) }) // the error comes again and again
 	})
 	if err != nil {
 		return err
 	}
 	factory.StartWithContext(ctx)
-	some, cancel := context.WithTimeout(ctx, 5*time.Second) // or it waits for ever
+	some, cancel := context.WithTimeout(ctx, 5*time.Second) // otherwise the wait never ends
 	defer cancel()
 	err = factory.WaitForCacheSyncWithContext(some).AsError()
 	fmt.Fprintln(out, "wait:", err)

@@ -25,7 +25,7 @@ func handlersClientGo(ctx context.Context, cfg *rest.Config, out io.Writer) erro
 			fmt.Fprintln(out, "update", d.Name, *old.Spec.Replicas, "->", *d.Spec.Replicas)
 		},
 		DeleteFunc: func(last appsinformers.DeletedDeployment) {
-			// Where the deletion was missed, last.OptionalObj is old, and may be nil.
+			// If the deletion was missed, last.OptionalObj is old, and may be nil.
 			fmt.Fprintln(out, "delete", last.GetName())
 		},
 	})

@@ -41,7 +41,7 @@ func indexersClientGo(ctx context.Context, cfg *rest.Config, out io.Writer) erro
 	}
 	for _, q := range [][2]string{{"app", "web"}, {"node", "node-1"}, {"configMap", "shop/tls"}} {
 		found, err := pods.GetTypedIndexer().ByTypedIndex(q[0], q[1])
-		if err != nil { // as for an index that does not exist
+		if err != nil { // for example, there is no such index
 			return err
 		}
 		fmt.Fprintln(out, q[0], q[1], podNames(found))

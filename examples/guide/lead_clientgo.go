@@ -34,7 +34,7 @@ func leadClientGo(ctx context.Context, cfg *rest.Config, out io.Writer) error {
 					stop()
 				},
 				OnStoppedLeading: func() {
-					fmt.Fprintln(out, name, "leads no longer") // as a rule: os.Exit
+					fmt.Fprintln(out, name, "leads no longer") // usually: os.Exit
 				},
 			},
 		})

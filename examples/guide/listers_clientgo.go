@@ -35,7 +35,7 @@ func listersClientGo(ctx context.Context, cfg *rest.Config, out io.Writer) error
 	}
 	fmt.Fprintln(out, len(front), "of", len(all), "are of the tier", web.Labels["tier"])
 
-	web.Labels["tier"] = "oops" // a mistake: it is the cache's
+	web.Labels["tier"] = "oops" // a mistake: the object belongs to the cache
 	again, err := lister.Deployments("shop").Get("web")
 	if err != nil {
 		return err

@@ -32,7 +32,7 @@ func listersTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error 
 		}
 		fmt.Fprintln(out, len(front), "of", len(all), "are of the tier", web.Labels["tier"])
 
-		web.Labels["tier"] = "oops" // no mistake: it is the caller's
+		web.Labels["tier"] = "oops" // no mistake: the object belongs to the caller
 		again, err := deployments.Get("shop", "web")
 		if err != nil {
 			return err

@@ -32,7 +32,7 @@ func (r replica) Delete(_ context.Context, key informer.Key) error {
 }
 
 func (r replica) Version(context.Context, informer.Stream, string) error {
-	return nil // the moment to commit: the table has all that the server had at a version
+	return nil // the moment to commit: the table equals the server's state at this version
 }
 
 //guide:end

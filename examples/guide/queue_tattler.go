@@ -35,7 +35,7 @@ func queueTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error {
 		return controller.Result{}, nil
 	}
 	failed := func(r controller.Reconciled) {
-		if r.Err != nil { // it is logged in any case
+		if r.Err != nil { // errors are logged in any case
 			fmt.Fprintln(out, r.Key, "failed:", r.Err)
 		}
 	}

@@ -7,21 +7,23 @@ import (
 
 // NamedCluster is one of several clusters that are recorded into one journal.
 type NamedCluster struct {
-	// Name is the cluster's name in events, and for --cluster of the commands that read the journal. The journal keeps
-	// the cluster's streams under this name: under another one, its objects are recorded anew.
+	// Name is the cluster's name in events, and in the flag --cluster of the commands that read the journal. The
+	// journal keeps the cluster's streams under this name: after a change of the name, the cluster's objects are
+	// recorded as those of a new cluster.
 	Name string `yaml:"name"`
 	// Kubeconfig is the file that has the context. The default is --kubeconfig, $KUBECONFIG or ~/.kube/config.
 	Kubeconfig string `yaml:"kubeconfig"`
-	// Context is the context in the kubeconfig. Without it, the current context of the file in kubeconfig is used. One of
-	// context, kubeconfig and inCluster must be set.
+	// Context is the context in the kubeconfig. Without this key, the current context of the file in kubeconfig is
+	// used. One of context, kubeconfig and inCluster must be set.
 	Context string `yaml:"context"`
 	// InCluster uses the service account of the pod instead of a context.
 	InCluster bool `yaml:"inCluster"`
 	// Watch replaces the top-level watch for this cluster.
 	Watch []Watch `yaml:"watch"`
-	// SameUsers declares that a user or group of the first cluster is the same person or group here. Access reviews of
-	// this cluster then decide which of its changes an authenticated viewer of the web page sees. Otherwise such viewers
-	// see none of them. The first cluster, which authenticates viewers, does not need it.
+	// SameUsers declares that a user or group of the first cluster is the same person or group in this cluster. Access
+	// reviews of this cluster then decide which of its changes an authenticated viewer of the web page sees. Otherwise
+	// authenticated viewers see no changes of this cluster. The first cluster, which authenticates viewers, does not
+	// need this key.
 	SameUsers bool `yaml:"sameUsers"`
 }
 

@@ -29,9 +29,10 @@ type Config struct {
 	Kind string `yaml:"kind" enum:"Config"`
 
 	Cluster Cluster `yaml:"cluster"`
-	// Clusters are several clusters that one daemon records into one journal, instead of cluster. Each has streams,
-	// credentials and rights of its own; one that cannot be reached delays no other. The other top-level keys hold for all
-	// of them. journal.path, --journal or $TATTLER_JOURNAL must name the journal.
+	// Clusters are several clusters that one daemon records into one journal. This key replaces the key cluster. Each
+	// cluster has its own streams, credentials and rights; a cluster that cannot be reached does not delay the others.
+	// The other top-level keys apply to all clusters. The journal must be named by journal.path, --journal or
+	// $TATTLER_JOURNAL.
 	Clusters []NamedCluster `yaml:"clusters"`
 	// Watch selects what is watched. The first entry that selects a kind decides how all objects of that kind are
 	// watched. Without this key, everything is watched except the noisy kinds (see noise).
@@ -40,16 +41,17 @@ type Config struct {
 	// listed nor delivered.
 	Quiet []Rule `yaml:"quiet"`
 	// Redact adds rules to the built-in ones. A keyed hash replaces each value that a rule selects, before objects are
-	// compared, stored or sent. A rule for a kind that the server does not have is an error, unless its group is that
-	// of a custom resource, which may appear later.
+	// compared, stored or sent. A rule for a kind that the server does not have is an error, unless the group is one of
+	// custom resources, because the kind may appear later.
 	Redact []Rule `yaml:"redact"`
 	// RedactionKey is the file with the key of the hashes that replace redacted values: 32 random bytes in base64. Keep
-	// it on another volume than the journal, since whoever has both can try values. A file that is named here must
-	// exist. The default is redaction.key in $XDG_CONFIG_HOME/tattler, which is created if it is missing.
+	// this file and the journal on different volumes: whoever has both can guess a redacted value and check the guess.
+	// A file that is named here must exist. The default is redaction.key in $XDG_CONFIG_HOME/tattler, which is created
+	// if it is missing.
 	RedactionKey string  `yaml:"redactionKey"`
 	Journal      Journal `yaml:"journal"`
-	// Sinks are the places that changes are delivered to. The journal keeps a position for each of them. Without
-	// sinks, changes are only recorded.
+	// Sinks are the destinations of changes. The journal keeps a position for each sink. Without sinks, changes are
+	// only recorded.
 	Sinks  []Sink `yaml:"sinks"`
 	Listen Listen `yaml:"listen"`
 	Web    Web    `yaml:"web"`
@@ -79,10 +81,10 @@ type Cluster struct {
 
 // Watch selects kinds, and their objects.
 type Watch struct {
-	// Resources are the kinds, as kubectl names them (pods, deploy, deployments.apps, a category such as all),
-	// or globs. A * in a glob matches any run of characters: of the plural (deploy*), or, with a dot, of plural
-	// and group (*.example.com). A name must be one that the server knows; a glob also matches kinds that
-	// appear later.
+	// Resources are the kinds, as kubectl names them (pods, deploy, deployments.apps, a category such as all), or
+	// globs. A glob is compared with the plural (deploy*) or, if it contains a dot, with plural and group
+	// (*.example.com); a * in it matches any run of characters. The server must have the kind that a name refers to; a
+	// glob also matches kinds that appear later.
 	Resources Selection `yaml:"resources"`
 	// Namespaces are the namespaces, as names or globs; * means all of them. With any other list, kinds without
 	// namespaces are left out unless resources includes them by name.
@@ -99,7 +101,7 @@ type Watch struct {
 
 // Selection has a list to take and a list to leave out.
 type Selection struct {
-	// Include lists what to take. Without it, everything is taken.
+	// Include lists what to take. Without this key, everything is taken.
 	Include []string `yaml:"include"`
 	// Exclude lists what to leave out.
 	Exclude []string `yaml:"exclude"`
@@ -107,7 +109,7 @@ type Selection struct {
 
 // Rule selects fields of kinds.
 type Rule struct {
-	// Resources are kinds as in tattler watch, with a group where needed: configmaps, deploy,
+	// Resources are kinds, named as for the command tattler watch, with a group where needed: configmaps, deploy,
 	// widgets.example.com. A * matches any run of characters.
 	Resources []string `yaml:"resources"`
 	// Paths are patterns as docs/paths.md defines them, such as data.*password*.
@@ -128,11 +130,11 @@ type Journal struct {
 	// Path is the journal's file. --journal overrides it. Default: $TATTLER_JOURNAL, else journal.db in a directory per
 	// cluster in $XDG_STATE_HOME/tattler.
 	Path string `yaml:"path"`
-	// Network allows the journal on a network file system, such as NFS. Without it, tattler run
-	// on Linux refuses such a file system: a lock there may not keep out a second daemon, and two daemons damage the
-	// journal. FUSE file systems that are known to be remote, such as sshfs, are refused, too; other FUSE and 9P file
-	// systems, which may be remote, get a warning, except fuseblk, which is local. Set this key only if you make sure
-	// that there is just one daemon.
+	// Network allows the journal on a network file system, such as NFS. Without this key, the command tattler run
+	// refuses such a file system on Linux: a lock there might not keep out a second daemon, and two daemons would
+	// damage the journal. FUSE file systems that are known to be remote, such as sshfs, are refused as well. Other FUSE
+	// and 9P file systems may be remote, so the daemon only logs a warning, except for fuseblk, which is local. Set
+	// this key only if you make sure that there is just one daemon.
 	Network bool   `yaml:"network"`
 	Retain  Retain `yaml:"retain"`
 }
@@ -142,8 +144,8 @@ type Retain struct {
 	// Age is how long a change is kept; 0 means for ever.
 	Age time.Duration `yaml:"age" default:"30d"`
 	// Size is how large the journal's file may become; 0 means unlimited. Quiet changes are removed first, then the
-	// oldest. The last state of each object is never removed. Neither are the newest changes, up to a quarter of this
-	// size, even if the states alone exceed it: see docs/operations.md.
+	// oldest changes. The last state of each object is never removed. Nor are the newest changes, up to a quarter of
+	// this size, even if the states alone exceed the size: see docs/operations.md.
 	Size Size `yaml:"size" default:"1Gi"`
 }
 
@@ -153,21 +155,22 @@ type Sink struct {
 	// Name identifies the sink, in letters, digits, dots, dashes and underscores. The journal keeps the sink's position
 	// under this name, so a renamed sink starts over.
 	Name string `yaml:"name"`
-	// Where is a CEL expression that selects changes, such as op == "deleted" || touches("spec.**"). Without
-	// it, every change that is not quiet is delivered. If it fails on a change, the change is delivered and marked.
+	// Where is a CEL expression that selects changes, such as op == "deleted" || touches("spec.**"). Without this key,
+	// every change that is not quiet is delivered. If the expression fails on a change, the change is delivered and
+	// marked.
 	Where string `yaml:"where"`
-	// Include adds to the events of updates what they leave out otherwise: the whole object before or after the
-	// update, or the difference as an RFC 6902 patch.
+	// Include adds parts to the events of updates: the whole object before the update, the whole object after it, or
+	// the difference as an RFC 6902 patch.
 	Include []string `yaml:"include" enum:"before,after,patch"`
-	// MaxBytes limits the event's JSON, to 4Ki or more; 0 means unlimited. A larger event is cut and marked as
-	// truncated.
+	// MaxBytes limits the size of an event's JSON. It must be at least 4Ki; 0 means unlimited. A larger event is cut
+	// and marked as truncated.
 	MaxBytes Size `yaml:"maxBytes" default:"0"`
 	// Snapshots also delivers the objects that exist when a kind is watched for the first time.
 	Snapshots bool `yaml:"snapshots"`
-	// From is where a new sink starts: now, or at the beginning of the journal.
+	// From is where a new sink starts: now (only later changes are delivered), or at the beginning of the journal.
 	From string `yaml:"from" enum:"now,beginning" default:"now"`
-	// Paused keeps a new sink from delivering until tattler sinks resume. Once the journal knows the sink, this key is
-	// ignored: only tattler sinks pause and resume count.
+	// Paused keeps a new sink from delivering until the command tattler sinks resume is run. Once the journal knows the
+	// sink, this key is ignored: only the commands tattler sinks pause and tattler sinks resume count.
 	Paused bool  `yaml:"paused"`
 	Retry  Retry `yaml:"retry"`
 
@@ -186,18 +189,18 @@ type Retry struct {
 	Min time.Duration `yaml:"min" default:"1s"`
 	// Max is the longest wait.
 	Max time.Duration `yaml:"max" default:"5m"`
-	// Attempts is how often a change is sent if the receiver rejects it, before it becomes a dead letter.
-	// Temporary errors are retried until giveUp.
+	// Attempts is how often a change that the receiver rejects is sent before it becomes a dead letter. Temporary
+	// errors are retried until giveUp.
 	Attempts int `yaml:"attempts" default:"3"`
-	// GiveUp is how long one change may block the sink before it is set aside as a dead letter, counted from its first
-	// error since the daemon's start; 0 means for ever. While a receiver is down, one change after another becomes a
-	// dead letter, each after this time.
+	// GiveUp is how long one change may block the sink before the change is set aside as a dead letter; 0 means for
+	// ever. The time counts from the first error of the change since the daemon's start. While a receiver is down, one
+	// change after another becomes a dead letter, each after this time.
 	GiveUp time.Duration `yaml:"giveUp" default:"0s"`
 }
 
 // Listen configures the HTTP server for /metrics, /healthz and /readyz.
 type Listen struct {
-	// Address is HOST:PORT, or :PORT for every interface. Without it, there is no server.
+	// Address is HOST:PORT, or :PORT for every interface. Without this key, there is no server.
 	Address string `yaml:"address"`
 	// Pprof also serves Go's profiles at /debug/pprof/, on a loopback address only.
 	Pprof bool `yaml:"pprof"`

@@ -171,7 +171,7 @@ func Markdown() string {
 			}
 		}
 	}
-	fmt.Fprintf(&b, "\n## Example file\n\n`tattler config init` writes it:\n\n```yaml\n%s```\n", Example())
+	fmt.Fprintf(&b, "\n## Example file\n\n`tattler config init` writes this file:\n\n```yaml\n%s```\n", Example())
 	return b.String()
 }
 
@@ -197,13 +197,13 @@ var cell = strings.NewReplacer("|", `\|`, "*", `\*`)
 var expressions = []struct{ cel, selects string }{
 	{`op == "deleted" && resource.namespace == "shop"`, "deletions in one namespace"},
 	{`resource.kind in ["Deployment", "StatefulSet", "DaemonSet"] && touches("spec.**")`, "changes of the desired state of workloads, not of their status; and new and deleted workloads"},
-	{`touches("spec.**.image")`, "new images, of workloads, pods and custom resources"},
+	{`touches("spec.**.image")`, "new images of workloads, pods and custom resources"},
 	{`resource.kind == "Node" && touches("spec.unschedulable")`, "nodes that are cordoned or uncordoned"},
 	{`changes.exists(c, c.manager.startsWith("kubectl"))`, "updates made with kubectl"},
 	{`op == "updated" && !changes.exists(c, c.manager == "argocd-controller")`, "updates that Argo CD did not make"},
 	{`resource.kind == "Deployment" && has(after.spec) && after.spec.replicas == 0`, "Deployments scaled to zero"},
 	{`changes.exists(c, c.path == "spec.replicas" && c.from > c.to)`, "scaling down"},
-	{`resource.group == "rbac.authorization.k8s.io" && op != "snapshot"`, "changes of rights"},
+	{`resource.group == "rbac.authorization.k8s.io" && op != "snapshot"`, "changes of RBAC rights"},
 	{`op in ["gap", "absent"]`, "gaps and absences"},
 	{`!resource.namespace.matches("^(kube-|ci-)") && resource.owner.kind != "Job"`, "everything except some namespaces and objects owned by Jobs"},
 	{`has(after.metadata) && has(after.metadata.labels) && "team" in after.metadata.labels && after.metadata.labels.team == "shop"`, "objects of one team, by a label that others may lack"},
@@ -214,15 +214,15 @@ const markdownHead = `# The configuration
 <!-- Generated from the comments of internal/config and of the sinks by ` + "`go test ./internal/config -update`" + `. -->
 
 ` + "`tattler run -c FILE`" + ` reads one YAML file, strictly: an unknown key, a wrong type, or a repeated key is an
-error that names the line. ` + "`tattler config check -c FILE`" + ` shows what a file would do, ` + "`tattler config explain KEY`" + `
-describes a key.
+error that names the line. ` + "`tattler config check -c FILE`" + ` shows what a file would do.
+` + "`tattler config explain KEY`" + ` describes a key.
 
-- A duration is a number with a unit, or several: ` + "`90s`, `1h30m`, `12h`, `30d`, `2w`" + `.
-- A size is a whole number with a unit: ` + "`64Ki`, `100Mi`, `1Gi`" + ` are powers of 1024, ` + "`100M`" + ` of 1000; without one it is
-  bytes.
-- In the options of a sink, ` + "`${env:NAME}`" + ` is replaced by an environment variable and ` + "`${file:/path}`" + ` by the content of a
-  file, without the final line end. A reference that is unset, unreadable or empty is an error. The text ` + "`${`" + ` is
-  written ` + "`$${`" + `.
+- A duration is one or more numbers, each with a unit: ` + "`90s`, `1h30m`, `12h`, `30d`, `2w`" + `.
+- A size is a whole number, usually with a unit. The units in ` + "`64Ki`, `100Mi` and `1Gi`" + ` are powers of 1024, the unit in
+  ` + "`100M`" + ` is a power of 1000. A number without a unit means bytes.
+- In the options of a sink, ` + "`${env:NAME}`" + ` is replaced by an environment variable, and ` + "`${file:/path}`" + ` by the content of a
+  file, without the final line end. A reference to a variable that is unset or empty, or to a file that is unreadable
+  or empty, is an error. The text ` + "`${`" + ` is written ` + "`$${`" + `.
 - For paths and patterns, see [paths.md](paths.md).
 - ` + "`where`" + ` is written in [CEL](https://cel.dev), with these variables:
 
@@ -231,16 +231,19 @@ describes a key.
 | ` + "`op`" + ` | what happened: created, updated or deleted; snapshot (the object existed when its kind was first watched), entered or left (an existing object began or ceased to match the selection), gap (versions were missed), converted (the API server serves the same version in another form) or absent (Tattler did not watch for a while) |
 | ` + "`severity`" + ` | failure (such as CrashLoopBackOff, a rollout beyond its deadline, a node that is not ready), warning, recovery or change |
 | ` + "`resource`" + ` | the object's group, version, resource (its plural), kind, namespace, name, uid, resourceVersion, owner |
-| ` + "`changes`" + ` | an update's fields, each with path, op (add, remove, replace), from, to, manager, subresource, quiet |
-| ` + "`before`, `after`" + ` | the object before and after the change; empty if it did not exist then |
+| ` + "`changes`" + ` | the changed fields of an update, each with path, op (add, remove, replace), from, to, manager, subresource, quiet |
+| ` + "`before`, `after`" + ` | the object before and after the change; empty if the object did not exist at that time |
 | ` + "`touches(\"PATTERN\")`" + ` | reports whether a field at, above or below the pattern changed, or exists in an object that appeared or disappeared; quiet fields do not count |
 
-An expression fails on a change whose object lacks a key that it reads, has another type there, or is so large
-that evaluation costs too much. The sink gets such a change, with the cause in the event's ` + "`data.filterError`" + `: otherwise,
-users who write objects could hide changes. First test the kind, and any key that may be absent:
+An expression fails on a change if the object lacks a key that the expression reads, if the value of such a key has
+another type than the expression needs, or if the object is so large that evaluation costs too much. The sink gets such a
+change, with the cause in the event's ` + "`data.filterError`" + `: otherwise, users who write objects could hide changes. So an
+expression should first test the kind, and any key that may be absent:
 ` + "`resource.kind == \"Deployment\" && has(after.spec) && after.spec.replicas > 3`" + `.
 
 A manager is a program's name for its writes (` + "`kubectl-set`, `helm`, `argocd-controller`" + `): a tool, not a person.
-Only the API server's audit log knows the person. Examples:
+Only the API server's audit log names the person.
+
+Examples:
 
 `

@@ -7,19 +7,20 @@ import (
 	"strings"
 )
 
-// Web configures the web page and its JSON API, which show the journal. On a loopback address, they may be open to
-// everyone on the machine. Other addresses need TLS and authentication: docs/security.md describes who may see what.
+// Web configures the web page and its JSON API, which show the journal. On a loopback address, the page and the API may
+// be open to everyone on the machine. Other addresses need TLS and authentication: docs/security.md describes who may
+// see what.
 type Web struct {
-	// Address is HOST:PORT, or :PORT for every interface. Without it, there is no web page.
+	// Address is HOST:PORT, or :PORT for every interface. Without this key, there is no web page.
 	Address string `yaml:"address"`
-	// Hosts are names by which browsers reach the page, if they are not in its certificate, such as the name of a
+	// Hosts are names by which browsers reach the page and which are not in its certificate, such as the name of a
 	// proxy. Requests for any other name are refused.
 	Hosts []string `yaml:"hosts"`
 	TLS   WebTLS   `yaml:"tls"`
 	// Tokens accepts bearer tokens of the cluster, such as those of service accounts. The API server verifies them.
 	Tokens bool `yaml:"tokens"`
-	// Audiences are the audiences of which a token must be for at least one. Without this key, it must be for the API
-	// server, and whoever receives such a token could use it there.
+	// Audiences are the accepted audiences: a token must be for at least one of them. Without this key, a token must be
+	// for the API server, and whoever receives such a token could use it there.
 	Audiences []string `yaml:"audiences"`
 	// ClientCA is a PEM file of CAs. Their client certificates name a user (CN) and its groups (O), as for the API server.
 	ClientCA      string        `yaml:"clientCA"`
@@ -47,7 +48,7 @@ type RequestHeader struct {
 	UsernameHeaders []string `yaml:"usernameHeaders"`
 	// UIDHeaders are the headers with the user's UID. Default: X-Remote-Uid.
 	UIDHeaders []string `yaml:"uidHeaders"`
-	// GroupHeaders are the headers with the user's groups, one group each. Default: X-Remote-Group.
+	// GroupHeaders are the headers with the user's groups; each header has one group. Default: X-Remote-Group.
 	GroupHeaders []string `yaml:"groupHeaders"`
 	// ExtraHeaderPrefixes are the prefixes of headers with further attributes of the user. Default: X-Remote-Extra-.
 	ExtraHeaderPrefixes []string `yaml:"extraHeaderPrefixes"`

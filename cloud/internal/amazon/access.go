@@ -29,8 +29,8 @@ import (
 // AWS_ACCESS_KEY_ID and related variables, the files in ~/.aws, a service account's web identity, the container or
 // the machine.
 type Access struct {
-	// Region is the AWS region, such as eu-west-1. Default: the region in the address, else AWS_REGION, or the
-	// profile's.
+	// Region is the AWS region, such as eu-west-1. Default: the region in the topic's ARN or the queue's URL, else
+	// AWS_REGION, else the profile's region.
 	Region string `yaml:"region"`
 	// Profile is a profile in ~/.aws. Default: AWS_PROFILE, or default.
 	Profile string `yaml:"profile"`

@@ -12,21 +12,21 @@ import (
 
 // Options are the options of an exec sink.
 type Options struct {
-	// Command is a program and its arguments. It does not pass through a shell. A program without a slash is
-	// looked up in Tattler's own PATH; a relative path with a slash is relative to dir.
+	// Command is a program and its arguments. No shell interprets them. A program without a slash is looked up in
+	// Tattler's own PATH; a relative path with a slash is relative to dir.
 	Command []string `yaml:"command"`
-	// Batch passes all pending changes (at most 100) to one run of the program, one line each. Without it, the
-	// program runs once per change.
+	// Batch passes all pending changes (at most 100) to one run of the program, one line each. Otherwise the program
+	// runs once per change.
 	Batch bool `yaml:"batch"`
-	// Env is added to the program's environment. From Tattler's own environment the program gets only HOME, LANG,
-	// LC_ALL, PATH, TMPDIR, TZ and USER.
+	// Env are variables to add to the program's environment. From Tattler's own environment the program gets only HOME,
+	// LANG, LC_ALL, PATH, TMPDIR, TZ and USER.
 	Env map[string]string `yaml:"env"`
-	// Dir is the program's working directory. Default: Tattler's own.
+	// Dir is the program's working directory. Default: Tattler's working directory.
 	Dir string `yaml:"dir"`
-	// Timeout bounds one run; then the program and all its children are killed. Default: 30s.
+	// Timeout bounds one run; a program that takes longer is killed with all its children. Default: 30s.
 	Timeout time.Duration `yaml:"timeout"`
-	// PermanentExitCodes are the codes with which the program refuses a change for good. After any other code
-	// except 0 the change is sent again; 75 is meant for that. Default: [65].
+	// PermanentExitCodes are the codes with which the program refuses a change for good. After any other code except 0,
+	// the change is sent again; the code 75 is meant for that. Default: [65].
 	PermanentExitCodes []int `yaml:"permanentExitCodes"`
 }
 

@@ -10,15 +10,16 @@ import (
 
 // Options are the options of a file sink.
 type Options struct {
-	// Path is the file to append to. Its directory must exist: Tattler does not create it, because it could then
-	// write beside a volume that is not mounted. It may be a character device, but not a pipe.
+	// Path is the file to append to. Its directory must exist. Tattler does not create it: if a volume were not
+	// mounted, changes would be written below its empty mount point instead. The path may name a character device, but
+	// not a pipe.
 	Path string `yaml:"path"`
-	// Rotate limits the size of the file. Without it, the file grows.
+	// Rotate limits the size of the file. Without this key, the file grows without limit.
 	Rotate Rotate `yaml:"rotate"`
 	// Sync controls when lines are safe from a crash of the machine: always (before they count as delivered),
 	// interval (up to SyncEvery later), or never (whenever the kernel writes them). Default: always.
 	Sync Sync `yaml:"sync"`
-	// SyncEvery is the longest delay with sync: interval. Default: 1s.
+	// SyncEvery is the longest delay if sync is interval. Default: 1s.
 	SyncEvery time.Duration `yaml:"syncEvery"`
 }
 

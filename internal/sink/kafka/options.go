@@ -19,12 +19,12 @@ import (
 type Options struct {
 	// Brokers are the host:port of some brokers, from which the client learns the others; the default port is 9092.
 	Brokers []string `yaml:"brokers"`
-	// Topic is a text/template over the event that makes the topic, with the field names of package event, such as
-	// changes or changes.{{.Data.Resource.Namespace}}. In its output, characters that a topic must not contain become
-	// dashes.
+	// Topic is the name of the topic: a text, or a text/template over the event, such as
+	// changes.{{.Data.Resource.Namespace}}. The template has the field names of package event. In its output,
+	// characters that a topic must not contain become dashes.
 	Topic string `yaml:"topic"`
-	// AllowAutoTopicCreation lets the broker create a missing topic, if its own settings allow that. Without it,
-	// the sink waits for the topic.
+	// AllowAutoTopicCreation lets the broker create a missing topic, if the broker's settings allow that. Otherwise the
+	// sink waits for the topic.
 	AllowAutoTopicCreation bool `yaml:"allowAutoTopicCreation"`
 	// SASL authenticates by user and password.
 	SASL SASL `yaml:"sasl"`
@@ -36,13 +36,13 @@ type Options struct {
 	TLS sink.TLS `yaml:"tls"`
 	// Compression is how records are compressed: none, gzip, snappy, lz4 or zstd. Default: snappy.
 	Compression string `yaml:"compression"`
-	// MaxMessageBytes bounds an uncompressed record with its headers, as the topic's max.message.bytes bounds it
+	// MaxMessageBytes bounds a record with its headers before compression; the topic's max.message.bytes bounds it
 	// after compression. A longer change is cut. Default: 1000012.
 	MaxMessageBytes sink.Size `yaml:"maxMessageBytes"`
 	// ClientID is the client id for the brokers' logs and quotas. Default: tattler.
 	ClientID string `yaml:"clientID"`
-	// Timeout bounds connecting, and a batch from its sending to its acknowledgement, including the client's own
-	// retries. Default: 10s.
+	// Timeout bounds each attempt to connect, and each batch from its sending to its acknowledgement, including the
+	// client's own retries. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 }
 

@@ -16,18 +16,19 @@ import (
 type Options struct {
 	// URL is the server's address: mqtt://HOST:1883, or mqtts://HOST:8883 for TLS. The ports are optional.
 	URL string `yaml:"url"`
-	// Topic is a text/template over the event, with the field names of package event. In its output, slashes, +, #
-	// and control characters become _, and so does an empty value, such as the namespace of a node. Default:
-	// tattler/{{.Data.Resource.Namespace}}/{{.Data.Resource.Resource}}/{{.Data.Op}}.
+	// Topic is a text/template over the event that makes the topic. The template has the field names of package event.
+	// In its output, slashes, +, # and control characters become _, and so does an empty value, such as the namespace
+	// of a node. Default: tattler/{{.Data.Resource.Namespace}}/{{.Data.Resource.Resource}}/{{.Data.Op}}.
 	Topic string `yaml:"topic"`
 	// Retain makes the server keep the last message of each topic for later subscribers.
 	Retain bool `yaml:"retain"`
 	// Expiry is how long the server keeps a message for an absent subscriber, in whole seconds. Default: for ever.
 	Expiry time.Duration `yaml:"expiry"`
-	// ClientID is the client id of the connection. Two connections with the same id end each other. Default: chosen
-	// by the server.
+	// ClientID is the client id of the connection. If two connections have the same id, the server closes the older
+	// one. Default: chosen by the server.
 	ClientID string `yaml:"clientId"`
-	// User and Password are the credentials, if the server needs them. A password may stand alone, like a token.
+	// User and Password are the credentials, if the server needs them. A password without a user is allowed, for
+	// example a token.
 	User     string `yaml:"user"`
 	Password string `yaml:"password"`
 	// KeepAlive is the silence after which the server may drop the connection, in whole seconds. The sink sends a
@@ -37,7 +38,7 @@ type Options struct {
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows the password to be sent without TLS to another machine.
 	Insecure bool `yaml:"insecure"`
-	// TLS is for addresses with mqtts://.
+	// TLS configures the trusted certificates and the client certificate for mqtts://.
 	TLS sink.TLS `yaml:"tls"`
 }
 

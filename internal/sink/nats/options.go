@@ -17,11 +17,11 @@ type Options struct {
 	// Servers are addresses of one NATS system; the sink uses any of them: nats://HOST:4222, tls:// for TLS, ws://
 	// and wss:// for WebSockets. Each may contain a user and a password, or a token in place of the user.
 	Servers []string `yaml:"servers"`
-	// Subject is a text/template over the event, with the field names of package event. In its output, dots,
-	// spaces, * and > become _, and so does an empty value, such as the namespace of a node. Default:
-	// tattler.{{.Data.Resource.Namespace}}.{{.Data.Resource.Resource}}.{{.Data.Op}}.
+	// Subject is a text/template over the event that makes the subject. The template has the field names of package
+	// event. In its output, dots, spaces, * and > become _, and so does an empty value, such as the namespace of a
+	// node. Default: tattler.{{.Data.Resource.Namespace}}.{{.Data.Resource.Resource}}.{{.Data.Op}}.
 	Subject string `yaml:"subject"`
-	// Stream is the JetStream stream that has the subjects.
+	// Stream is the JetStream stream that stores messages of the subjects.
 	Stream Stream `yaml:"stream"`
 	// User and Password are the credentials, if the server needs them.
 	User     string `yaml:"user"`
@@ -33,8 +33,8 @@ type Options struct {
 	Credentials string `yaml:"credentials"`
 	// NKey is a file with the seed of a user's NKey. It is read for each connection.
 	NKey string `yaml:"nkey"`
-	// InboxPrefix is the prefix of the subjects for acknowledgements, for users that may subscribe only to their
-	// own. Default: _INBOX.
+	// InboxPrefix is the prefix of the subjects for acknowledgements. Set this key if the user may subscribe only to
+	// its own subjects. Default: _INBOX.
 	InboxPrefix string `yaml:"inboxPrefix"`
 	// Timeout bounds each attempt to connect and each wait for an answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
@@ -46,7 +46,7 @@ type Options struct {
 
 // Stream describes the stream. Without a name, any stream with the subject takes the changes.
 type Stream struct {
-	// Name is the stream that must acknowledge. It is an error if another stream has the subject.
+	// Name is the stream that must acknowledge messages. It is an error if another stream has the subject.
 	Name string `yaml:"name"`
 	// Create creates the stream if it is missing. An existing stream stays as it is, whatever the keys below say.
 	Create bool `yaml:"create"`
@@ -61,8 +61,8 @@ type Stream struct {
 	MaxAge time.Duration `yaml:"maxAge"`
 	// MaxBytes bounds the stream; the oldest messages are removed first. Default: no limit.
 	MaxBytes sink.Size `yaml:"maxBytes"`
-	// Duplicates is how long the stream remembers message ids, so that it does not store repeats. Default: 10m, and
-	// at most MaxAge.
+	// Duplicates is how long the stream remembers message ids, so that it does not store repeats. Default: 10m, or
+	// MaxAge if that is shorter.
 	Duplicates time.Duration `yaml:"duplicates"`
 }
 

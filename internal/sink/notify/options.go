@@ -25,20 +25,20 @@ type Options struct {
 	// Service names the chat service: slack, teams, discord, mattermost or telegram. Set it if url begins with
 	// https:// or http:// and its host is not the service's own. Default: derived from the URL.
 	Service Service `yaml:"service"`
-	// BaseURL is the URL of a page that shows changes, such as the one of web; messages then link to
+	// BaseURL is the URL of a page that shows changes, such as Tattler's web page; messages then link to
 	// BASEURL/changes/ID.
 	BaseURL string `yaml:"baseURL"`
-	// Template makes the text below the title: a text/template over a Message, which formats with the functions
-	// bold, code, link and icon in the service's markup; other output is escaped. Default: a list of the changes.
+	// Template is a text/template over a Message that makes the text below the title. Its functions bold, code, link
+	// and icon format text in the service's markup; other output is escaped. Default: a list of the changes.
 	Template string `yaml:"template"`
-	// Window is how long changes are collected for one message, starting with the first; 0s sends each change by
-	// itself. Default: 10s.
+	// Window is how long changes are collected for one message, from the first change on; 0s sends each change in its
+	// own message. Default: 10s.
 	Window time.Duration `yaml:"window"`
 	// Digest is a time of day, such as 08:00, at which one message sums up the changes since the last digest.
 	Digest Clock `yaml:"digest"`
-	// QuietHours are hours of each day in which nothing is sent; one message at their end sums them up.
+	// QuietHours are hours of each day in which nothing is sent; at their end, one message sums up their changes.
 	QuietHours QuietHours `yaml:"quietHours"`
-	// Timezone is the time zone of digest and quietHours, such as Europe/Berlin. Default: the process's own.
+	// Timezone is the time zone of digest and quietHours, such as Europe/Berlin. Default: the process's time zone.
 	Timezone string `yaml:"timezone"`
 	// Timeout bounds one request, or one mail. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
@@ -51,9 +51,9 @@ type Options struct {
 
 // QuietHours are hours of each day. They may span midnight.
 type QuietHours struct {
-	// From is when they begin, such as 22:00.
+	// From is the time at which the quiet hours begin, such as 22:00.
 	From Clock `yaml:"from"`
-	// To is when they end, such as 07:00.
+	// To is the time at which the quiet hours end, such as 07:00.
 	To Clock `yaml:"to"`
 }
 

@@ -16,15 +16,15 @@ import (
 
 // Options are the options of an otlp sink.
 type Options struct {
-	// Endpoint is the receiver's URL: https://HOST:PORT, or http://HOST:PORT without TLS. The default port is 4317,
-	// or 4318 for the protocol http, whose default path is /v1/logs. A user and a password in it are sent as the
+	// Endpoint is the receiver's URL: https://HOST:PORT, or http://HOST:PORT without TLS. The default port is 4317, or
+	// 4318 for the protocol http, whose default path is /v1/logs. A user and a password in the URL are sent as the
 	// header authorization.
 	Endpoint string `yaml:"endpoint"`
 	// Protocol is the transport: grpc, or http for protobuf over HTTP. Default: grpc.
 	Protocol Protocol `yaml:"protocol"`
-	// Body is the content of a record's body: event for the CloudEvents JSON as a map, or object for the form of
-	// the Collector's k8sobjects receiver while it watches: type and object. To have the objects of updates, the
-	// sink must include after. Default: event.
+	// Body is the content of a record's body: event or object. The value event means the CloudEvents JSON as a map. The
+	// value object means a map of type and object, as the Collector's k8sobjects receiver sends it in its watch mode.
+	// To send the objects of updates, list after in the sink's key include. Default: event.
 	Body Body `yaml:"body"`
 	// Headers are added to each request, such as authorization.
 	Headers map[string]string `yaml:"headers"`
@@ -32,10 +32,10 @@ type Options struct {
 	Resource map[string]string `yaml:"resource"`
 	// Compression is how requests are compressed: gzip or none. Default: gzip.
 	Compression Compression `yaml:"compression"`
-	// MaxBatchBytes bounds an uncompressed request, at least 64Ki; gRPC receivers take 4Mi by default. A longer
-	// batch is sent as several requests; a single change that is longer is cut. Default: 4032Ki.
+	// MaxBatchBytes bounds an uncompressed request. It must be at least 64Ki; gRPC receivers accept 4Mi by default. A
+	// longer batch is sent as several requests; a single change that is longer is cut. Default: 4032Ki.
 	MaxBatchBytes sink.Size `yaml:"maxBatchBytes"`
-	// Timeout bounds one request, including connecting and its answer. Default: 10s.
+	// Timeout bounds one request, including the connection for it and its answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows credentials to be sent without TLS to another machine: a password in the endpoint, and
 	// headers such as authorization.

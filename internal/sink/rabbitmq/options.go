@@ -17,22 +17,22 @@ type Options struct {
 	URL string `yaml:"url"`
 	// Exchange is the exchange to publish to; it must exist. Empty means the default exchange, which needs queue.
 	Exchange string `yaml:"exchange"`
-	// RoutingKey is a text/template over the event that makes the routing key, with the field names of package
-	// event, such as changes.{{.Data.Resource.Namespace}}.{{.Data.Op}}. In its output, dots, stars, hashes and
-	// spaces become _, so that a value adds no word. Default: the empty key.
+	// RoutingKey is the routing key: a text, or a text/template over the event, such as
+	// changes.{{.Data.Resource.Namespace}}.{{.Data.Op}}. The template has the field names of package event. In its
+	// output, dots, stars, hashes and spaces become _, so that a value adds no word. Default: the empty key.
 	RoutingKey string `yaml:"routingKey"`
 	// Queue is a queue to publish to by name, without an exchange and a routing key; it must exist.
 	Queue string `yaml:"queue"`
-	// AllowUnroutable counts a message for which no queue is bound as delivered, which loses it. Without it, the
-	// sink waits until one is bound.
+	// AllowUnroutable counts a message as delivered even if no queue is bound for it; such a message is lost. Otherwise
+	// the sink waits until a queue is bound.
 	AllowUnroutable bool `yaml:"allowUnroutable"`
-	// MaxMessageBytes bounds a body, like the server's max_message_size. A longer change is cut. Default: learned
-	// from the server's first refusal.
+	// MaxMessageBytes bounds a message's body, like the server's max_message_size. A longer change is cut. Default:
+	// learned from the server's first refusal.
 	MaxMessageBytes sink.Size `yaml:"maxMessageBytes"`
-	// Heartbeat is the interval of heartbeats in both directions; a connection that is silent for three intervals
-	// is closed. At least one second. Default: 10s.
+	// Heartbeat is the interval of heartbeats in both directions; a connection that is silent for three intervals is
+	// closed. The interval must be at least one second. Default: 10s.
 	Heartbeat time.Duration `yaml:"heartbeat"`
-	// Timeout bounds connecting, and the wait for each confirmation. Default: 10s.
+	// Timeout bounds each attempt to connect and each wait for a confirmation. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows the password to be sent without TLS to another machine.
 	Insecure bool `yaml:"insecure"`

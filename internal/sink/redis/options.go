@@ -13,18 +13,19 @@ import (
 
 // Options are the options of a redis sink.
 type Options struct {
-	// URL is the server's address: redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS. The default port is
-	// 6379 and the default database 0; without a user, the password is for the user default.
+	// URL is the server's address: redis://USER:PASSWORD@HOST:PORT/DB, or rediss:// with TLS. The default port is 6379
+	// and the default database is 0. A password without a user is for the user named default.
 	URL string `yaml:"url"`
-	// Stream is the name of the stream, a text/template over the event with the field names of package event, such
-	// as changes:{{.Data.Resource.Namespace}}. The server creates a stream with its first entry. Default: tattler.
+	// Stream is the name of the stream: a text, or a text/template over the event, such as
+	// changes:{{.Data.Resource.Namespace}}. The template has the field names of package event. The server creates a
+	// stream with its first entry. Default: tattler.
 	Stream string `yaml:"stream"`
 	// MaxLen is the approximate number of entries that a stream keeps. The oldest are removed first, even if a slow
 	// consumer has not read them. 0 keeps all of them. Default: 0.
 	MaxLen int64 `yaml:"maxLen"`
 	// Replicas is the number of replicas that must have the entries before they count as sent. Default: 0.
 	Replicas int `yaml:"replicas"`
-	// Timeout bounds connecting, and each answer. Default: 10s.
+	// Timeout bounds each attempt to connect and each wait for an answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows the password to be sent without TLS to another machine.
 	Insecure bool     `yaml:"insecure"`

@@ -16,23 +16,23 @@ import (
 
 // Options are the options of a webhook sink.
 type Options struct {
-	// URL is the http or https address that changes are posted to. It may hold a user and a password.
+	// URL is the http or https address that changes are posted to. It may contain a user and a password.
 	URL string `yaml:"url"`
 	// Headers are added to each request. They may replace Content-Type and User-Agent.
 	Headers map[string]string `yaml:"headers"`
-	// Secret signs each request, as https://www.standardwebhooks.com specifies: the header webhook-signature
-	// is "v1," and the base64 of the HMAC-SHA256 of ID.TIMESTAMP.BODY; the headers webhook-id and webhook-timestamp
-	// (Unix seconds) carry the first two. After the prefix whsec_ the secret is base64; without it, the secret is
-	// the key itself.
+	// Secret signs each request, as https://www.standardwebhooks.com specifies: the header webhook-signature is "v1,"
+	// and the base64 of the HMAC-SHA256 of ID.TIMESTAMP.BODY; the headers webhook-id and webhook-timestamp (Unix
+	// seconds) contain ID and TIMESTAMP. After the prefix whsec_ comes the key in base64; a secret without that prefix
+	// is the key itself.
 	Secret string `yaml:"secret"`
-	// Template makes the body: a text/template over the event, with the field names of package event and
-	// the function json. The Content-Type is then application/json unless headers sets another; a body that is
-	// declared as JSON must be JSON.
+	// Template is a text/template over the event that makes the body. The template has the field names of package
+	// event, and the function json. The Content-Type is then application/json unless headers sets another; a body that
+	// is declared as JSON must be JSON.
 	Template string `yaml:"template"`
-	// Timeout bounds one request, its answer included. Default: 10s.
+	// Timeout bounds one request, including its answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
-	// Parallel is the number of concurrent requests, at most 64. With 1 all changes stay in order; with more, only
-	// the changes of each object do. Default: 1.
+	// Parallel is the number of concurrent requests, at most 64. With 1, all changes stay in order; with more, only the
+	// changes of one object stay in order. Default: 1.
 	Parallel int `yaml:"parallel"`
 	// Insecure allows credentials to be sent without TLS to another machine: a password, a token or a secret path
 	// in the URL, headers such as Authorization, and the values of ${env:…} and ${file:…}.
