@@ -76,8 +76,8 @@ Write times as ` + when.Forms + `.
 A change has the time that its object records for it. If Tattler saw the change
 much later, the line also has "seen" and that later time. If the object records
 no time, the line shows the interval in which the change happened. A summary has
-the time of its last change. A time range selects all changes that may have
-happened within it.
+the time at which its changes ended, such as the end of a rollout. A time range
+selects all changes that may have happened within it.
 
 --related also shows changes of objects that were related to the named ones at
 some time in the range: owners and what they own; the ConfigMaps, Secrets,
