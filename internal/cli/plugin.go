@@ -15,18 +15,18 @@ func newPluginCompletion(io *terminal.IO, program string) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kubectl",
 		Short: "Generate the program that completes `kubectl tattler`",
-		Long: `Generate the program with which kubectl completes the command line of
-"kubectl tattler". Its name must be kubectl_complete-tattler, in a directory of
-your PATH:
+		Long: `Generate the program that kubectl runs to complete the command line of
+"kubectl tattler". Save it as kubectl_complete-tattler in a directory on your
+PATH:
 
 	tattler completion kubectl > ~/.local/bin/kubectl_complete-tattler
 	chmod +x ~/.local/bin/kubectl_complete-tattler
 
-On Windows, the name is kubectl_complete-tattler.cmd. In PowerShell 5, redirect
-with "| Out-File -Encoding ascii FILE".
+On Windows, the name is kubectl_complete-tattler.cmd. In PowerShell 5, write the
+file with "| Out-File -Encoding ascii FILE" instead of ">".
 
-kubectl's own completion must be set up in your shell, see
-"kubectl completion --help". Tattler must be on the PATH as kubectl-tattler.`,
+kubectl's own completion must be set up in your shell; see
+"kubectl completion --help". Tattler must be on your PATH as kubectl-tattler.`,
 		Args: cobra.NoArgs,
 
 		DisableFlagsInUseLine: true,

@@ -20,8 +20,8 @@ const referenceHead = `# Commands and flags
 Every command and flag of tattler except ` + "`completion`" + ` (see [install.md](install.md#completion)), as
 ` + "`tattler COMMAND --help`" + ` prints them. tattler-cloud has the same commands, and more sinks.
 
-Exit codes: 0 for success, also after Ctrl-C; 1 for a failure; 2 for wrong usage. ` + "`tattler diff` and `tattler doctor`" + `
-have their own, which are described below.
+Exit codes: 0 for success, or after Ctrl-C; 1 for a failure; 2 for wrong usage. ` + "`tattler diff` and `tattler doctor`" + `
+use these codes differently, as described below.
 
 `
 

@@ -122,18 +122,18 @@ var metrics = []metric{
 		one(func(s *control.Status) float64 { return truth(s.Away == "") })},
 
 	{"tattler_streams", "Streams (a list and its watch) by state. Waiting streams are retried after an error, forbidden ones at intervals; gone streams belong to kinds that the server no longer serves.", gauge, []string{"state"}, streamStates},
-	{"tattler_stream_not_live_timestamp_seconds", "When the first of the kind's streams that are not live lost its connection or started; it may be listing or waiting. Absent if all are live.", gauge, []string{"resource"}, notLive},
+	{"tattler_stream_not_live_timestamp_seconds", "Of the kind's streams that are not live, the earliest time at which one lost its connection or started. Such a stream may be listing or waiting. Absent if all are live.", gauge, []string{"resource"}, notLive},
 	{"tattler_stream_objects", "Watched objects.", gauge, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return int64(s.Objects) })},
-	{"tattler_stream_lists_total", "Lists started: one at the first start, more when a watch could not be resumed.", counter, []string{"resource"},
+	{"tattler_stream_lists_total", "Lists started: one per stream at the first start, more when a watch could not be resumed.", counter, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return s.Lists })},
-	{"tattler_stream_watches_total", "Watches started. The server ends each after some minutes.", counter, []string{"resource"},
+	{"tattler_stream_watches_total", "Watches started. The server ends each watch after several minutes.", counter, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return s.Watches })},
 	{"tattler_stream_gaps_total", "Gaps: versions were missed, for instance because they had expired, and the net change was recorded instead.", counter, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return s.Gaps })},
 
-	{"tattler_audits_total", "Audits of a kind's streams: the known state is compared with a list beside the watch. They compare metadata (UIDs and versions) or, if the kind is served in another form, contents. A passed audit found nothing that the watch had missed; a missed change is followed by a gap; a failed audit was inconclusive and is repeated.", counter, []string{"resource", "compared", "result"}, audits},
-	{"tattler_audit_reread_objects_total", "Objects that an audit read again because their content or its sum differed at the same version.", counter, []string{"resource"}, reread},
+	{"tattler_audits_total", "Audits of a kind's streams: the known state is compared with a list that is read beside the watch. Audits compare metadata (UIDs and versions) or, if the kind is served in another form, contents. A passed audit found nothing that the watch had missed; a missed change is followed by a gap; a failed audit was inconclusive and is repeated.", counter, []string{"resource", "compared", "result"}, audits},
+	{"tattler_audit_reread_objects_total", "Objects that an audit read again, because their content differed at the same version or the watch could not read them.", counter, []string{"resource"}, reread},
 
 	{"tattler_changes_recorded_total", "Changes written to the journal, including quiet ones.", counter, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.Recorded) })},
@@ -163,12 +163,12 @@ var metrics = []metric{
 			emit(float64(s.Journal.Limit))
 		}
 	}},
-	{"tattler_journal_states_bytes", "Approximate part of tattler_journal_bytes taken by the last states of watched objects, measured every ten minutes; absent before. The history gets the rest of the limit, at least a quarter of it.", gauge, nil, func(s *control.Status, emit emitter) {
+	{"tattler_journal_states_bytes", "Approximate part of tattler_journal_bytes taken by the last states of watched objects, measured every ten minutes; absent before the first measurement. The history gets the rest of the limit, at least a quarter of it.", gauge, nil, func(s *control.Status, emit emitter) {
 		if s.Journal.States > 0 {
 			emit(float64(s.Journal.States))
 		}
 	}},
-	{"tattler_clock_jump_seconds", "How far the wall clock is ahead of the daemon's own count of elapsed time, or behind if negative, while age retention does not trust it; 0 while it does.", gauge, nil,
+	{"tattler_clock_jump_seconds", "How far the wall clock is ahead of the daemon's own count of elapsed time, or behind it if negative, while age retention does not trust the wall clock; 0 while it does.", gauge, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.ClockJump) })},
 	{"tattler_journal_oldest_timestamp_seconds", "When the oldest change of the journal was seen; absent if the journal is empty.", gauge, nil, func(s *control.Status, emit emitter) {
 		if !s.Journal.Oldest.IsZero() {
@@ -181,16 +181,16 @@ var metrics = []metric{
 		}
 	}},
 
-	{"tattler_sink_state", "1 for the sink's state (running, retrying, paused, stopped); 0 for the others.", gauge, []string{"sink", "state"}, sinkStates},
-	{"tattler_sink_lag_seconds", "Age of the first change that the sink has not received yet; 0 if it has all.", gauge, []string{"sink"},
+	{"tattler_sink_state", "1 for the sink's current state (running, retrying, paused or stopped); 0 for the other states.", gauge, []string{"sink", "state"}, sinkStates},
+	{"tattler_sink_lag_seconds", "Age of the first change that the sink has not received yet; 0 if it has received all.", gauge, []string{"sink"},
 		read(perSink(func(s *control.Sink) float64 { return s.LagSeconds }))},
-	{"tattler_sink_behind_changes", "Changes of the journal that the sink has not received, or its filter not checked, yet.", gauge, []string{"sink"},
+	{"tattler_sink_behind_changes", "Changes in the journal that the sink has not received yet, including those that its filter will reject.", gauge, []string{"sink"},
 		read(perSink(func(s *control.Sink) float64 { return float64(s.Behind) }))},
 	{"tattler_sink_delivered_total", "Changes acknowledged by the receiver.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Delivered) })},
-	{"tattler_sink_attempts_total", "Attempts to send changes, one or several at once.", counter, []string{"sink"},
+	{"tattler_sink_attempts_total", "Attempts to send one or several changes at once.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Attempts) })},
-	{"tattler_sink_failures_total", "Errors after which the sink waited before it tried again, also of the journal.", counter, []string{"sink"},
+	{"tattler_sink_failures_total", "Errors, including those of the journal, after which the sink waited before it tried again.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Failures) })},
 	{"tattler_sink_dead_letters", "Kept dead letters: changes that the receiver refused for good, or that were set aside; see tattler sinks dead.", gauge, []string{"sink"},
 		read(perSink(func(s *control.Sink) float64 { return float64(s.Dead) }))},
@@ -198,9 +198,9 @@ var metrics = []metric{
 		perSink(func(s *control.Sink) float64 { return float64(s.SetAside) })},
 	{"tattler_sink_lost_total", "Changes that the sink will never get: those that the journal removed before the sink received them, and dead letters beyond the newest 10,000.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Lost) })},
-	{"tattler_sink_filter_errors_total", "Failures of the sink's where filter on a change, which was delivered anyway, marked.", counter, []string{"sink"},
+	{"tattler_sink_filter_errors_total", "Failures of the sink's where filter. A change on which it fails is delivered nevertheless, with a mark.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.FilterErrors) })},
-	{"tattler_orders_total", "Orders about sinks: given by tattler sinks, and on the web page. A refused order made no sense, such as one for an unknown sink.", counter, []string{"order", "result"}, orders},
+	{"tattler_orders_total", "Orders about sinks, given with tattler sinks or on the web page. A refused order made no sense, such as one for an unknown sink.", counter, []string{"order", "result"}, orders},
 }
 
 func truth(is bool) float64 {

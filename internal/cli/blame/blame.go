@@ -43,10 +43,10 @@ const long = `Show an object as YAML, from the journal that tattler run writes. 
 begins with the time of its last change, the manager that wrote it, and the id
 of the change, for tattler show.
 
-"<" before a time says that the line did not change since the journal began.
-"?" stands where the API server does not name the manager.
+"<" before a time means that the line has not changed since the journal began.
+"?" stands in place of a manager that the API server does not name.
 
-Times are ` + when.Forms + `.`
+Write times as ` + when.Forms + `.`
 
 const examples = `  tattler blame deploy/web -n shop
   tattler blame deploy/web -n shop --path 'spec.**.image'
@@ -70,7 +70,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	f.StringArrayVarP(&o.Scope.Namespaces, "namespace", "n", nil, "`namespace` of the object")
 	o.Scope.AddCluster(f)
-	f.StringVar(&o.At, "at", "now", "the object as it was at this `time`")
+	f.StringVar(&o.At, "at", "now", "show the object as it was at this `time`")
 	f.StringArrayVar(&o.Paths, "path", nil, "only lines below this `path`; repeatable")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text or json")
 	complete.Words(cmd, "output", text, render.JSON)

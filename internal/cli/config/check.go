@@ -22,9 +22,9 @@ type Check struct {
 
 const checkLong = `Show what tattler run would do with the same flags or file: which objects it
 would watch and how many, which rights are missing, and what each sink would
-get. Nothing is recorded or sent, and no file is made.
+get. Nothing is recorded or sent, and no file is created.
 
-It fails if tattler run would not start, or would not be allowed to watch
+The check fails if tattler run would not start, or would not be allowed to watch
 anything. Any other problem is a warning.`
 
 const checkExamples = `  tattler config check -c tattler.yaml

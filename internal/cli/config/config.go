@@ -33,7 +33,7 @@ func newInit(io *terminal.IO) *cobra.Command {
 		Short: "Write a sample configuration",
 		Long: `Write a sample configuration to stdout or to a new file.
 
-Most keys are in comments, for you to enable. An existing file is left alone.`,
+Most keys are commented out, for you to enable. An existing file is left alone.`,
 		Example: `  tattler config init tattler.yaml`,
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -68,7 +68,7 @@ func newExplain(io *terminal.IO) *cobra.Command {
 		Short: "Explain a key and the keys below it",
 		Long: `Explain a key, and list the keys below it. Without KEY, list the top-level keys.
 
-docs/config.md has all of them.`,
+docs/config.md lists all keys.`,
 		Example: `  tattler config explain sinks
   tattler config explain journal.retain.age`,
 		Args: cobra.MaximumNArgs(1),

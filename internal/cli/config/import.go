@@ -13,12 +13,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/migrate"
 )
 
-const importLong = `Convert the configuration of another watcher to one of tattler's, on stdout.
+const importLong = `Convert the configuration of another watcher to one for Tattler, and write it to
+stdout.
 
-TOOL is kubewatch (.kubewatch.yaml) or kubediff (config.yaml). FILE may also be
-a manifest whose ConfigMap holds it; - is stdin. Credentials are not
-copied: the result refers to environment variables. stderr lists the variables
-to set, and the settings that have no counterpart.`
+TOOL is kubewatch or kubediff. FILE is the tool's configuration file
+(.kubewatch.yaml or config.yaml), or a manifest with a ConfigMap that contains
+it; - is stdin. Credentials are not copied: the result refers to environment
+variables. stderr lists the variables to set, and the settings that have no
+counterpart.`
 
 func newImport(io *terminal.IO) *cobra.Command {
 	return &cobra.Command{

@@ -45,13 +45,13 @@ const text = "text"
 var ErrDiffers = errors.New("there are differences")
 
 const long = `Show the net difference between two times, from the journal that tattler run
-writes. A change that was undone in between does not show. Each field has the
-manager that owns it at the later time. Objects that were created or deleted in
-between are named; --full shows them whole.
+writes. A change that was undone in between does not show. Each field is shown
+with the manager that owns it at the later time. An object that was created or
+deleted in between is only named; --full shows the whole object.
 
-Times are ` + when.Forms + `.
+Write times as ` + when.Forms + `.
 
-The exit code is that of kubectl diff: 0 if nothing differs, 1 if something
+The exit codes are those of kubectl diff: 0 if nothing differs, 1 if something
 does, 2 or more if the command failed.`
 
 const examples = `  tattler diff deploy/web -n shop --since 10:00
@@ -77,8 +77,8 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringVar(&o.Until, "until", "now", "the later `time`")
 	o.Scope.AddStates(f)
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, json or yaml")
-	f.BoolVar(&o.Full, "full", false, "show long values, and objects that came or went, whole")
-	f.BoolVar(&o.Noise, "noise", false, "show quiet fields, too")
+	f.BoolVar(&o.Full, "full", false, "show long values, and created and deleted objects, in full")
+	f.BoolVar(&o.Noise, "noise", false, "also show quiet fields")
 	complete.Words(cmd, "output", text, render.JSON, render.YAML)
 	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)

@@ -34,14 +34,15 @@ type Options struct {
 
 const long = `Examine everything that tattler run needs, with the same flags or file: rights,
 the API server, the journal and its disk, sinks, memory, and the daemon if one
-runs. Each finding says what it means and what to do.
+is running. Each finding says what it means and what to do.
 
-It changes nothing, except that it makes a file beside the journal and removes
-it again. It contacts sinks without sending a message; with --test-sinks, it
-sends each of them one. To examine the rights of a service account, use --as.
+The command changes nothing, except that it creates a file beside the journal
+and removes that file again. It contacts sinks without sending a message; with
+--test-sinks, it sends a test message to each. To examine the rights of a
+service account, use --as.
 
-Of several clusters, --cluster names the one to examine. Estimates of memory and
-space then count the objects of that cluster alone.
+If the configuration has several clusters, --cluster names the one to examine.
+Estimates of memory and space then count the objects of that cluster alone.
 
 The exit code is 1 if there is a warning or an error.`
 

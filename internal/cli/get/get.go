@@ -48,15 +48,15 @@ const (
 )
 
 const long = `Show objects as they were at a time, from the journal that tattler run writes.
-It contacts the cluster only with --in-cluster.
+The command contacts the cluster only with --in-cluster.
 
-Times are ` + when.Forms + `.
+Write times as ` + when.Forms + `.
 If only the interval of a change is known, the object is shown as it was before
 that change, and a line on stderr says so.
 
 --clean leaves out what the API server and its controllers set, so that kubectl
 apply accepts the object. It refuses objects with hidden values, because a hash
-cannot replace a password; --keep-hidden writes them nevertheless.`
+cannot replace a password; --keep-hidden writes such objects nevertheless.`
 
 const examples = `  tattler get deploy/web -n shop --at 10:00 -o yaml
   tattler get pods -n shop --at 'yesterday 10:42'
@@ -81,11 +81,11 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.At, "at", "now", "the `time`")
+	f.StringVar(&o.At, "at", "now", "show objects as they were at this `time`")
 	o.Scope.AddStates(f)
 	f.StringVarP(&o.Output, "output", "o", table, "`format`: table, yaml, json or name")
 	f.BoolVar(&o.Clean, "clean", false, "leave out what the server sets; implies -o yaml")
-	f.BoolVar(&o.KeepHidden, "keep-hidden", false, "with --clean: keep hidden values")
+	f.BoolVar(&o.KeepHidden, "keep-hidden", false, "with --clean: write objects with hidden values, too")
 	complete.Words(cmd, "output", table, render.YAML, render.JSON, name)
 	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)

@@ -25,11 +25,11 @@ func newBackup(io *terminal.IO) *cobra.Command {
 	o := &BackupOptions{IO: io}
 	cmd := &cobra.Command{
 		Use:   "backup FILE",
-		Short: "Copy the journal to a file while it is written",
-		Long: "Copy the journal, as of one moment, to a new file. tattler run may keep writing.\n" +
-			"The file appears once it is complete. Do not use cp: it misses the newest\n" +
-			"changes, which are in the write-ahead log beside the journal.\n\n" +
-			"The redaction key is a separate file: keep it elsewhere.",
+		Short: "Copy the journal, even while it is being written",
+		Long: "Copy the journal, as it is at one moment, to a new file. tattler run may keep\n" +
+			"writing meanwhile. The file appears once it is complete. Do not use cp: it\n" +
+			"misses the newest changes, which are in the write-ahead log beside the journal.\n\n" +
+			"The redaction key is a separate file: back it up, too, but elsewhere.",
 		Example: "  tattler journal backup /backup/journal-$(date +%F).db",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -80,9 +80,9 @@ func newRestore(io *terminal.IO) *cobra.Command {
 		Long: "Replace the journal with a backup. The old journal is moved aside with the files\n" +
 			"beside it, and can still be read with --journal. tattler run must not be\n" +
 			"running. If the restore is interrupted, repeat it.\n\n" +
-			"At its next start, tattler run catches up from the moment of the backup; what the\n" +
-			"API server no longer has becomes a gap. Sinks get everything since then again,\n" +
-			"with the same ids.",
+			"At its next start, tattler run catches up from the moment of the backup.\n" +
+			"Versions that the API server no longer has become a gap. Sinks receive every\n" +
+			"change since the backup again, with the same ids.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.From = args[0]

@@ -18,8 +18,9 @@ import (
 )
 
 const long = `Measure, verify, purge, back up or restore the journal that tattler run writes:
-the file in --journal, else the journal of the current context, or of the only
-running daemon (not with purge and restore). It does not contact the cluster.`
+the one that --journal, --config or $TATTLER_JOURNAL names. By default, this is
+the journal of the current context or, except for purge and restore, the journal
+of the only running daemon. These commands do not contact the cluster.`
 
 // NewCommand returns the journal command.
 func NewCommand(io *terminal.IO) *cobra.Command {
@@ -37,7 +38,7 @@ func newStats(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "stats",
 		Short: "Show what the journal contains and how big it is",
-		Long:  "Show what the journal contains, since when, and what takes space. tattler run\nmay keep writing. A million changes take some seconds.",
+		Long:  "Show what the journal contains, since when, and what takes up its space.\ntattler run may keep writing meanwhile. A journal with a million changes takes a\nfew seconds.",
 		Args:  cobra.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return Stats(cmd.Context(), o) },
 	}
@@ -54,8 +55,9 @@ func newVerify(io *terminal.IO) *cobra.Command {
 		Use:   "verify",
 		Short: "Read the whole journal and report damage",
 		Long: "Read the whole journal, verify every checksum, and report what is damaged and\n" +
-			"what to do. tattler run may keep writing. The exit code is 1 if there is damage.\n" +
-			"Other commands never return damaged data, whether or not you run this.",
+			"what to do. tattler run may keep writing meanwhile. The exit code is 1 if there\n" +
+			"is damage. Other commands never return damaged data, whether or not you run this\n" +
+			"one.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return Verify(cmd.Context(), o) },
 	}
@@ -70,20 +72,20 @@ func newPurge(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "purge --older-rules | --until TIME",
 		Short: "Remove changes for good",
-		Long: "Remove changes from the journal for good, so that nothing of them is left in its\n" +
-			"files. --older-rules removes those recorded under redaction rules other than the\n" +
-			"current ones (those of the last tattler run): they may show values that are now\n" +
-			"hidden. --until removes those seen before a time. tattler run must not be\n" +
-			"running. Delivered changes, and copies of the file, are out of reach.\n\nTimes are " + when.Forms + ".",
+		Long: "Remove changes from the journal for good, so that no trace of them is left in\n" +
+			"its files. --older-rules removes changes recorded under redaction rules other\n" +
+			"than those of the last tattler run: such changes may show values that are now\n" +
+			"hidden. --until removes changes seen before a time. tattler run must not be\n" +
+			"running. The command cannot reach delivered changes or copies of the journal.\n\nWrite times as " + when.Forms + ".",
 		Example: "  tattler journal purge --older-rules\n  tattler journal purge --until 30d --yes",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return Purge(cmd.Context(), o) },
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.OlderRules, "older-rules", false, "what was recorded under other redaction rules")
-	f.StringVar(&o.Until, "until", "", "what was seen before this `time`")
-	f.BoolVar(&o.Yes, "yes", false, "do not ask")
+	f.BoolVar(&o.OlderRules, "older-rules", false, "remove changes recorded under other redaction rules")
+	f.StringVar(&o.Until, "until", "", "remove changes seen before this `time`")
+	f.BoolVar(&o.Yes, "yes", false, "do not ask for confirmation")
 	o.Past.AddOffline(cmd)
 	return cmd
 }

@@ -56,14 +56,15 @@ const (
 	oneline = "oneline"
 )
 
-const long = `Show what changed, from the journal that tattler run writes, the newest last.
-It contacts the cluster only with --in-cluster, or if there is no journal.
+const long = `Show what changed, from the journal that tattler run writes. The newest change
+comes last. The command contacts the cluster only with --in-cluster, or if there
+is no journal.
 
 TYPE is a plural, singular, kind or short name, as in watch; without it, every
-kind is shown. A named workload includes the objects that it owned: deploy/web
-its ReplicaSets and pods. The changes of a rollout are folded into one line, as
-in watch; --flat shows each. --severity failure shows only lines about failures.
---humans leaves out what controllers do.
+kind is shown. A named workload includes the objects that it owned, such as the
+ReplicaSets and pods of deploy/web. The changes of a rollout are folded into one
+line, as in watch; --flat shows each change. --severity failure shows only lines
+about failures. --humans leaves out what controllers do by themselves.
 
 Besides created, updated and deleted, --op selects entered and left (an existing
 object began, or ceased, to match the selection of tattler run), gap (versions
@@ -71,44 +72,48 @@ were missed), absent (tattler run did not watch for a while), snapshot (the
 object existed when its kind was first watched), and converted (the API server
 serves the same version in another form).
 
-Times are ` + when.Forms + `.
-A change has the time that its object gives. If Tattler saw it much later,
-"seen" and the later time follow. If the object gives no time, the line shows
-the interval in which the change happened. The time of a summary is the end of
-its changes. A time range selects all changes that may have happened within it.
+Write times as ` + when.Forms + `.
+A change has the time that its object records for it. If Tattler saw the change
+much later, the line also has "seen" and that later time. If the object records
+no time, the line shows the interval in which the change happened. A summary has
+the time at which its changes ended, such as the end of a rollout. A time range
+selects all changes that may have happened within it.
 
 --related also shows changes of objects that were related to the named ones at
 some time in the range: owners and what they own; the ConfigMaps, Secrets,
-claims and other objects that their pods name; the Services, NetworkPolicies and
+claims and other objects that the pods name; the Services, NetworkPolicies and
 PodDisruptionBudgets that select them; autoscalers; routes to their Services;
 the nodes of their pods; and Events about any of these. Each line names the
-object through which it is related. --tree prints the same as a tree.
+object through which it is related. --tree prints the same lines as a tree.
 
 The search for related objects takes at most 10 steps, and stays within the
 namespaces of the named objects. It does not continue from objects that many
-share, such as a node, a PriorityClass or a shared ConfigMap: other users of a
-ConfigMap are not shown. Events, also as a TYPE, are shown only if tattler run
-records them: with --noise, or if they are named (tattler run events).
+others share, such as a node, a PriorityClass or a shared ConfigMap: other users
+of a ConfigMap are not shown.
+
+Events are shown only if tattler run records them, even if you name them as a
+TYPE here. It records them with --noise, or if they are named (tattler run
+events).
 
 --stat counts changes by object, manager and path; * stands for any element of
 a list. --html writes the lines as one page without scripts, to attach to an
 incident report. It replaces an existing page.
 
-If there is no journal, the command lists the selected kinds in the cluster and
-shows which writes of the last hour, or since --since, the cluster still
-records. These lines are reconstructed, and have the sign ≈.
+If there is no journal, the command lists the objects of the selected kinds in
+the cluster. It shows the writes of the last hour, or since --since, that the
+cluster still records. These lines are reconstructed, and have the sign ≈.
 
 With -o oneline, a line begins with the change's id, for tattler show.`
 
 const examples = `  tattler log                              the last 50 lines
-  tattler log -f                           and new ones, until Ctrl-C
+  tattler log -f                           also new lines, until Ctrl-C
   tattler log --since 10:40 --until 10:45  what changed at 10:42?
   tattler log deploy/web -n shop           a Deployment and its objects
   tattler log deploy/web --path 'spec.**.image'
                                            who changed the image, and when?
   tattler log --op deleted --since yesterday
   tattler log deploy/web --related --since 1h
-                                           and all that belongs to it
+                                           and the objects related to it
   tattler log --since 1d --stat            what changes most?
   tattler log --since 1h --html incident.html
   tattler log -o json | jq .data           one CloudEvents event per line`
@@ -139,23 +144,23 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	o.Scope.AddPast(f)
-	f.StringVar(&o.Since, "since", "", "from this `time` on")
-	f.StringVar(&o.Until, "until", "", "before this `time`, which may be later than now")
-	f.StringSliceVar(&o.Ops, "op", nil, "`operations`: created, updated, deleted, entered, left, gap, absent, snapshot, converted (with --noise)")
+	f.StringVar(&o.Since, "since", "", "only changes from this `time` on")
+	f.StringVar(&o.Until, "until", "", "only changes before this `time`, which may be in the future")
+	f.StringSliceVar(&o.Ops, "op", nil, "only these `operations`: created, updated, deleted, entered, left, gap, absent, snapshot, converted (with --noise)")
 	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote; globs such as kubectl*")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
-	f.StringVar(&o.Where, "where", "", "only where this `expression` (CEL) is true")
+	f.StringVar(&o.Where, "where", "", "only changes for which this CEL `expression` is true")
 	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
 	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do by themselves")
-	f.IntVar(&o.Limit, "limit", 50, "show the last `number` of changes and summaries; 0: all; with --since or --until, the default is 0")
-	f.BoolVarP(&o.Follow, "follow", "f", false, "then show changes as they are recorded")
+	f.IntVar(&o.Limit, "limit", 50, "show only the last changes and summaries, at most this `number`; 0: all; with --since or --until, the default is 0")
+	f.BoolVarP(&o.Follow, "follow", "f", false, "then show new changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
 	f.BoolVar(&o.Flat, "flat", false, "show each change of a rollout")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full; in a pipe, always")
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
-	f.BoolVar(&o.Related, "related", false, "also show what is related to the named objects, and how")
+	f.BoolVar(&o.Related, "related", false, "also show objects related to the named ones, and how they are related")
 	f.BoolVar(&o.Tree, "tree", false, "like --related, printed as a tree")
-	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit rows each")
+	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit applies to each table")
 	f.StringVar(&o.HTML, "html", "", "write one self-contained page to this `file`, or to stdout (-)")
 	complete.Files(cmd, "html")
 	complete.Words(cmd, "severity", scope.Severities...)

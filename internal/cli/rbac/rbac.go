@@ -24,17 +24,18 @@ type Options struct {
 	Wildcard      bool
 }
 
-const long = `Print the minimal rights of tattler run with the same flags or file: roles, and
-bindings to a service account, as YAML for kubectl apply.
+const long = `Print the minimal rights that tattler run needs with the same flags or file:
+roles, and bindings to a service account, as YAML for kubectl apply.
 
-Rules name the kinds that the server has now. A glob of a whole group of custom
-resources, such as *.example.com, grants the group. With --wildcard, kinds that
-appear later may be listed and watched as well, whatever they are.
+The roles name the kinds that the server has now. For a glob of a whole group of
+custom resources, such as *.example.com, they name the group. With --wildcard,
+they also allow kinds that appear later to be listed and watched, whatever these
+kinds are.
 
-If the configuration has a web page with authentication, it also prints roles
-for viewers, bound to no one.
+If the configuration has a web page with authentication, the command also prints
+roles for viewers, without bindings.
 
-It reads the server's kinds with your own rights, and changes nothing.`
+The command reads the server's kinds with your own rights, and changes nothing.`
 
 const examples = `  tattler rbac -c tattler.yaml | kubectl apply -f -
   tattler rbac deploy,cm -n shop --serviceaccount shop:tattler`
@@ -56,7 +57,7 @@ func NewCommand(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.Name, "name", "tattler", "`name` of roles and bindings")
 	f.StringVar(&o.Account, "serviceaccount", "tattler:tattler", "service account to bind: `NAMESPACE:NAME`")
-	f.BoolVar(&o.Wildcard, "wildcard", false, "also kinds that appear later")
+	f.BoolVar(&o.Wildcard, "wildcard", false, "also allow kinds that appear later")
 	o.Setup.AddCluster(cmd)
 	o.Setup.AddWatch(cmd)
 	return cmd

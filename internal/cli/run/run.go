@@ -37,12 +37,12 @@ type Options struct {
 	Setup setup.Flags
 }
 
-const long = `Record every change in a journal, and deliver each that is not quiet at least
-once.
+const long = `Record every change in a journal, and deliver it at least once unless it is
+quiet.
 
 TYPE is as in tattler watch, or a glob of plural and group (deploy* or
 '*.example.com'), which also matches kinds that appear later. Without TYPE and
-without a file, everything in all namespaces of the current context is recorded,
+without a file, everything in the cluster of the current context is recorded,
 except noisy kinds (events, leases, endpoints): name them, or use --noise.
 Changes go to stdout; --to sends them elsewhere, and may be repeated:
   file:changes.jsonl          one event per line
@@ -51,15 +51,15 @@ Changes go to stdout; --to sends them elsewhere, and may be repeated:
   nats://  kafka://  amqp://  redis://  mqtt://  otlp://     buses
   exec:/usr/local/bin/notify  a command, with the event on its stdin
   log: or -                   text on stdout
-docs/sinks describes them and the form of each address.
+docs/sinks describes the sinks and the form of each address.
 
 Objects that exist at the first start are recorded, but not delivered. After a
 restart, what changed in the meantime is delivered, including deletions. tattler
-log reads the journal, also while this runs. The value of a Secret is never
-written.
+log reads the journal, even while tattler run is running. The values of Secrets
+are never written.
 
-Ctrl-C stops it as soon as the sinks have the recorded changes, and after ten
-seconds at the latest.`
+Ctrl-C stops tattler run as soon as the sinks have the recorded changes, and
+after ten seconds at the latest.`
 
 const examples = `  tattler run                                  record everything
   tattler run deploy,cm -n shop,pay            two kinds in two namespaces

@@ -29,8 +29,8 @@ type words struct{ namespaces, all, exclude, labels, fields string }
 // Add declares the flags for watched objects; without describes the namespaces without a flag.
 func (f *Flags) Add(fs *pflag.FlagSet, without string) {
 	f.add(fs, words{
-		namespaces: without, all: "all, cluster-scoped kinds included", exclude: "; implies -A",
-		labels: ", such as app=web,tier!=debug", fields: "status.phase=Running",
+		namespaces: without, all: "all namespaces, and cluster-scoped kinds", exclude: "; implies -A",
+		labels: ", such as app=web,tier!=debug", fields: ", such as status.phase=Running",
 	})
 }
 
@@ -38,8 +38,8 @@ func (f *Flags) Add(fs *pflag.FlagSet, without string) {
 func (f *Flags) AddPast(fs *pflag.FlagSet) {
 	f.AddCluster(fs)
 	f.add(fs, words{
-		namespaces: "all", all: "all, as without -n",
-		labels: ", of the object before or after", fields: "metadata.name, metadata.namespace",
+		namespaces: "all", all: "all namespaces, as without -n",
+		labels: " for the object before or after the change", fields: " on metadata.name or metadata.namespace",
 	})
 }
 
@@ -49,11 +49,11 @@ func (f *Flags) AddCluster(fs *pflag.FlagSet) {
 }
 
 func (f *Flags) add(fs *pflag.FlagSet, w words) {
-	fs.StringArrayVarP(&f.Namespaces, "namespace", "n", nil, "`names` a,b or globs; default: "+w.namespaces)
+	fs.StringArrayVarP(&f.Namespaces, "namespace", "n", nil, "`names` or globs, comma-separated; default: "+w.namespaces)
 	fs.BoolVarP(&f.All, "all-namespaces", "A", false, w.all)
-	fs.StringArrayVar(&f.Exclude, "exclude-namespace", nil, "`names` to leave out, also globs"+w.exclude)
+	fs.StringArrayVar(&f.Exclude, "exclude-namespace", nil, "`names` or globs to leave out"+w.exclude)
 	fs.StringVarP(&f.Labels, "selector", "l", "", "label `selector`"+w.labels)
-	fs.StringVar(&f.Fields, "field-selector", "", "field `selector`: "+w.fields)
+	fs.StringVar(&f.Fields, "field-selector", "", "field `selector`"+w.fields)
 }
 
 // Patterns reads the paths of a flag.

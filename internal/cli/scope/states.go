@@ -13,9 +13,9 @@ import (
 // AddStates declares the flags for objects as they were.
 func (f *Flags) AddStates(fs *pflag.FlagSet) {
 	f.AddCluster(fs)
-	fs.StringArrayVarP(&f.Namespaces, "namespace", "n", nil, "`names` a,b or globs; default: all")
-	fs.BoolVarP(&f.All, "all-namespaces", "A", false, "all, as without -n")
-	fs.StringArrayVar(&f.Exclude, "exclude-namespace", nil, "`names` to leave out, also globs")
+	fs.StringArrayVarP(&f.Namespaces, "namespace", "n", nil, "`names` or globs, comma-separated; default: all")
+	fs.BoolVarP(&f.All, "all-namespaces", "A", false, "all namespaces, as without -n")
+	fs.StringArrayVar(&f.Exclude, "exclude-namespace", nil, "`names` or globs to leave out")
 	fs.StringVarP(&f.Labels, "selector", "l", "", "label `selector`, such as app=web,tier!=debug")
 }
 

@@ -51,7 +51,7 @@ func (f *Flags) AddWatch(cmd *cobra.Command) {
 func (f *Flags) Add(cmd *cobra.Command) {
 	f.watch(cmd)
 	cmd.Flags().StringArrayVar(&f.To, "to", nil, "deliver to this `address`; repeatable")
-	cmd.Flags().StringVar(&f.Journal, "journal", "", "journal `file`; else $"+kube.JournalVariable)
+	cmd.Flags().StringVar(&f.Journal, "journal", "", "journal `file`; default: journal.path of the configuration, $"+kube.JournalVariable+", or the journal of the current context")
 	complete.Files(cmd, "journal")
 	f.Kube.Add(cmd)
 }
@@ -66,7 +66,7 @@ func (f *Flags) watch(cmd *cobra.Command) {
 	fs.StringVarP(&f.File, "config", "c", "", "configuration `file` (see tattler config)")
 	complete.Files(cmd, "config")
 	f.Scope.Add(fs, "all")
-	fs.BoolVar(&f.Noise, "noise", false, "also noisy kinds (events, leases, ...)")
+	fs.BoolVar(&f.Noise, "noise", false, "include noisy kinds (events, leases, ...)")
 }
 
 // Setup is the configuration from flags or a file.

@@ -29,11 +29,11 @@ type Options struct {
 	Output string
 }
 
-const long = `Show one complete change, with quiet fields and long values. A created or
-deleted object is shown completely.
+const long = `Show one complete change, with quiet fields and long values. If the change
+created or deleted an object, the whole object is shown.
 
-CHANGE is the id of a change or a prefix of it: tattler log -o oneline prints
-ids.`
+CHANGE is the id of a change or a prefix of the id: tattler log -o oneline
+prints ids.`
 
 // NewCommand returns the verb.
 func NewCommand(streams *terminal.IO) *cobra.Command {

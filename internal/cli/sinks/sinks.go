@@ -40,24 +40,25 @@ type Options struct {
 
 const long = `Show where changes are delivered, and control the delivery.
 
-Each sink has its own position in the journal: changes that it has not received
-yet wait there, as long as the journal keeps them. BEHIND counts them, including
-those that the sink's filter will reject; LAG is how long the first of them has
-waited. LOST is how many it will never get: changes that the journal had to
-remove, and dead letters beyond the newest 10,000. A change that the receiver
-refuses for good becomes a dead letter, which is kept separately.
+Each sink has its own position in the journal. Changes that a sink has not
+received yet wait in the journal, as long as the journal keeps them. BEHIND
+counts these changes, including those that the sink's filter will reject; LAG is
+how long the first of them has waited. LOST counts changes that the sink will
+never get: those that the journal had to remove, and dead letters beyond the
+newest 10,000. A change that the receiver refuses for good becomes a dead
+letter, which is kept separately.
 
 Without a running daemon, the commands read and write the journal directly. Only
-a running daemon can send dead letters again, and knows which sinks are no
-longer configured.`
+a running daemon can send dead letters again, and only it knows which sinks are
+no longer configured.`
 
-const examples = `  tattler sinks                             the position of each
+const examples = `  tattler sinks                             the position of each sink
   tattler sinks pause hook                  until tattler sinks resume hook
   tattler sinks replay hook --since 10:40   deliver again what came since then
-  tattler sinks skip hook 4f7k2m            set aside the change that blocks it
+  tattler sinks skip hook 4f7k2m            set aside the blocking change
   tattler sinks dead hook                   what the receiver refused, and why
-  tattler sinks dead hook --replay --all    send it again
-  tattler sinks remove hook                 remove it: no longer configured`
+  tattler sinks dead hook --replay --all    send all dead letters again
+  tattler sinks remove hook                 remove a sink no longer configured`
 
 // NewCommand returns the verb.
 func NewCommand(io *terminal.IO) *cobra.Command {
@@ -68,28 +69,28 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	o.output(cmd)
 
 	pause := o.command("pause NAME...", "Stop delivering; new changes wait in the journal", func(ctx context.Context) error { return Pause(ctx, o, true) })
-	pause.Long = `Stop delivering to sinks until they are resumed, even over restarts. New changes
-wait in the journal, as long as it keeps them.`
+	pause.Long = `Stop delivering to sinks until they are resumed, even across restarts. New
+changes wait in the journal, as long as the journal keeps them.`
 	resume := o.command("resume NAME...", "Deliver again, from where the sink stopped", func(ctx context.Context) error { return Pause(ctx, o, false) })
 	resume.Long = `Deliver to sinks again, from where they stopped, including sinks whose
 configuration starts them paused. A sink that failed is retried at once.`
 
 	replay := o.command("replay NAME (--since TIME | --all)", "Deliver changes again", func(ctx context.Context) error { return Replay(ctx, o) })
-	replay.Long = `Deliver every change since a time again, in order and under the same ids, and
+	replay.Long = `Deliver every change since a time again, in order and with the same ids, and
 then the changes that the sink has not received yet.
 
-Times are ` + when.Forms + `.`
+Write times as ` + when.Forms + `.`
 	replay.Args = cobra.ExactArgs(1)
-	replay.Flags().StringVar(&o.Since, "since", "", "changes observed since this `time`")
-	replay.Flags().BoolVar(&o.All, "all", false, "everything that the journal has")
+	replay.Flags().StringVar(&o.Since, "since", "", "changes seen since this `time`")
+	replay.Flags().BoolVar(&o.All, "all", false, "all changes in the journal")
 	o.Past.Add(replay)
 
 	skip := o.command("skip NAME [ID]", "Set aside the change that blocks a sink", func(ctx context.Context) error { return Skip(ctx, o) })
-	skip.Long = `Set aside the change that blocks a sink as a dead letter, and continue with the
-next one. tattler status shows that change. ID is its id or a prefix of it: no
-other change is skipped. Without ID, the command skips whichever change blocks
-the sink now, and prints its id. tattler sinks dead NAME --replay sends the
-change again. With retry.giveUp, a sink skips such changes by itself.
+	skip.Long = `Make a dead letter of the change that blocks a sink, and continue with the next
+change. tattler status shows the blocking change. ID is its id or a prefix of
+the id: no other change is skipped. Without ID, the command skips whichever
+change blocks the sink now, and prints its id. tattler sinks dead NAME --replay
+sends the change again. With retry.giveUp, a sink skips such changes by itself.
 
 Without a running daemon, ID is required, and must be the first change that the
 sink has not received yet.`
@@ -97,17 +98,18 @@ sink has not received yet.`
 	o.Past.Add(skip)
 
 	dead := o.command("dead NAME [--replay | --drop] [ID... | --all]", "Show dead letters, send them again, remove them", func(ctx context.Context) error { return Dead(ctx, o) })
-	dead.Long = `Show the dead letters of a sink, and why it did not accept each; send them again
-(--replay), or remove them for good (--drop). ID is the id of a dead letter or a
-prefix of it. A change that is refused again stays a dead letter.`
-	dead.Flags().BoolVar(&o.Replay, "replay", false, "send them again")
-	dead.Flags().BoolVar(&o.Drop, "drop", false, "remove them for good")
+	dead.Long = `Show the dead letters of a sink, and why the sink did not accept each. Send them
+again with --replay, or remove them for good with --drop. ID is the id of a dead
+letter or a prefix of the id. A change that is refused again stays a dead
+letter.`
+	dead.Flags().BoolVar(&o.Replay, "replay", false, "send the dead letters again")
+	dead.Flags().BoolVar(&o.Drop, "drop", false, "remove the dead letters for good")
 	dead.Flags().BoolVar(&o.All, "all", false, "all dead letters of the sink")
 	o.output(dead)
 
 	remove := o.command("remove NAME...", "Remove a sink that is no longer configured", func(ctx context.Context) error { return Remove(ctx, o) })
 	remove.Long = `Remove the position and the dead letters of sinks that are no longer configured.
-Only the running daemon can do it, because it knows the configuration. If you
+Only the running daemon can do this, because it knows the configuration. If you
 configure such a sink again, it starts anew.`
 
 	for _, c := range []*cobra.Command{pause, resume, remove} {

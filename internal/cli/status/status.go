@@ -28,8 +28,8 @@ const long = `Show what the daemon (tattler run) is doing: which kinds it watche
 watch, the position of each sink, and the size of the journal.
 
 The command uses a socket beside the journal, which only the daemon's user can
-open. With --in-cluster it asks the daemon's web page, and you need the right to
-see its status. The exit code is 1 if no daemon answers.`
+open. With --in-cluster, it asks the daemon's web page, and you need the right
+to see the daemon's status. The exit code is 1 if no daemon answers.`
 
 const examples = `  tattler status
   tattler status -c tattler.yaml

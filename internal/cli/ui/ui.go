@@ -32,11 +32,12 @@ type Options struct {
 
 const long = `Show in a browser what changed: a timeline of the journal that tattler run
 writes, and each change with its diff. New changes appear as they are recorded.
-Its page of streams and sinks can control the sinks through the daemon, as
-tattler sinks does.
+On the page of streams and sinks, you can control the sinks through the daemon,
+as with tattler sinks.
 
-The page is for this machine only: it is served on a loopback address, without
-a password. tattler run serves it to others, with web.address.`
+The pages are for this machine only: they are served on a loopback address,
+without a password. To serve them to others, configure web.address for tattler
+run.`
 
 const examples = `  tattler ui --open
   tattler ui --journal /var/lib/tattler/journal.db
@@ -55,7 +56,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "loopback `address` of the page; port 0: any free one")
+	f.StringVar(&o.Listen, "listen", "127.0.0.1:0", "loopback `address` of the page; port 0: any free port")
 	f.BoolVar(&o.Open, "open", false, "open the page in the browser")
 	o.Past.Add(cmd)
 	return cmd

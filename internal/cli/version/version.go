@@ -33,7 +33,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version [-o json]",
 		Short: "Print the version",
-		Long:  "Print the version of the program; of a release, also its commit; and the Go\nversion and platform that it was built for.",
+		Long:  "Print the version of the program, its commit if it is a release, the version of\nGo that built it, and its platform.",
 		Args:  cobra.NoArgs,
 
 		DisableFlagsInUseLine: true,

@@ -45,29 +45,30 @@ const long = `Show changes as they happen: one line per change, then its diff.
 TYPE is a plural, singular, kind, short name or category, optionally with
 version and group (deployments.v1.apps). Without TYPE, everything is watched,
 except noisy kinds (events, leases, endpoints): name them, or use --noise. A
-named workload also shows its dependents: deploy/web its ReplicaSets and pods.
+named workload also shows its dependents, such as its ReplicaSets and pods.
 
 A line begins with a sign:
   + created   ~ changed   - deleted   · a summary of several changes
   > now matches the selection   < no longer matches it
   = exists (--initial)   ! something about the watch itself
-It ends with the field manager that wrote the change, or ? where the server does
-not say. The value of a Secret is never shown.
+It ends with the field manager that wrote the change, or ? if the server does
+not name the manager. The values of Secrets are never shown.
 
-Paths have the form in which they are shown: spec.replicas,
-data["app.properties"], spec.containers[name=app].image. * matches any key, **
-any number of steps; a path includes everything below it.
+Write paths as they are shown: spec.replicas, data["app.properties"],
+spec.containers[name=app].image. In a path, * matches any key, and ** any number
+of steps. A path includes everything below it.
 
 A rollout, a change of scale or a CronJob's run is folded into one line of the
 workload; --flat shows each change. --severity failure shows only failures. With
-paths or --humans there are no summaries. With --path, objects that appear or
-disappear show the selected paths. --humans shows the writes of tools and
-operators. It leaves out writes by Kubernetes components, status changes, and
-the appearance and disappearance of objects owned by a controller.
+--path, --ignore-path or --humans, there are no summaries. With --path, an
+object that appears or disappears is shown with the values at the selected
+paths. --humans shows the writes of tools and operators. It leaves out writes by
+Kubernetes components, status changes, and the appearance and disappearance of
+objects owned by a controller.
 
 --since first shows what the cluster still records of earlier writes: the last
-write of each manager, rollouts, conditions, ends of containers. These lines are
-reconstructed, and have the sign ≈.
+write of each manager, rollouts, conditions, and containers that ended. These
+lines are reconstructed, and have the sign ≈.
 
 Changes go to stdout, status to stderr. Ctrl-C ends the watch.`
 
@@ -75,7 +76,7 @@ const examples = `  tattler watch                            everything in the c
   tattler watch -A                         the whole cluster
   tattler watch deploy,cm -n shop,pay      two kinds in two namespaces
   tattler watch deploy/web                 a Deployment and its dependents
-  tattler watch -A --since 1h              after the writes of the last hour
+  tattler watch -A --since 1h              first the writes of the last hour
   tattler watch -A --path 'spec.**.image'  who changes images
   tattler watch -A -o json | jq .data      one CloudEvents event per line`
 
@@ -96,7 +97,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	o.Scope.Add(f, "the context's")
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
-	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "no changes below this `path`; repeatable")
+	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "ignore changes below this `path`; repeatable")
 	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
 	f.StringVarP(&o.Output, "output", "o", "", "`format`: text, json or yaml (events)")
 	f.StringVar(&o.Since, "since", "", "first show reconstructed writes since this `time`, such as 1h")
