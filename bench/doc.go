@@ -8,7 +8,7 @@
 //	go run -C bench ./cmd/corpus                        records the objects again that the data vary
 //
 // The first run fills a control plane with 20,000 pods and as many custom resources, which takes
-// some five minutes on two cores. It is kept in the user's cache folder (tattler/bench, some 0.9 GB)
+// about five minutes on two cores. It is kept in the user's cache folder (tattler/bench, about 0.9 GB)
 // and used again. A full run takes hours, most of them for a million changes beside a dead sink;
 // -run can leave that out. Nothing else should run meanwhile: a spread of ±10% means that the
 // measurement was disturbed.

@@ -1,4 +1,4 @@
-// Package compare puts Tattler and its peers through the same minutes on a real API server, and counts what each one lost,
+// Package compare puts Tattler and its peers through the same timed steps on a real API server, and counts what each one lost,
 // repeated, reordered and leaked.
 //
 // An observer of its own, with its own connection and encoding/json, records every change of the cluster. Each peer runs as a

@@ -10,7 +10,7 @@ import (
 )
 
 // toLabels turns tags into labels. Characters that a label cannot have are replaced with _ or cut off. A tag is left out
-// if nothing remains of its key, or if another tag has its label. Both are logged.
+// if nothing remains of its key, or if another tag has its label already; either is logged.
 func toLabels(prefix string, tags map[string]string, log *slog.Logger) map[string]string {
 	labels := map[string]string{}
 	from := map[string]string{}
