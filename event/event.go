@@ -98,8 +98,8 @@ type Data struct {
 	// Absence describes an absence, in an event with the operation absent. The absence lasted from observed.after to
 	// observed.at.
 	Absence *Absence `json:"absence,omitempty"`
-	// Epoch numbers the server's histories. It grows when a history was replaced, for example by a restored backup; the
-	// same versions then come again. Absent in the first history.
+	// Epoch numbers the server's histories. It grows when a history is replaced, for example by a restored backup; the
+	// same versions then occur again. Absent in the first history.
 	Epoch int64 `json:"epoch,omitempty"`
 	// Quiet is true if every changed field is quiet, and for every conversion.
 	Quiet bool `json:"quiet,omitempty"`
@@ -193,15 +193,15 @@ type Manager struct {
 	Time string `json:"time,omitempty"`
 }
 
-// Observed is the moment at which Tattler saw a change. If a list derived the change, or the server sent it late (for
-// example after a restart of Tattler or an outage), it is the interval in which the change happened.
+// Observed is the moment at which Tattler saw a change. If the change was derived from a list, or the server sent it
+// late (for example after a restart of Tattler or an outage), it is the interval in which the change happened.
 type Observed struct {
 	// After is the last moment at which the old state was known to be current; absent for a change that the server sent as
 	// it happened.
 	After *time.Time `json:"after,omitempty"`
 	// At is when Tattler saw the change.
 	At time.Time `json:"at"`
-	// Net is true if a list derived the change: the change is then the sum of everything that happened to the object in
+	// Net is true if the change was derived from a list: it is then the sum of everything that happened to the object in
 	// the interval.
 	Net bool `json:"net,omitempty"`
 }

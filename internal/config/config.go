@@ -86,8 +86,8 @@ type Watch struct {
 	// (*.example.com); a * in it matches any run of characters. The server must have the kind that a name refers to; a
 	// glob also matches kinds that appear later.
 	Resources Selection `yaml:"resources"`
-	// Namespaces are the namespaces, as names or globs; * means all of them. With any other list, kinds without
-	// namespaces are left out unless resources includes them by name.
+	// Namespaces are the namespaces, as names or globs; * means all of them. If include is set and does not
+	// contain *, kinds without namespaces are left out unless resources includes them by name.
 	Namespaces Selection `yaml:"namespaces"`
 	// LabelSelector selects objects by their labels, as kubectl -l does.
 	LabelSelector string `yaml:"labelSelector"`

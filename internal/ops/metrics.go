@@ -122,7 +122,7 @@ var metrics = []metric{
 		one(func(s *control.Status) float64 { return truth(s.Away == "") })},
 
 	{"tattler_streams", "Streams (a list and its watch) by state. Waiting streams are retried after an error, forbidden ones at intervals; gone streams belong to kinds that the server no longer serves.", gauge, []string{"state"}, streamStates},
-	{"tattler_stream_not_live_timestamp_seconds", "Of the kind's streams that are not live, the earliest time at which one lost its connection or started. Such a stream may be listing or waiting. Absent if all are live.", gauge, []string{"resource"}, notLive},
+	{"tattler_stream_not_live_timestamp_seconds", "Since when a stream of the kind has not been live: the time at which it lost its connection or started. If several are not live, the earliest of these times. Such a stream may be listing or waiting. Absent if all are live.", gauge, []string{"resource"}, notLive},
 	{"tattler_stream_objects", "Watched objects.", gauge, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return int64(s.Objects) })},
 	{"tattler_stream_lists_total", "Lists started: one per stream at the first start, more when a watch could not be resumed.", counter, []string{"resource"},
@@ -132,7 +132,7 @@ var metrics = []metric{
 	{"tattler_stream_gaps_total", "Gaps: versions were missed, for instance because they had expired, and the net change was recorded instead.", counter, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return s.Gaps })},
 
-	{"tattler_audits_total", "Audits of a kind's streams: the known state is compared with a list that is read beside the watch. Audits compare metadata (UIDs and versions) or, if the kind is served in another form, contents. A passed audit found nothing that the watch had missed; a missed change is followed by a gap; a failed audit was inconclusive and is repeated.", counter, []string{"resource", "compared", "result"}, audits},
+	{"tattler_audits_total", "Audits of a kind's streams: the known state is compared with a list that is read beside the watch. Audits compare metadata (UIDs and versions) or, after the API server has begun to serve the kind in another form, contents. Results: passed, the audit found nothing that the watch had missed; missed, it found something, and a gap is recorded; failed, it was inconclusive, and is repeated.", counter, []string{"resource", "compared", "result"}, audits},
 	{"tattler_audit_reread_objects_total", "Objects that an audit read again, because their content differed at the same version or the watch could not read them.", counter, []string{"resource"}, reread},
 
 	{"tattler_changes_recorded_total", "Changes written to the journal, including quiet ones.", counter, nil,

@@ -16,7 +16,7 @@ type TLS struct {
 	// they can be renewed.
 	Cert string `yaml:"cert"`
 	Key  string `yaml:"key"`
-	// ServerName is the name that the server's certificate must have, instead of the URL's host.
+	// ServerName is the name that the server's certificate must have, instead of the host in its address.
 	ServerName string `yaml:"serverName"`
 	// Insecure trusts any certificate.
 	Insecure bool `yaml:"insecure"`

@@ -51,8 +51,9 @@ const long = `Show objects as they were at a time, from the journal that tattler
 The command contacts the cluster only with --in-cluster.
 
 Write times as ` + when.Forms + `.
-If only the interval of a change is known, the object is shown as it was before
-that change, and a line on stderr says so.
+If the exact time of a change is unknown, and --at is within the interval in
+which the change happened, the object is shown as it was before that change, and
+a line on stderr says so.
 
 --clean leaves out what the API server and its controllers set, so that kubectl
 apply accepts the object. It refuses objects with hidden values, because a hash

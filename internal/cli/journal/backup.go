@@ -81,8 +81,8 @@ func newRestore(io *terminal.IO) *cobra.Command {
 			"beside it, and can still be read with --journal. tattler run must not be\n" +
 			"running. If the restore is interrupted, repeat it.\n\n" +
 			"At its next start, tattler run catches up from the moment of the backup.\n" +
-			"Versions that the API server no longer has become a gap. Sinks receive every\n" +
-			"change since the backup again, with the same ids.",
+			"If the API server no longer has some of the versions since then, a gap is\n" +
+			"recorded. Sinks receive every change since the backup again, with the same ids.",
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.From = args[0]

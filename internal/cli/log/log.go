@@ -160,7 +160,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
 	f.BoolVar(&o.Related, "related", false, "also show objects related to the named ones, and how they are related")
 	f.BoolVar(&o.Tree, "tree", false, "like --related, printed as a tree")
-	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit applies to each table")
+	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit applies to each table, and its default is then 10, or 0 with -o json")
 	f.StringVar(&o.HTML, "html", "", "write one self-contained page to this `file`, or to stdout (-)")
 	complete.Files(cmd, "html")
 	complete.Words(cmd, "severity", scope.Severities...)

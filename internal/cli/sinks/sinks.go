@@ -88,8 +88,8 @@ Write times as ` + when.Forms + `.`
 	skip := o.command("skip NAME [ID]", "Set aside the change that blocks a sink", func(ctx context.Context) error { return Skip(ctx, o) })
 	skip.Long = `Make a dead letter of the change that blocks a sink, and continue with the next
 change. tattler status shows the blocking change. ID is its id or a prefix of
-the id: no other change is skipped. Without ID, the command skips whichever
-change blocks the sink now, and prints its id. tattler sinks dead NAME --replay
+the id; if another change blocks the sink by now, nothing is skipped. Without ID,
+the command skips whichever change blocks the sink now, and prints its id. tattler sinks dead NAME --replay
 sends the change again. With retry.giveUp, a sink skips such changes by itself.
 
 Without a running daemon, ID is required, and must be the first change that the

@@ -62,9 +62,9 @@ A rollout, a change of scale or a CronJob's run is folded into one line of the
 workload; --flat shows each change. --severity failure shows only failures. With
 --path, --ignore-path or --humans, there are no summaries. With --path, an
 object that appears or disappears is shown with the values at the selected
-paths. --humans shows the writes of tools and operators. It leaves out writes by
-Kubernetes components, status changes, and the appearance and disappearance of
-objects owned by a controller.
+paths. --humans shows the writes of people, tools and custom controllers. It
+leaves out writes by Kubernetes components, status changes, and the appearance
+and disappearance of objects owned by a controller.
 
 --since first shows what the cluster still records of earlier writes: the last
 write of each manager, rollouts, conditions, and containers that ended. These
