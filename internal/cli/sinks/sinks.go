@@ -89,8 +89,9 @@ Write times as ` + when.Forms + `.`
 	skip.Long = `Make a dead letter of the change that blocks a sink, and continue with the next
 change. tattler status shows the blocking change. ID is its id or a prefix of
 the id; if another change blocks the sink by now, nothing is skipped. Without ID,
-the command skips whichever change blocks the sink now, and prints its id. tattler sinks dead NAME --replay
-sends the change again. With retry.giveUp, a sink skips such changes by itself.
+the command skips whichever change blocks the sink now, and prints its id.
+tattler sinks dead NAME ID --replay sends the change again. With retry.giveUp, a
+sink skips such changes by itself.
 
 Without a running daemon, ID is required, and must be the first change that the
 sink has not received yet.`
