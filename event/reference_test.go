@@ -23,6 +23,9 @@ Delivery is at least once, and in order for each object (except through standard
 with ` + "`unordered`" + `). The same change always has the same ` + "`id`" + `. Times are in UTC, as
 RFC 3339 with milliseconds. Later versions may add fields, so a consumer should ignore fields that it does not know.
 
+If the daemon exports [traces](operations.md#traces), a consumer can join the trace of an event: its ID is the 16 bytes of
+which ` + "`id`" + ` is the base32 form. Events have no field for it.
+
 ## An example
 
 `
