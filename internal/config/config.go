@@ -50,10 +50,12 @@ type Config struct {
 	Journal      Journal `yaml:"journal"`
 	// Sinks are the places that changes are delivered to. The journal keeps a position for each of them. Without
 	// sinks, changes are only recorded.
-	Sinks  []Sink `yaml:"sinks"`
-	Listen Listen `yaml:"listen"`
-	Web    Web    `yaml:"web"`
-	Log    Log    `yaml:"log"`
+	Sinks []Sink `yaml:"sinks"`
+	// Traces is the value of the key traces, with the options of the program (Loader.Traces); nil without the key.
+	Traces *Traces `yaml:"-"`
+	Listen Listen  `yaml:"listen"`
+	Web    Web     `yaml:"web"`
+	Log    Log     `yaml:"log"`
 
 	file   string
 	places map[string]place
@@ -193,6 +195,15 @@ type Retry struct {
 	// error since the daemon's start; 0 means for ever. While a receiver is down, one change after another becomes a
 	// dead letter, each after this time.
 	GiveUp time.Duration `yaml:"giveUp" default:"0s"`
+}
+
+// Traces exports the way of each change as an OpenTelemetry trace: when it was seen, journaled, and delivered to each sink.
+// docs/operations.md describes the spans. Without this key, there are none.
+type Traces struct {
+	// Options is the result of Loader.Traces.
+	Options Options
+
+	secrets []secret
 }
 
 // Listen configures the HTTP server for /metrics, /healthz and /readyz.

@@ -220,7 +220,7 @@ describes a key.
 - A duration is a number with a unit, or several: ` + "`90s`, `1h30m`, `12h`, `30d`, `2w`" + `.
 - A size is a whole number with a unit: ` + "`64Ki`, `100Mi`, `1Gi`" + ` are powers of 1024, ` + "`100M`" + ` of 1000; without one it is
   bytes.
-- In the options of a sink, ` + "`${env:NAME}`" + ` is replaced by an environment variable and ` + "`${file:/path}`" + ` by the content of a
+- In the options of a sink and of ` + "`traces`, `${env:NAME}`" + ` is replaced by an environment variable and ` + "`${file:/path}`" + ` by the content of a
   file, without the final line end. A reference that is unset, unreadable or empty is an error. The text ` + "`${`" + ` is
   written ` + "`$${`" + `.
 - For paths and patterns, see [paths.md](paths.md).
