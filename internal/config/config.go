@@ -52,10 +52,12 @@ type Config struct {
 	Journal      Journal `yaml:"journal"`
 	// Sinks are the destinations of changes. The journal keeps a position for each sink. Without sinks, changes are
 	// only recorded.
-	Sinks  []Sink `yaml:"sinks"`
-	Listen Listen `yaml:"listen"`
-	Web    Web    `yaml:"web"`
-	Log    Log    `yaml:"log"`
+	Sinks []Sink `yaml:"sinks"`
+	// Traces is the value of the key traces, with the options of the program (Loader.Traces); nil without the key.
+	Traces *Traces `yaml:"-"`
+	Listen Listen  `yaml:"listen"`
+	Web    Web     `yaml:"web"`
+	Log    Log     `yaml:"log"`
 
 	file   string
 	places map[string]place
@@ -196,6 +198,15 @@ type Retry struct {
 	// ever. The time counts from the first error of the change since the daemon's start. While a receiver is down, one
 	// change after another becomes a dead letter, each after this time.
 	GiveUp time.Duration `yaml:"giveUp" default:"0s"`
+}
+
+// Traces exports the way of each change as an OpenTelemetry trace: when it was seen, journaled, and delivered to each sink.
+// docs/operations.md describes the spans. Without this key, there are none.
+type Traces struct {
+	// Options is the result of Loader.Traces.
+	Options Options
+
+	secrets []secret
 }
 
 // Listen configures the HTTP server for /metrics, /healthz and /readyz.

@@ -68,6 +68,25 @@ func (o *fakeHook) Validate() error {
 	return nil
 }
 
+// fakeTraces are options of traces.
+type fakeTraces struct {
+	URL     string            `yaml:"endpoint"`
+	Share   float64           `yaml:"sample"`
+	Headers map[string]string `yaml:"headers"`
+}
+
+func (o *fakeTraces) Validate() error {
+	if !strings.HasPrefix(o.URL, "http://") {
+		return fmt.Errorf("endpoint: %q is not an http URL", o.URL)
+	}
+	return nil
+}
+
+// ClearText refuses every credential.
+func (o *fakeTraces) ClearText(reference, _ string) error {
+	return fmt.Errorf("endpoint: %s would be sent in clear text", reference)
+}
+
 type fakeLog struct {
 	Format string `yaml:"format" enum:"text,json"`
 }
@@ -107,6 +126,7 @@ func loader() *Loader {
 	files := map[string]string{"/run/token": "fr0mf1le\n", "/run/crlf": "fr0mf1le\r\n"}
 	return &Loader{
 		Sinks:     types(),
+		Traces:    func() Options { return &fakeTraces{Share: 1} },
 		LookupEnv: func(name string) (string, bool) { v, ok := env[name]; return v, ok },
 		ReadFile: func(path string) ([]byte, error) {
 			if text, ok := files[path]; ok {

@@ -17,6 +17,7 @@ import (
 type decoder struct {
 	*input
 	types     []SinkType
+	traces    func() Options
 	lookupEnv func(name string) (string, bool)
 	readFile  func(path string) ([]byte, error)
 	// secrets, if set, resolve ${env:…} and ${file:…}; elsewhere these are errors.
@@ -90,6 +91,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, key string) {
 	}
 	fields := fieldsOf(v.Type())
 	sink, isSink := v.Addr().Interface().(*Sink)
+	config, isConfig := v.Addr().Interface().(*Config)
 	for name, value := range d.pairs(n, key) {
 		at := join(key, name.Value)
 		switch i := slices.IndexFunc(fields, func(f field) bool { return f.name == name.Value }); {
@@ -97,10 +99,15 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, key string) {
 			d.value(value, v.Field(fields[i].index), at, fields[i].enum)
 		case isSink && d.isType(name.Value):
 			d.sink(name, value, sink, at)
+		case isConfig && d.traces != nil && name.Value == tracesKey:
+			config.Traces = d.readTraces(value, at)
 		default:
 			var known []string
 			for _, f := range fields {
 				known = append(known, f.name)
+			}
+			if isConfig && d.traces != nil {
+				known = append(known, tracesKey)
 			}
 			if isSink {
 				if described("sinks[]." + name.Value) { // in the reference, which has the sinks of every program

@@ -18,6 +18,8 @@ import (
 type Loader struct {
 	// Sinks are the program's types of sinks.
 	Sinks []SinkType
+	// Traces returns the default options of the program's traces, a new pointer in each call; nil if it has none.
+	Traces func() Options
 	// LookupEnv and ReadFile find credentials; nil means the process's environment and files.
 	LookupEnv func(name string) (string, bool)
 	ReadFile  func(path string) ([]byte, error)
@@ -41,7 +43,7 @@ func (l *Loader) Parse(name string, text []byte) (*Config, error) {
 	}
 	c := &Config{}
 	setDefaults(c)
-	d := &decoder{input: f, types: l.Sinks, lookupEnv: l.LookupEnv, readFile: l.ReadFile}
+	d := &decoder{input: f, types: l.Sinks, traces: l.Traces, lookupEnv: l.LookupEnv, readFile: l.ReadFile}
 	if d.lookupEnv == nil {
 		d.lookupEnv = os.LookupEnv
 	}

@@ -14,9 +14,10 @@ import (
 var update = flag.Bool("update", false, "write reference.json and docs/config.md")
 
 // TestReferenceIsFresh generates the reference from the comments and tags of the decoded types: those of this
-// package and every sink's Options, including tattler-cloud's.
+// package, every sink's Options, including tattler-cloud's, and those of traces.
 func TestReferenceIsFresh(t *testing.T) {
-	keys := readSource(t, ".").keys(t, "", "Config")
+	own := readSource(t, ".")
+	keys := own.keys(t, "", "Config")
 	imports := map[string]*source{"sink": readSource(t, "../sink"), "amazon": readSource(t, "../../cloud/internal/amazon")}
 	at := slices.IndexFunc(keys, func(k Key) bool { return k.Path == "listen" })
 	var sinks []Key
@@ -36,6 +37,10 @@ func TestReferenceIsFresh(t *testing.T) {
 			sinks = append(sinks, s.keys(t, path+".", "Options")...)
 		}
 	}
+	traces := readSource(t, "../trace")
+	traces.imports = imports
+	sinks = append(sinks, Key{Path: tracesKey, Type: "object", Doc: own.doc("Config", tracesKey, own.comments["Traces"])})
+	sinks = append(sinks, traces.keys(t, tracesKey+".", "Options")...)
 	keys = slices.Insert(keys, at, sinks...)
 	text, err := json.MarshalIndent(keys, "", " ")
 	if err != nil {
@@ -71,7 +76,7 @@ func TestExample(t *testing.T) {
 	if strings.Contains(example, "{{") || strings.Contains(example, "<no value>") {
 		t.Error("the example is not made")
 	}
-	l := &Loader{Sinks: types()}
+	l := &Loader{Sinks: types(), Traces: func() Options { return &fakeTraces{} }}
 	c, err := l.Parse("example", []byte(example))
 	if err != nil {
 		t.Fatalf("the example does not load:\n%v", err)
@@ -92,7 +97,7 @@ func TestExample(t *testing.T) {
 		t.Fatalf("the example with all its keys does not load:\n%v\n%s", err, taken)
 	}
 	if len(c.Sinks) != 3 || len(c.Quiet) != 1 || len(c.Redact) != 1 || c.Cluster.Name != "prod" || c.Listen.Address == "" ||
-		c.Log.Format != "json" || c.Journal.Path == "" || c.Sinks[2].Filter == nil || c.Watch[0].LabelSelector == "" {
+		c.Log.Format != "json" || c.Traces == nil || c.Journal.Path == "" || c.Sinks[2].Filter == nil || c.Watch[0].LabelSelector == "" {
 		t.Errorf("not every key was taken in: %+v", c)
 	}
 	for _, line := range strings.Split(example, "\n") {

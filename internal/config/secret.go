@@ -14,7 +14,7 @@ import (
 // secret is a credential with its reference in the file.
 type secret struct{ value, source string }
 
-// secrets are the credentials of one sink.
+// secrets are the credentials of one sink, or of traces.
 type secrets struct {
 	lookupEnv func(name string) (string, bool)
 	readFile  func(path string) ([]byte, error)
@@ -27,7 +27,7 @@ func (d *decoder) expand(text string) (string, error) {
 		return text, nil
 	}
 	if d.secrets == nil {
-		return "", errors.New("${…} is only for credentials in the options of sinks; write the value itself")
+		return "", errors.New("${…} is only for credentials in the options of sinks and traces; write the value itself")
 	}
 	var b strings.Builder
 	for {
@@ -109,6 +109,9 @@ func hide(text string, list []secret) string {
 // Hide replaces the sink's credentials in a text, such as an error, by their references in the file. It finds
 // them verbatim, in URLs and in quotes.
 func (s *Sink) Hide(text string) string { return hide(text, s.secrets) }
+
+// Hide is Sink.Hide for the credentials of traces.
+func (t *Traces) Hide(text string) string { return hide(text, t.secrets) }
 
 // maxFile bounds a configuration and a credential, in bytes: a larger file is something else.
 const maxFile = 1 << 20

@@ -12,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 	"github.com/tattler-dev/tattler/internal/sink/log"
 	"github.com/tattler-dev/tattler/internal/sink/webhook"
+	"github.com/tattler-dev/tattler/internal/trace"
 )
 
 // TestShippedSinks sets every key of every sink in the reference, and loads the example with them.
@@ -61,6 +62,8 @@ func TestKeysAreDecoded(t *testing.T) {
 		want["sinks[]."+s.Name] = true
 		config.Decoded(reflect.TypeOf(s.New()).Elem(), "sinks[]."+s.Name+".", want)
 	}
+	want["traces"] = true
+	config.Decoded(reflect.TypeFor[trace.Options](), "traces.", want)
 	elsewhere := "none"
 	for _, k := range config.Keys() {
 		if strings.HasSuffix(k.Doc, "Only tattler-cloud has it.") {

@@ -64,30 +64,49 @@ func (d *decoder) sink(name, value *yaml.Node, s *Sink, key string) {
 	s.Type = name.Value
 	i := slices.IndexFunc(d.types, func(t SinkType) bool { return t.Name == s.Type })
 	s.Options = d.types[i].New()
+	s.secrets = d.options(value, s.Options, key)
+}
+
+// tracesKey is the key of Config.Traces.
+const tracesKey = "traces"
+
+// readTraces decodes the options of traces, which may contain credentials. A key without a value counts as absent.
+func (d *decoder) readTraces(value *yaml.Node, key string) *Traces {
+	if value.Kind == yaml.ScalarNode && value.Tag == "!!null" {
+		return nil
+	}
+	t := &Traces{Options: d.traces()}
+	t.secrets = d.options(value, t.Options, key)
+	return t
+}
+
+// options decodes and checks options that may contain credentials, and returns the credentials.
+func (d *decoder) options(value *yaml.Node, o Options, key string) []secret {
 	d.places[key] = value
 	inner := decoder{input: d.input, secrets: &secrets{lookupEnv: d.lookupEnv, readFile: d.readFile}}
 	before := len(d.errs)
-	inner.value(value, reflect.ValueOf(s.Options).Elem(), key, nil)
-	s.secrets = inner.secrets.found
+	inner.value(value, reflect.ValueOf(o).Elem(), key, nil)
+	found := inner.secrets.found
 	if len(d.errs) == before { // otherwise Validate would report values that could not be read
-		if err := s.validate(); err != nil {
-			inner.invalid(key, s.Hide(err.Error()))
+		if err := validateOptions(o, found); err != nil {
+			inner.invalid(key, hide(err.Error(), found))
 		}
 	}
+	return found
 }
 
-// validate checks the options, and that credentials are not sent in clear text.
-func (s *Sink) validate() error {
-	if err := s.Options.Validate(); err != nil {
+// validateOptions checks options, and that credentials are not sent in clear text.
+func validateOptions(o Options, found []secret) error {
+	if err := o.Validate(); err != nil {
 		return err
 	}
-	to, ok := s.Options.(interface {
+	to, ok := o.(interface {
 		ClearText(reference, value string) error
 	})
 	if !ok {
 		return nil
 	}
-	for _, c := range s.secrets {
+	for _, c := range found {
 		if err := to.ClearText(c.source, c.value); err != nil {
 			return err
 		}

@@ -40,6 +40,8 @@ type Status struct {
 	Audits        []Audits `json:"audits,omitempty"`
 	Journal       Journal  `json:"journal"`
 	Sinks         []Sink   `json:"sinks"`
+	// Traces is the state of the export of traces, or nil.
+	Traces *Traces `json:"traces,omitempty"`
 	// Orders counts the orders about sinks.
 	Orders []OrderCount `json:"orders,omitempty"`
 	// Left are sinks that are no longer configured but still have a cursor in the journal.
@@ -226,6 +228,20 @@ type Sink struct {
 	RetryAt      time.Time `json:"retryAt,omitzero"`
 	// Stuck is the change that blocks the sink, or nil.
 	Stuck *Stuck `json:"stuck,omitempty"`
+}
+
+// Traces is the state of the export of traces.
+type Traces struct {
+	// To is the receiver's address without credentials.
+	To string `json:"to"`
+	// Exported counts spans that the receiver took, Dropped those that it will never get, because it was away or too slow
+	// or refused them; Queued are waiting.
+	Exported int64 `json:"exported"`
+	Dropped  int64 `json:"dropped"`
+	Queued   int   `json:"queued"`
+	// Error is why nothing can be exported now; empty otherwise. ErrorAt is the time of the last error.
+	Error   string    `json:"error,omitempty"`
+	ErrorAt time.Time `json:"errorAt,omitzero"`
 }
 
 // Stuck is the first change that a sink has not accepted, after at least one error.

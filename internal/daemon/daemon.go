@@ -26,6 +26,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/rights"
 	"github.com/tattler-dev/tattler/internal/rules"
 	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/trace"
 )
 
 // Options configure a daemon.
@@ -67,6 +68,8 @@ type Options struct {
 	// TakeOrders, if set, receives what carries out orders about the sinks, once the daemon takes them. The orders are
 	// logged with control.GivenBy.
 	TakeOrders func(control.Orders)
+	// Traces, if set, exports the way of changes as traces. The daemon runs it.
+	Traces *trace.Exporter
 	// Announce is a directory in which the daemon announces itself while it serves its socket; empty: nowhere.
 	// See control.Announce.
 	Announce string
@@ -89,6 +92,7 @@ type daemon struct {
 	several    bool
 	identities identities
 	pumps      []*deliver.Pump // of o.Sinks, in that order
+	traces     *traces         // nil: none
 	listener   net.Listener
 	withdraw   func() error                  // the announcement, or nil
 	audit      atomic.Pointer[control.Audit] // nil before the daemon takes orders
@@ -123,6 +127,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	obeyed := serve(ctx, cancel, d.serveSocket(d.takeOrders()))
 	placed := serve(ctx, cancel, d.watchPlace)
+	traced := func() error { return nil }
+	if d.traces != nil {
+		traced = serve(ctx, cancel, d.o.Traces.Run)
+	}
 	delivering, stop := context.WithCancel(context.WithoutCancel(ctx))
 	defer stop()
 	var pumps sync.WaitGroup
@@ -141,7 +149,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	stop()
 	pumps.Wait()
 	keeping.Wait()
-	return errors.Join(err, obeyed(), placed(), answered())
+	return errors.Join(err, traced(), obeyed(), placed(), answered())
 }
 
 // serve starts a server. end stops it and waits; broken is called if it fails before.
@@ -309,6 +317,7 @@ func (d *daemon) openPumps(ctx context.Context) error {
 	for _, s := range all {
 		known[s.Name] = s
 	}
+	d.traces = newTraces(d.o.Traces, d.journal.Cluster(), d.o.Sinks)
 	if d.stores, err = openStores(ctx, d.journal, d.rules, &d.o); err != nil {
 		return err
 	}
@@ -319,6 +328,9 @@ func (d *daemon) openPumps(ctx context.Context) error {
 			return err
 		}
 		o.Store, o.Log = d.stores.outboxes[i], d.o.Log
+		if d.traces != nil {
+			o.Delivered, o.Untraced = d.traces.delivered(o.Name), d.o.Traces.Lost
+		}
 		p, err := deliver.New(o)
 		if err != nil {
 			return fmt.Errorf("sink %s: %w", o.Name, err)

@@ -35,6 +35,7 @@ type recorder struct {
 	recorded func(seq int64, v capture.Version)
 	// onMessage receives all other messages; Ready once the earlier batches are written.
 	onMessage func(capture.Message)
+	traces    *traces
 
 	pending []journal.Batch
 	changes [][]capture.Version // of pending; nil for an absence
@@ -42,6 +43,7 @@ type recorder struct {
 	flush   []chan<- struct{} // to close once pending is written
 	ready   *capture.Ready    // to pass on once pending is written
 	broken  bool              // nothing can be written
+	written time.Time         // of pending; set for traces
 	live    map[journal.Stream]bool
 
 	// absence is written once everything is caught up; nil before an absence and after the write.
@@ -166,6 +168,7 @@ func (r *recorder) write(ctx context.Context) error {
 		if r.state.wrote(done, err); err != nil {
 			return fmt.Errorf("record changes: %w", err)
 		}
+		r.trace()
 	}
 	if r.ready != nil {
 		r.onMessage(capture.Message{Ready: r.ready})
@@ -182,10 +185,27 @@ func (r *recorder) write(ctx context.Context) error {
 
 // pass passes on the changes that were written.
 func (r *recorder) pass() {
+	if r.traces != nil {
+		r.written = time.Now()
+	}
 	for i, changes := range r.changes {
 		for k := range changes {
 			if seq := r.pending[i].Rows[k].Seq; seq > 0 {
 				r.recorded(seq, changes[k])
+			}
+		}
+	}
+}
+
+// trace exports the spans of the changes that were written.
+func (r *recorder) trace() {
+	if r.traces == nil {
+		return
+	}
+	for i := range r.pending {
+		for k := range r.pending[i].Rows {
+			if row := &r.pending[i].Rows[k]; row.Seq > 0 {
+				r.traces.journaled(&row.Meta, r.written)
 			}
 		}
 	}

@@ -40,6 +40,7 @@ func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	if a := d.audit.Load(); a != nil {
 		s.Orders = a.Counts()
 	}
+	s.Traces = d.traces.status()
 	err := errors.Join(d.addJournal(ctx, &s.Journal), d.addSinks(ctx, &s))
 	switch {
 	case err == nil:

@@ -72,7 +72,7 @@ func (r *recording) watch(ctx context.Context) (unwritten, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	r.state.watches(w, config)
-	rec := &recorder{cluster: r.key, journal: r.journal, state: &r.state, recorded: r.stores.recorded, onMessage: r.onMessage}
+	rec := &recorder{cluster: r.key, journal: r.journal, state: &r.state, recorded: r.stores.recorded, onMessage: r.onMessage, traces: r.traces}
 	if rec.absence, err = r.absent(ctx); err != nil {
 		return nil, err
 	}

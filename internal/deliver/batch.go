@@ -91,6 +91,7 @@ func (p *Pump) deliver(ctx context.Context) result {
 		return result{more: more}
 	}
 	acked, err := p.send(ctx, b.messages)
+	p.trace.sent(b.items, acked, err)
 	p.alone = err != nil && acked == 0 // one message of the batch may be the cause
 	p.took(&b, acked)
 	if acked == len(b.messages) {
@@ -215,6 +216,7 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 			m, reason := p.message(item)
 			switch {
 			case reason == nil:
+				p.trace.take(item.Seq, &m)
 				b.messages = append(b.messages, m)
 				b.items = append(b.items, Item{Seq: item.Seq})
 				b.bytes += max(len(m.Body), item.Size)
@@ -260,6 +262,7 @@ func (p *Pump) setAside(ctx context.Context, seq int64, e *event.Event, attempts
 		return fmt.Errorf("set aside dead letter: %w", err)
 	}
 	p.committed, p.written = cursor, time.Now()
+	p.trace.setAside(seq, &d, reason)
 	p.move(seq)
 	p.report(func(s *Status) { s.Dead++ })
 	p.o.Log.Warn("change set aside as a dead letter", "sink", p.o.Name, "id", d.ID, "reason", d.Reason)
@@ -274,6 +277,7 @@ func (p *Pump) move(to int64) {
 		return
 	}
 	p.cursor = to
+	p.trace.moved(to)
 	if to >= p.stuck.item.Seq {
 		p.unstick()
 	}

@@ -32,6 +32,7 @@ func (p *Pump) took(b *batch, acked int) {
 	case acked == 0:
 	case p.held.sink == nil || p.held.sink.Due().IsZero():
 		p.flushed(p.held.count + acked)
+		p.trace.acknowledged(b.items[:acked])
 	default:
 		if p.held.count == 0 { // unwanted items before the first held message are done
 			p.move(b.items[0].Seq - 1)
@@ -39,6 +40,7 @@ func (p *Pump) took(b *batch, acked int) {
 			p.held.first = taken{item: b.items[0], m: sink.Message{ID: m.ID, Event: m.Event}}
 		}
 		p.held.count += acked
+		p.trace.hold(b.items[:acked])
 		p.report(func(s *Status) { s.Held = int64(p.held.count) })
 	}
 }
@@ -56,6 +58,7 @@ func (p *Pump) drop() {
 		return
 	}
 	p.held.sink.Drop()
+	p.trace.release()
 	if p.held.count == 0 {
 		return
 	}
@@ -81,9 +84,13 @@ func (p *Pump) flushDue(ctx context.Context) (r result, did bool) {
 		return result{}, false
 	}
 	count, err := p.held.count, p.flushHeld(ctx)
+	if err != nil {
+		p.trace.notFlushed(err)
+	}
 	switch {
 	case err == nil:
 		p.flushed(count)
+		p.trace.acknowledged(nil)
 		p.held.most *= 2
 		p.move(p.read)
 		return result{acked: count, more: true}, true
@@ -99,6 +106,7 @@ func (p *Pump) flushDue(ctx context.Context) (r result, did bool) {
 	r = p.refused(ctx, only.item, only.m, 0, err)
 	if r.err == nil { // set aside: it is no longer held
 		p.held.sink.Drop()
+		p.trace.release()
 		p.held.count, p.held.first = 0, taken{}
 		p.report(func(s *Status) { s.Held = 0 })
 		p.held.most *= 2

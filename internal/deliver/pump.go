@@ -50,6 +50,7 @@ type Pump struct {
 	stuck     stuck
 	alone     bool // the next batch has one message, because none of the last one was accepted
 	filterLog filterLog
+	trace     trace
 
 	mu     sync.Mutex // guards the fields below
 	paused bool
@@ -80,6 +81,7 @@ func New(o Options) (*Pump, error) {
 		return nil, fmt.Errorf("prepare sink %s: %w", o.Name, err)
 	}
 	p := &Pump{o: o.withDefaults(), sendSem: make(chan struct{}, 1), paused: o.Paused}
+	p.trace.o = &p.o
 	p.held.sink, _ = o.Sink.(sink.Holder)
 	p.ending, p.end = context.WithCancel(context.Background())
 	p.status = Status{Name: o.Name, Sink: o.Sink.String()}

@@ -57,6 +57,7 @@ func (p *Pump) Rewind(ctx context.Context, seq int64) error {
 		return err
 	}
 	p.prepared, p.poison, p.held.until = true, poison{}, 0
+	p.trace.reset()
 	p.unstick()
 	p.move(seq)
 	p.wake()
@@ -105,7 +106,11 @@ func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error)
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.ending, cancel)()
-	err = p.again(ctx, d)
+	began := time.Now()
+	attempts, err := p.again(ctx, d)
+	if err == nil || isPermanent(err) {
+		p.trace.replayed(began, &d, attempts, err)
+	}
 	switch {
 	case isPermanent(err):
 		d.Reason, d.Attempts = err.Error(), d.Attempts+1
@@ -119,15 +124,16 @@ func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error)
 	return true, p.o.Store.DropDeadLetter(ctx, d)
 }
 
-// again sends a dead letter's message, shortening it as long as the sink finds it too long.
-func (p *Pump) again(ctx context.Context, d DeadLetter) error {
+// again sends a dead letter's message, shortening it as long as the sink finds it too long. It returns the number of attempts.
+func (p *Pump) again(ctx context.Context, d DeadLetter) (attempts int, err error) {
 	for {
 		m, err := p.deadMessage(ctx, d)
 		if err != nil {
-			return err
+			return attempts, err
 		}
+		attempts++
 		if err = p.single(ctx, m); !p.cut(m, err) {
-			return err
+			return attempts, err
 		}
 	}
 }

@@ -222,6 +222,19 @@ var rows = []row{
 		why:  "the pump reaches the journal through its own interface",
 	},
 	{
+		who: "./internal/trace",
+		only: []string{
+			"std", "./event", "./internal/meta", "./internal/sink", "./internal/sink/otlp",
+			"go.opentelemetry.io/proto/otlp/...", "google.golang.org/protobuf/proto",
+		},
+		why: "spans are made of identities alone: it reaches no objects, journal or cluster",
+	},
+	{
+		who:   "./informer/...",
+		never: []string{"go.opentelemetry.io/...", "google.golang.org/grpc/..."},
+		why:   "traces are the tool's",
+	},
+	{
 		who:  "./internal/rights",
 		only: []string{"std", "./internal/capture", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/...", "k8s.io/client-go/discovery", "k8s.io/client-go/rest"},
 		why:  "what a daemon may do follows from what it watches; the daemon and the verbs that explain it share the answer",

@@ -65,6 +65,7 @@ func full() control.Status {
 			{Name: "hook", To: "webhook https://geheim", State: "retrying", Cursor: 987654321, Behind: 8, LagSeconds: 61.5, Dead: 2, SetAside: 1,
 				Delivered: 22, Attempts: 33, Failures: 5, Lost: 6, FilterErrors: 9, FilterError: "geheim", Error: "geheim", ErrorAt: began, RetryAt: began},
 		},
+		Traces: &control.Traces{To: "https://geheim:4318", Exported: 90, Dropped: 14, Queued: 6, Error: "geheim", ErrorAt: began},
 		Orders: []control.OrderCount{{Order: "pause", Done: 3, Refused: 1, Failed: 2}},
 	}
 }

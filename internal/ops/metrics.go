@@ -200,6 +200,10 @@ var metrics = []metric{
 		perSink(func(s *control.Sink) float64 { return float64(s.Lost) })},
 	{"tattler_sink_filter_errors_total", "Failures of the sink's where filter. A change on which it fails is delivered nevertheless, with a mark.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.FilterErrors) })},
+	{"tattler_trace_spans_exported_total", "Spans that the receiver of traces took; absent without traces.", counter, nil,
+		traced(func(t *control.Traces) int64 { return t.Exported })},
+	{"tattler_trace_spans_dropped_total", "Spans that were not exported, because the receiver was away, too slow, or refused them; absent without traces.", counter, nil,
+		traced(func(t *control.Traces) int64 { return t.Dropped })},
 	{"tattler_orders_total", "Orders about sinks, given with tattler sinks or on the web page. A refused order made no sense, such as one for an unknown sink.", counter, []string{"order", "result"}, orders},
 }
 
@@ -219,6 +223,14 @@ func read(values func(*control.Status, emitter)) func(*control.Status, emitter) 
 	return func(s *control.Status, emit emitter) {
 		if s.Journal.ReadError == "" {
 			values(s, emit)
+		}
+	}
+}
+
+func traced(value func(*control.Traces) int64) func(*control.Status, emitter) {
+	return func(s *control.Status, emit emitter) {
+		if s.Traces != nil {
+			emit(float64(value(s.Traces)))
 		}
 	}
 }

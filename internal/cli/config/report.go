@@ -220,6 +220,17 @@ func (r *report) rest(journal string, kinds ...finding) {
 	}
 	r.web()
 	r.sinks()
+	r.traces()
+}
+
+// traces writes where traces go.
+func (r *report) traces() {
+	switch e, err := r.setup.MakeTraces(nil); {
+	case err != nil:
+		r.wrong(err)
+	case e != nil:
+		r.line("Traces: %.4g%% of changes, to %s", 100*r.setup.Sample(), e)
+	}
 }
 
 // key writes where the redaction key is, and reads it: tattler run does not start with a wrong one.

@@ -157,6 +157,7 @@ func (x *examination) all(ctx context.Context) {
 	}
 	x.journalFile(ctx)
 	x.sinks(ctx)
+	x.traces(ctx)
 	x.memory()
 	x.daemon()
 	x.sort()

@@ -74,6 +74,7 @@ func Status(w io.Writer, s *control.Status, now time.Time, width int) error {
 	for _, name := range s.Left {
 		p.text(indent, "%s is no longer configured, but the journal keeps its cursor: tattler sinks remove %s", name, name)
 	}
+	p.traces(s.Traces)
 	p.line("")
 	p.journal(&s.Journal)
 	_, err := io.WriteString(w, p.String())
@@ -258,6 +259,19 @@ func (p *page) held(j *control.Journal) {
 		p.text(indent, "it holds no change yet")
 	} else {
 		p.text(indent, "it holds changes seen from %s to %s", stamp(j.Oldest), stamp(j.Newest))
+	}
+}
+
+// traces describes the export of traces.
+func (p *page) traces(t *control.Traces) {
+	if t == nil {
+		return
+	}
+	p.line("")
+	p.line("%-*s%s", indent, "Traces", clean(t.To))
+	p.text(indent, "%s exported, %d dropped", Count(t.Exported, "span"), t.Dropped)
+	if t.Error != "" {
+		p.text(indent, "%s (%s ago)", t.Error, age(p.now.Sub(t.ErrorAt)))
 	}
 }
 

@@ -134,6 +134,9 @@ func Run(ctx context.Context, o *Options) error {
 	if do.Sinks, do.Open, err = s.MakeSinks(beside.Before(o.IO.Out)); err != nil {
 		return err
 	}
+	if do.Traces, err = s.MakeTraces(do.Log); err != nil {
+		return err
+	}
 	if s.Listen.Address != "" {
 		l, err := ops.Listen(ctx, s.Listen.Address, s.Listen.Pprof)
 		if err != nil {

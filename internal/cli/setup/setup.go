@@ -89,7 +89,7 @@ func (f *Flags) Load() (*Setup, error) {
 		return nil, err
 	}
 	program := cmp.Or(f.Program, kinds.Tattler())
-	loader, c := config.Loader{Sinks: program.Types()}, config.Default()
+	loader, c := config.Loader{Sinks: program.Types(), Traces: newTraceOptions}, config.Default()
 	if f.File != "" {
 		if len(f.Types) > 0 || f.Scope.Given() || f.Noise {
 			return nil, capture.Usage("-c selects the watched objects: leave out TYPE, and the selecting flags")

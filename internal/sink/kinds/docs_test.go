@@ -11,11 +11,17 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/config"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/trace"
 )
 
 var block = regexp.MustCompile("(?s)```yaml\n(.*?)```")
 
-// TestDocsLoad loads every configuration in the docs: whole ones, and lists of sinks. Package cloud loads those of
+func traces() config.Options {
+	o := trace.DefaultOptions()
+	return &o
+}
+
+// TestDocsLoad loads every configuration in the docs: whole ones, lists of sinks, and traces. Package cloud loads those of
 // its own sinks.
 func TestDocsLoad(t *testing.T) {
 	pages := []string{"../../../README.md"}
@@ -40,13 +46,13 @@ func TestDocsLoad(t *testing.T) {
 			line := 1 + bytes.Count(text[:m[2]], []byte("\n"))
 			switch {
 			case bytes.Contains(source, []byte("apiVersion: tattler.dev")):
-			case bytes.HasPrefix(source, []byte("sinks:")):
+			case bytes.HasPrefix(source, []byte("sinks:")), bytes.HasPrefix(source, []byte("traces:")):
 				source = append([]byte("apiVersion: tattler.dev/v1alpha1\nkind: Config\n"), source...)
 				line -= 2
 			default:
 				continue // of another program
 			}
-			l := &config.Loader{Sinks: kinds.Tattler().Types(), LookupEnv: credential, ReadFile: func(string) ([]byte, error) { return []byte("a-word\n"), nil }}
+			l := &config.Loader{Sinks: kinds.Tattler().Types(), Traces: traces, LookupEnv: credential, ReadFile: func(string) ([]byte, error) { return []byte("a-word\n"), nil }}
 			c, err := l.Parse(page, source)
 			if err != nil {
 				t.Errorf("%s, the block before line %d: %v", page, line, err)

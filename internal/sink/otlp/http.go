@@ -50,6 +50,11 @@ func newHTTP(s *Sink, config *tls.Config) *httpTransport {
 func (w *httpTransport) close() { w.client.CloseIdleConnections() }
 
 func (w *httpTransport) export(ctx context.Context, message *collogspb.ExportLogsServiceRequest) (answer, error) {
+	return w.post(ctx, message)
+}
+
+// post sends a request of any signal: their answers have the same form.
+func (w *httpTransport) post(ctx context.Context, message proto.Message) (answer, error) {
 	body, err := proto.Marshal(message)
 	if err != nil {
 		return answer{}, &sink.PermanentError{Err: w.s.failed(fmt.Errorf("encode protobuf: %w", err))}
@@ -142,7 +147,8 @@ func grpcCode(code int) codes.Code {
 	return codes.Unavailable
 }
 
-// partialSuccess decodes the beginning of an ExportLogsServiceResponse; the text may be cut off.
+// partialSuccess decodes the beginning of an ExportLogsServiceResponse or an ExportTraceServiceResponse; the text may be cut
+// off.
 func partialSuccess(text []byte) (a answer) {
 	inner, ok := field(text, 1, protowire.BytesType)
 	if !ok {

@@ -60,15 +60,23 @@ const maxRead = 64 << 10
 // New returns a sink. It reads the TLS files, and connects with the first Send. The agent, such as tattler/v1.2.3, is
 // the User-Agent and the scope of the records.
 func New(agent string, o Options) (*Sink, error) {
-	if err := o.Validate(); err != nil {
+	s, err := build(agent, o)
+	if err != nil {
 		return nil, fmt.Errorf("otlp sink: %w", err)
+	}
+	return s, nil
+}
+
+func build(agent string, o Options) (*Sink, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
 	}
 	s := &Sink{o: o.withDefaults(), agent: agent, mask: newMask(o)}
 	s.url, _ = parseEndpoint(o.Endpoint, s.o.Protocol)
 	s.place = s.url.Scheme + "://" + s.url.Host
 	config, err := s.o.TLS.Client()
 	if err != nil {
-		return nil, fmt.Errorf("otlp sink: tls: %w", err)
+		return nil, fmt.Errorf("tls: %w", err)
 	}
 	if s.o.Protocol == HTTP {
 		s.transport = newHTTP(s, config)
@@ -152,10 +160,20 @@ func (s *Sink) export(ctx context.Context, es []entry) (answer, error) {
 			Err:   s.failed(fmt.Errorf("the record has %d bytes, which exceeds maxBatchBytes (%d)", size, limit)),
 		}
 	}
+	a, err := s.within(ctx, func(ctx context.Context) (answer, error) { return s.transport.export(ctx, req) })
+	var long *sink.TooLargeError
+	if errors.As(err, &long) && len(es) == 1 && long.Limit > 0 { // a limit on the request, not yet on the body
+		return answer{}, &sink.TooLargeError{Limit: bodyLimit(len(es[0].message.Body), size, long.Limit), Err: long.Err}
+	}
+	return a, err
+}
+
+// within bounds a request by the timeout.
+func (s *Sink) within(ctx context.Context, export func(context.Context) (answer, error)) (answer, error) {
 	deadline := time.Now().Add(s.o.Timeout)
-	within, cancel := context.WithDeadline(ctx, deadline)
+	bounded, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	a, err := s.transport.export(within, req)
+	a, err := export(bounded)
 	switch {
 	case err == nil:
 		return a, nil
@@ -163,10 +181,6 @@ func (s *Sink) export(ctx context.Context, es []entry) (answer, error) {
 		return answer{}, s.failed(fmt.Errorf("%w before there was an answer", context.Cause(ctx)))
 	case !time.Now().Before(deadline) && !sink.BlamesMessage(err): // the client may time out before the context does
 		return answer{}, s.failed(fmt.Errorf("no answer within %s (timeout)", s.o.Timeout))
-	}
-	var long *sink.TooLargeError
-	if errors.As(err, &long) && len(es) == 1 && long.Limit > 0 { // a limit on the request, not yet on the body
-		return answer{}, &sink.TooLargeError{Limit: bodyLimit(len(es[0].message.Body), size, long.Limit), Err: long.Err}
 	}
 	return answer{}, err
 }
