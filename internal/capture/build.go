@@ -52,6 +52,7 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 			schema = nil // diff falls back to comparing without a schema; Schemas counts it
 		}
 	}
+	v.ManagedFields = change.Metadata(after)["managedFields"]
 	b.Build(c, before, after, schema)
 	v.schema = schema
 	v.Exact = hide == nil && !c.Replaced() && (before != nil || !op.Differs() && !c.Gone())

@@ -65,6 +65,8 @@ type Batch struct {
 type Version struct {
 	change.Change
 	BeforeJSON, AfterJSON []byte
+	// ManagedFields are those of After, which lacks them, as jsonmap.DecodeObject decodes them; nil without After.
+	ManagedFields any
 	// Exact reports that the change is the one that the journal will build from the same texts, with the kind's stored
 	// schema. An exact update is judged (change.Change.Judge).
 	Exact bool
@@ -371,7 +373,7 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 	if v.Exact && op.Differs() {
 		v.Judge()
 	}
-	v.Before, v.After = nil, nil
+	v.Before, v.After, v.ManagedFields = nil, nil, nil
 	return &v, unsure
 }
 

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/control"
 	journaldb "github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -233,4 +235,66 @@ func TestGetPurged(t *testing.T) {
 	if code != 1 || out != "" || !strings.Contains(stderr, "the journal does not reach back to") {
 		t.Errorf("exit code %d, %q, %q", code, out, stderr)
 	}
+}
+
+// TestEnded: that nothing was recorded for a while is worth a note only if no daemon records. In an idle cluster, nothing
+// changes.
+func TestEnded(t *testing.T) {
+	recording := control.Status{Version: "v9", Cluster: "test", Settled: true}
+	state := func(change func(*control.Status)) *control.Status {
+		s := recording
+		change(&s)
+		return &s
+	}
+	for _, tt := range []struct {
+		why    string
+		status *control.Status // nil: no daemon
+		note   bool
+	}{
+		{"no daemon", nil, true},
+		{"a daemon of an idle cluster", state(func(*control.Status) {}), false},
+		{"the API server does not answer", state(func(s *control.Status) { s.Away = "connection refused" }), true},
+		{"the journal cannot be written", state(func(s *control.Status) { s.Journal.Error = "disk full" }), true},
+		{"the daemon starts", state(func(s *control.Status) { s.Starting = "opening the journal" }), true},
+		{"one of two clusters answers", state(func(s *control.Status) {
+			s.Away, s.Clusters = "no route", []control.Cluster{{Name: "a", Away: "no route"}, {Name: "b"}}
+		}), false},
+		{"none of two clusters answers", state(func(s *control.Status) {
+			s.Away, s.Clusters = "no route", []control.Cluster{{Name: "a", Away: "no route"}, {Name: "b", Away: "no route"}}
+		}), true},
+	} {
+		t.Run(tt.why, func(t *testing.T) {
+			path := recordedPast(t)
+			t.Setenv("TATTLER_JOURNAL", path)
+			if tt.status != nil {
+				serveStatus(t, path, *tt.status)
+			}
+			for _, args := range [][]string{{"get", "cm"}, {"diff", "--since", clock(10)}} {
+				_, _, stderr := tattler(t.Context(), append([]string{"tattler"}, args...)...)
+				if got := strings.Contains(stderr, "nothing was recorded after 2026-03-01 "); got != tt.note {
+					t.Errorf("%s: note %v, want %v: %s", args[0], got, tt.note, stderr)
+				}
+			}
+		})
+	}
+}
+
+// serveStatus serves a state at the socket beside a journal until the test ends.
+func serveStatus(t *testing.T, journal string, s control.Status) {
+	t.Helper()
+	l, err := control.Listen(journal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() {
+		ended <- control.Serve(ctx, l, control.Options{Status: func(context.Context) (control.Status, error) { return s, nil }})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }

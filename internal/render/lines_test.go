@@ -14,6 +14,37 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 )
 
+// TestSnapshotSeen: the time of an object that existed is that of its creation, so the line of a journal says when it was
+// seen. A live watch does not: it is now, for each of them.
+func TestSnapshotSeen(t *testing.T) {
+	cm := change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}
+	for _, tc := range []struct {
+		why     string
+		o       Options
+		created time.Time
+		want    string
+	}{
+		{"recorded hours after its creation", Options{}, morning.Add(-2 * time.Hour), "08:42:07 = cm/a (seen 10:42:07)"},
+		{"recorded days after its creation", Options{Today: func() time.Time { return morning }}, morning.AddDate(0, 0, -3), "2026-11-18 10:42:07 = cm/a (seen 10:42:07)"},
+		{"recorded at once", Options{}, morning, "10:42:07 = cm/a"},
+		{"watched", Options{Watching: true}, morning.Add(-2 * time.Hour), "08:42:07 = cm/a"},
+	} {
+		var out bytes.Buffer
+		tc.o.Out, tc.o.Terminal, tc.o.Location = &out, true, time.UTC
+		x := New(tc.o)
+		c := change.Change{Meta: change.Meta{Op: event.Snapshot, Kind: cm.ID(), Name: "a", Time: tc.created, At: morning}, Names: cm.Names(), After: obj{}}
+		if err := x.Change(morning, c); err != nil {
+			t.Fatal(err)
+		}
+		if err := x.Flush(morning); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(strings.Fields(out.String()), " "); got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
+		}
+	}
+}
+
 // TestLines prints each kind of change.
 func TestLines(t *testing.T) {
 	var out bytes.Buffer

@@ -55,6 +55,9 @@ type Options struct {
 	Each func(Line)
 	// Head, if set, receives each line as data before it is written. Each Write to Out is then one line with its details.
 	Head func(Line)
+	// Watching says that the changes are printed as they are seen: the lines of objects that existed before leave out when
+	// that was.
+	Watching bool
 	// Remark, if set, returns a remark for the lines about an object; empty for none.
 	Remark func(Object) string
 	// Nameless leaves out the names of objects, for a caller that prints them above their lines.
@@ -308,7 +311,7 @@ func (t *Text) seen(c change.Change) string {
 		return "(net change)"
 	case c.Net:
 		return "(net change since " + t.clock(c.Since) + ", seen " + t.clock(c.At) + ")"
-	case from.Equal(to) && c.At.Sub(from) > lateness && c.Op != event.Snapshot:
+	case from.Equal(to) && c.At.Sub(from) > lateness && (c.Op != event.Snapshot || !t.o.Watching):
 		return "(seen " + t.clock(c.At) + ")"
 	}
 	return ""

@@ -27,6 +27,10 @@ const (
 // The events are entry (the HTML of an entry) and stale (the browser must load the page again). Their id is the number of
 // the newest change that was read.
 func (p *Page) live(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodHead { // its client has all of the answer, and would not notice a stream that goes on
+		w.Header().Set("Content-Type", "text/event-stream")
+		return
+	}
 	select {
 	case p.streams <- struct{}{}:
 		defer func() { <-p.streams }()

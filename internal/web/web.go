@@ -14,6 +14,7 @@ import (
 	"html/template"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -114,6 +115,12 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead && !order {
 		h.Set("Allow", "GET, HEAD")
 		http.Error(w, "this page answers GET and HEAD only", http.StatusMethodNotAllowed)
+		return
+	}
+	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // the handlers would see the rest of the filter only
+		p.answer(func(http.ResponseWriter, *http.Request) error {
+			return mistake("The address of this page cannot be read: %v. Filters are written as name=value, with %%25 for %%.", err)
+		})(w, r)
 		return
 	}
 	p.handler.ServeHTTP(w, r)

@@ -132,9 +132,9 @@ func Run(ctx context.Context, o *Options) error {
 	} else if q.Since.Before(oldest) && unknown.n == 0 {
 		o.note("the journal reaches back to %s only", when.Moment(oldest))
 	}
-	if until, err := j.RecordedUntil(ctx); err != nil {
+	if until, err := j.Ended(ctx); err != nil {
 		return err
-	} else if until.Before(q.Until) && o.Now().Sub(until) > time.Minute {
+	} else if !until.IsZero() && until.Before(q.Until) && o.Now().Sub(until) > time.Minute {
 		o.note("nothing was recorded after %s", when.Moment(until))
 	}
 	if len(all) == 0 {

@@ -208,6 +208,47 @@ func (j *Journal) RecordedUntil(ctx context.Context) (time.Time, error) {
 	return j.source.RecordedUntil(ctx)
 }
 
+// Ended returns up to when the journal is complete. It is the zero time for a new journal, and while a daemon records:
+// in an idle cluster, that nothing was recorded means that nothing changed.
+func (j *Journal) Ended(ctx context.Context) (time.Time, error) {
+	if j.current(ctx) {
+		return time.Time{}, nil
+	}
+	return j.RecordedUntil(ctx)
+}
+
+// statusTime bounds the request for a daemon's state, which only decides about a note.
+const statusTime = 2 * time.Second
+
+// current reports whether a daemon records now, and reaches an API server and the journal's disk. A daemon that does not
+// answer, such as another user's, is taken to do so.
+func (j *Journal) current(ctx context.Context) bool {
+	if !j.Recording(ctx) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(ctx, statusTime)
+	defer cancel()
+	ask := (&control.Client{Journal: j.path}).Status
+	if j.served != nil {
+		ask = j.served.Status
+	}
+	s, err := ask(ctx)
+	return err != nil || records(&s)
+}
+
+// records reports whether a daemon in this state records at least one cluster.
+func records(s *control.Status) bool {
+	if s.Starting != "" || s.Journal.Error != "" {
+		return false
+	}
+	for i := range s.Clusters {
+		if s.Clusters[i].Away == "" {
+			return true
+		}
+	}
+	return len(s.Clusters) == 0 && s.Away == ""
+}
+
 // Path returns the path of the journal, or the address of the daemon that serves it.
 func (j *Journal) Path() string {
 	if j.served != nil {

@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/cli/when"
-	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
 )
@@ -75,14 +75,22 @@ func (s *session) collect(b *capture.Batch) {
 		if v.Op != event.Snapshot {
 			continue
 		}
-		obj, _, err := jsonmap.DecodeObject(v.AfterJSON) // which has managed fields, unlike After
-		if err != nil {
-			s.status.Line("! decode %s: %v", v.Subject(), err)
-			continue
-		}
 		named := len(b.Names) == 0 && !b.Owned || slices.Contains(b.Names, v.Name)
-		s.history.collector.Add(b.Stream.Resource, obj, named)
+		s.history.collector.Add(b.Stream.Resource, withManagedFields(v), named)
 	}
+}
+
+// withManagedFields returns the new object of a version with its managed fields. The capture decoded both already; what
+// the version has is not modified.
+func withManagedFields(v *capture.Version) map[string]any {
+	if v.ManagedFields == nil {
+		return v.After
+	}
+	obj := maps.Clone(v.After)
+	meta := maps.Clone(change.Metadata(obj))
+	meta["managedFields"] = v.ManagedFields
+	obj["metadata"] = meta
+	return obj
 }
 
 // hold keeps a live change until the history is shown. It returns false if the change need not wait.

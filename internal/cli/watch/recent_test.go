@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -10,6 +11,8 @@ import (
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
+	"github.com/tattler-dev/tattler/internal/reconstruct"
 )
 
 // noSource lists nothing.
@@ -26,10 +29,11 @@ func (r *rig) listed(name string, ago int, named ...string) {
 	at := time.Now().Add(-time.Duration(ago) * time.Second).UTC().Format(time.RFC3339)
 	c := created(name)
 	c.Op, c.UID = event.Snapshot, name
+	c.After = map[string]any{"metadata": map[string]any{"namespace": "shop", "name": name, "uid": name, "creationTimestamp": at}}
 	r.receive(capture.Message{Batch: &capture.Batch{
 		Names:   named,
 		Stream:  capture.Stream{Resource: change.Resource{Version: "v1", Resource: "configmaps", Short: "cm", Kind: "ConfigMap", Namespaced: true}},
-		Changes: []capture.Version{{Change: c, AfterJSON: fmt.Appendf(nil, `{"metadata":{"namespace":"shop","name":%q,"uid":%q,"creationTimestamp":%q}}`, name, name, at)}},
+		Changes: []capture.Version{{Change: c}},
 	}})
 }
 
@@ -129,6 +133,53 @@ func TestSince(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// collecting returns a session that collects, and a batch with one pod of a real server as the capture decoded it. The
+// batch has no JSON.
+func collecting(t testing.TB) (*session, *capture.Batch) {
+	t.Helper()
+	raw, err := os.ReadFile("../../managers/testdata/pod.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj, _, err := jsonmap.DecodeObject(raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := capture.Version{Change: created("web"), ManagedFields: change.Metadata(obj)["managedFields"]}
+	(&change.Builder{}).Build(&v.Change, nil, obj, nil)
+	v.Op = event.Snapshot
+	pods := change.Resource{Version: "v1", Resource: "pods", Short: "po", Kind: "Pod", Namespaced: true}
+	s := &session{history: &history{collector: reconstruct.NewCollector(reconstruct.Options{Since: time.Unix(0, 0)})}}
+	return s, &capture.Batch{Stream: capture.Stream{Resource: pods}, Changes: []capture.Version{v}}
+}
+
+// TestCollect: the writes of an object are found without decoding its JSON again, and the change that others read stays
+// without managed fields.
+func TestCollect(t *testing.T) {
+	s, b := collecting(t)
+	s.collect(b)
+	entries, _ := s.history.collector.Take()
+	writers := map[string]bool{}
+	for _, e := range entries {
+		writers[e.Data.Manager] = true
+	}
+	if !writers["kubelet"] || len(entries) < 3 {
+		t.Errorf("%d entries, by %v", len(entries), writers)
+	}
+	if _, there := change.Metadata(b.Changes[0].After)["managedFields"]; there {
+		t.Error("the change has managed fields")
+	}
+}
+
+// BenchmarkCollect: what --since adds to one pod of the first list.
+func BenchmarkCollect(b *testing.B) {
+	s, batch := collecting(b)
+	b.ReportAllocs()
+	for b.Loop() {
+		s.collect(batch)
 	}
 }
 

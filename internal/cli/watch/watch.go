@@ -227,7 +227,7 @@ func (o *Options) rendering(out io.Writer, n capture.Namespaces) render.Options 
 	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
 	return render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: o.each(), Noise: o.Noise, Severities: scope.SeveritiesOf(o.Severities),
+		Watching: true, Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: o.each(), Noise: o.Noise, Severities: scope.SeveritiesOf(o.Severities),
 	}
 }
 

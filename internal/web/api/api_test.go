@@ -198,7 +198,7 @@ func TestAnswers(t *testing.T) {
 	}{{"sees everything", access.Everything{}}, {"sees the namespace shop, without secrets", limited{}}} {
 		h := serve(t, s, v.viewer, nil)
 		fmt.Fprintf(&out, "# A viewer who %s\n\n", v.who)
-		for _, path := range append(requests(id, seq), "changes?sinc=10:00", "changes?op=exploded", "changes?limit=501", "changes?type=widgets", "changes?namespace=[",
+		for _, path := range append(requests(id, seq), "changes?sinc=10:00", "changes?name=%zz", "changes?op=exploded", "changes?limit=501", "changes?type=widgets", "changes?namespace=[",
 			"changes?before=x", "changes?order=any", "changes/zzzzzz", "objects?at=noon", "differences", "versions?type=deploy", "blame?type=deploy/none&at=10:05",
 			"raw/rows?query={\"Namespace\":1}", "raw/contents?seq=0", "raw/states", "nothing") {
 			code, text := body(t, h, path)

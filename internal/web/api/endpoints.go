@@ -2,6 +2,7 @@ package api
 
 import (
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 
@@ -70,10 +71,14 @@ func (e *endpoint) all() []parameter {
 }
 
 // unknownParameter returns an error for a parameter that the endpoint does not have: a misspelled filter would show
-// everything.
+// everything, as would one that cannot be decoded.
 func (e *endpoint) unknownParameter(r *http.Request) error {
+	given, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return problem(http.StatusBadRequest, "the parameters cannot be read: %v; write %%25 for %%", err)
+	}
 	known := e.all()
-	for name := range r.URL.Query() {
+	for name := range given {
 		if !slices.ContainsFunc(known, func(p parameter) bool { return p.name == name }) {
 			var names []string
 			for _, p := range known {
