@@ -68,14 +68,15 @@ func newVerify(io *terminal.IO) *cobra.Command {
 func newPurge(io *terminal.IO) *cobra.Command {
 	o := &PurgeOptions{IO: io, In: os.Stdin, InTTY: term.IsTerminal(int(os.Stdin.Fd()))}
 	cmd := &cobra.Command{
-		Use:   "purge --older-rules | --until TIME",
+		Use:   "purge --older-rules | --until TIME [--cluster NAME]",
 		Short: "Remove changes for good",
 		Long: "Remove changes from the journal for good, so that nothing of them is left in its\n" +
 			"files. --older-rules removes those recorded under redaction rules other than the\n" +
 			"current ones (those of the last tattler run): they may show values that are now\n" +
-			"hidden. --until removes those seen before a time. tattler run must not be\n" +
-			"running. Delivered changes, and copies of the file, are out of reach.\n\nTimes are " + when.Forms + ".",
-		Example: "  tattler journal purge --older-rules\n  tattler journal purge --until 30d --yes",
+			"hidden. --until removes those seen before a time, of all clusters or of one. The\n" +
+			"last states of existing objects stay. tattler run must not be running. Delivered\n" +
+			"changes, and copies of the file, are out of reach.\n\nTimes are " + when.Forms + ".",
+		Example: "  tattler journal purge --older-rules\n  tattler journal purge --until 30d --yes\n  tattler journal purge --until 30d --cluster staging",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return Purge(cmd.Context(), o) },
 	}
@@ -83,6 +84,7 @@ func newPurge(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	f.BoolVar(&o.OlderRules, "older-rules", false, "what was recorded under other redaction rules")
 	f.StringVar(&o.Until, "until", "", "what was seen before this `time`")
+	f.StringVar(&o.Cluster, "cluster", "", "only changes of this cluster, by `name`")
 	f.BoolVar(&o.Yes, "yes", false, "do not ask")
 	o.Past.AddOffline(cmd)
 	return cmd
