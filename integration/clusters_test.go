@@ -3,6 +3,7 @@ package integration
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -75,6 +76,7 @@ sinks:
 	if text := string(status); err != nil || !strings.Contains(text, "east: recorded") || !strings.Contains(text, "west: cannot be watched") || !strings.Contains(text, "missing: cannot be watched") {
 		t.Errorf("status: %v\n%s", err, text)
 	}
+	examineClusters(ctx, t, file)
 	if err := west.StartAPIServer(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -123,6 +125,34 @@ sinks:
 	out, err = exec.Command(tattler(t), "log", "--cluster", "north", "-c", file).CombinedOutput()
 	if text := string(out); err == nil || !strings.Contains(text, `the journal has no cluster "north": it has east, west`) {
 		t.Errorf("an unknown cluster: %v, %s", err, text)
+	}
+}
+
+// examineClusters runs doctor while west is away, and missing has no context: neither hides anything of east.
+func examineClusters(ctx context.Context, t *testing.T, file string) {
+	t.Helper()
+	out, err := exec.CommandContext(ctx, tattler(t), "doctor", "-c", file, "-o", "json").Output()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
+		t.Fatalf("doctor: %v\n%s", err, out)
+	}
+	var report struct {
+		Findings []struct{ Cluster, Check, Level, Title string }
+	}
+	if err := json.Unmarshal(out, &report); err != nil {
+		t.Fatal(err)
+	}
+	levels := map[string]string{}
+	for _, f := range report.Findings {
+		levels[strings.TrimSpace(f.Cluster+" "+f.Check)] = f.Level
+	}
+	for check, want := range map[string]string{
+		"east server.reachable": "ok", "east rights.watch": "ok", "west server.reachable": "error", "missing server.reachable": "error",
+		"west daemon.away": "error", "journal.health": "ok", "sinks.reachable": "ok",
+	} {
+		if levels[check] != want {
+			t.Errorf("doctor: %s is %q, want %q\n%s", check, levels[check], want, out)
+		}
 	}
 }
 

@@ -111,6 +111,8 @@ func TestValues(t *testing.T) {
 		{"a Secret twice", "existingSecrets: [hooks, hooks]", "existingSecrets"},
 		{"a number in the environment", "env: [{name: A, value: 1}]", "/env/0/value"},
 		{"labels that find the Service and Helm's objects", "commonLabels: {app.kubernetes.io/name: x}", "leave it out"},
+		{"an annotation twice", "podAnnotations: {checksum/config: x}", "podAnnotations: the chart itself sets checksum/config"},
+		{"an annotation twice", "commonAnnotations: {checksum/config: x}", "commonAnnotations: the chart itself sets checksum/config"},
 		{"a limit without its unit", "resources: {limits: {memory: 512}}", "such as 512Mi"},
 		{"a limit that the chart cannot read", "resources: {limits: {memory: 1Ti}}", "set goMemLimit"},
 	} {

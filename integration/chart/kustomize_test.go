@@ -42,6 +42,10 @@ func TestKustomize(t *testing.T) {
 	})
 	kubectl(t, "apply", "--validate=strict", "-f", file)
 	h := connect(t, namespace)
+	n, err := h.client.CoreV1().Namespaces().Get(t.Context(), namespace, metav1.GetOptions{})
+	if err != nil || n.Labels["pod-security.kubernetes.io/enforce"] != "restricted" {
+		t.Errorf("Pod Security is not enforced: %v %v", err, n.Labels)
+	}
 	p := h.pod(t)
 	if got := p.Spec.Containers[0].Image; got != "ghcr.io/tattler-dev/tattler:v0.1.0" {
 		t.Errorf("the image is %s", got)

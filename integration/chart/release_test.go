@@ -93,7 +93,7 @@ func (h *helm) install(t *testing.T, c *chartv2.Chart, text string) *release.Rel
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { h.uninstall(t) }) // cluster roles have one owner
+	t.Cleanup(func() { h.uninstall(t) })
 	return r.(*release.Release)
 }
 

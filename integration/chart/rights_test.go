@@ -51,7 +51,8 @@ func rules(t *testing.T, manifest string) map[string][]rbacv1.PolicyRule {
 	return all
 }
 
-// TestRights compares the chart's roles with what tattler rbac prints for the configuration that the chart renders.
+// TestRights compares the chart's roles with what tattler rbac prints for the configuration that the chart renders. Their
+// names begin with the namespace.
 func TestRights(t *testing.T) {
 	const namespaced = `{config: {watch: [{resources: {include: [configmaps, deployments.apps]}, namespaces: {include: [shop, pay]}}]},`
 	for _, tc := range []struct{ why, values string }{
@@ -69,7 +70,7 @@ func TestRights(t *testing.T) {
 				t.Fatal(err)
 			}
 			config := write(t, t.TempDir(), "config.yaml", configIn(t, manifest))
-			cmd := exec.CommandContext(t.Context(), program(t), "rbac", "-c", config)
+			cmd := exec.CommandContext(t.Context(), program(t), "rbac", "--name", "tattler.tattler", "-c", config)
 			cmd.Env = append(os.Environ(), "KUBECONFIG="+cluster.Kubeconfig())
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr

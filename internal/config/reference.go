@@ -230,6 +230,7 @@ error that names the line. ` + "`tattler config check -c FILE`" + ` shows what a
 | --- | --- |
 | ` + "`op`" + ` | what happened: created, updated or deleted; snapshot (the object existed when its kind was first watched), entered or left (an existing object began or ceased to match the selection), gap (versions were missed), converted (the API server serves the same version in another form) or absent (Tattler did not watch for a while) |
 | ` + "`severity`" + ` | failure (such as CrashLoopBackOff, a rollout beyond its deadline, a node that is not ready), warning, recovery or change |
+| ` + "`cluster`" + ` | the name of the object's cluster, as in the event's source |
 | ` + "`resource`" + ` | the object's group, version, resource (its plural), kind, namespace, name, uid, resourceVersion, owner |
 | ` + "`changes`" + ` | the changed fields of an update, each with path, op (add, remove, replace), from, to, manager, subresource, quiet |
 | ` + "`before`, `after`" + ` | the object before and after the change; empty if the object did not exist at that time |

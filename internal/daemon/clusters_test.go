@@ -20,6 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/rights"
+	"github.com/tattler-dev/tattler/internal/where"
 )
 
 var namespaceKind = schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}
@@ -75,10 +76,14 @@ func recordedIn(t *testing.T, path string, q journal.Query) (all []string) {
 func TestTwoClusters(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, b := pair(t)
-		dir, got := t.TempDir(), &sent{}
+		dir, got, ofB := t.TempDir(), &sent{}, &sent{}
+		only, err := where.Compile(`cluster == "b"`)
+		if err != nil {
+			t.Fatal(err)
+		}
 		path := filepath.Join(dir, "journal.db")
 		start := func(clusters ...Cluster) *running {
-			return a.daemon(dir, Options{Clusters: clusters, Sinks: []deliver.Options{{Name: "x", Sink: got}}})
+			return a.daemon(dir, Options{Clusters: clusters, Sinks: []deliver.Options{{Name: "x", Sink: got}, {Name: "b", Sink: ofB, Where: only}}})
 		}
 		d := start(cluster("a", a), cluster("b", b))
 		d.pass(5 * time.Second)
@@ -91,6 +96,9 @@ func TestTwoClusters(t *testing.T) {
 		}
 		if len(got.lines) != 2 {
 			t.Errorf("delivered %q", got.lines)
+		}
+		if len(ofB.lines) != 1 {
+			t.Errorf("the sink of one cluster got %q", ofB.lines)
 		}
 
 		b.server.SetDown(true)

@@ -32,6 +32,9 @@ type Builder struct {
 	named   map[string]bool     // group-resources that were looked up in short
 }
 
+// Cluster is the name of the cluster of kinds that name none.
+func (t *Builder) Cluster() string { return t.source.Cluster() }
+
 // known is a kind's schema when the newest change of the journal was upTo.
 type known struct {
 	raw    []byte

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -186,4 +187,64 @@ func TestQualify(t *testing.T) {
 			t.Errorf("%q: %q of %q", cluster, resource, got)
 		}
 	}
+}
+
+// TestPurgeCluster removes old changes of one cluster, although another one has an object with the same name and UID. An
+// interrupted purge is finished by one that removes as much.
+func TestPurgeCluster(t *testing.T) {
+	path := t.TempDir() + "/journal.db"
+	j := open(t, path)
+	for _, cluster := range []string{"", "staging"} {
+		addIn(t, j, cluster, in(cluster, event.Created, 1), in(cluster, event.Updated, 2), in(cluster, event.Updated, 3))
+	}
+	must(t, j.SetCursor(t.Context(), "hook", 1))
+	until := epoch.Add(2500 * time.Millisecond)
+	for _, tc := range []struct {
+		cluster string
+		want    []string
+		missed  int64
+	}{
+		{"staging", []string{
+			`1 created  -> {"kind":"Pod","version":1}`, `2 updated {"kind":"Pod","version":1} -> {"kind":"Pod","version":2}`,
+			`3 updated {"kind":"Pod","version":2} -> {"kind":"Pod","version":3}`, `6 updated (purged) -> {"kind":"Pod","version":3}`,
+		}, 2},
+		{"prod", []string{`3 updated (purged) -> {"kind":"Pod","version":3}`, `6 updated (purged) -> {"kind":"Pod","version":3}`}, 1},
+	} {
+		purge := Purge{Until: until, Cluster: tc.cluster}
+		plan, err := j.PlanPurge(t.Context(), purge)
+		if err != nil || plan.Changes != 2 || plan.Cut != 1 || len(plan.Missed) != 1 || plan.Missed[0].Changes != tc.missed {
+			t.Errorf("%s: %+v, %v", tc.cluster, plan, err)
+		}
+		must(t, j.Purge(t.Context(), purge, nil))
+		if got := contents(t, path); !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.cluster, got, tc.want)
+		}
+		if plan, err := j.PlanPurge(t.Context(), purge); err != nil || !plan.None() {
+			t.Errorf("%s again: %+v, %v", tc.cluster, plan, err)
+		}
+	}
+	r, err := OpenReader(t.Context(), path)
+	must(t, err)
+	defer r.Close()
+	if rep, err := r.Verify(t.Context(), Verifying{}); err != nil || rep.Damaged != 0 {
+		t.Errorf("%+v, %v", rep, err)
+	}
+
+	var unknown *UnknownClusterError
+	if err := j.Purge(t.Context(), Purge{Until: until, Cluster: "dev"}, nil); !errors.As(err, &unknown) || !strings.HasSuffix(err.Error(), `: the journal has no cluster "dev": it has prod, staging`) {
+		t.Errorf("an unknown cluster: %v", err)
+	}
+	if err := j.Purge(t.Context(), Purge{OtherRules: true, Cluster: "prod"}, nil); err == nil {
+		t.Error("a purge of other rules is limited to a cluster")
+	}
+
+	begun := Purge{Until: until, Cluster: "staging"}
+	must(t, j.write(t.Context(), "write", func() error { return j.db.exec("INSERT INTO meta VALUES (?, ?)", purging, begun.note()) }))
+	for _, other := range []Purge{{Until: until, Cluster: "prod"}, {Until: until.Add(-time.Second), Cluster: "staging"}} {
+		var unfinished *UnfinishedPurgeError
+		if err := j.Purge(t.Context(), other, nil); !errors.As(err, &unfinished) || !strings.HasSuffix(err.Error(), `--cluster "staging"`) {
+			t.Errorf("%s, instead of the interrupted one: %v", &other, err)
+		}
+	}
+	must(t, j.Purge(t.Context(), Purge{Until: until}, nil)) // of all clusters
 }

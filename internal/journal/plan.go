@@ -1,17 +1,20 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
 
-// Purge selects what is removed for good. Exactly one field is set.
+// Purge selects what is removed for good. Exactly one of OtherRules and Until is set.
 type Purge struct {
 	// OtherRules removes the Uncovered changes and states. The before of a kept change was redacted under the rules
 	// that the kept change was recorded under.
@@ -19,6 +22,8 @@ type Purge struct {
 	// Until removes changes seen before it, and the before of a later change that shows what one of them led to; see
 	// ErrPurged. The last states of existing objects stay.
 	Until time.Time
+	// Cluster limits Until to the changes, gaps and absences of a cluster; empty: all clusters.
+	Cluster string
 }
 
 // Purging describes what a purge removes.
@@ -55,11 +60,6 @@ const (
 	purging = "purging"
 	// purgeRows is how many changes are removed per transaction.
 	purgeRows = 2000
-	// purgedRows are the changes of a span seen before a time.
-	purgedRows = " FROM changes WHERE seq BETWEEN ? AND ? AND time + lag < ? "
-	// toCut are changes seen from a time on whose predecessor was not.
-	toCut = ` FROM changes c WHERE c.before IS NOT NULL AND c.time + c.lag >= ?1 AND substr(c.before, 1, 1) <> ?2
-		AND ifnull((SELECT p.time + p.lag >= ?1 FROM changes p WHERE p.object = c.object AND p.seq < c.seq ORDER BY p.seq DESC LIMIT 1), 0) = 0`
 	// cutLetters empties dead letters of changes that lost their before, with the reason, as a receiver's answer may
 	// repeat what it was sent.
 	cutLetters = `UPDATE dead SET reason = 'purged', body = NULL
@@ -67,6 +67,51 @@ const (
 	// orphaned are dead letters whose change is gone.
 	orphaned = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.seq = dead.seq)"
 )
+
+// Their last argument is the key of a cluster, or nil for all.
+var (
+	// purgedRows are the changes of a span seen before a time.
+	purgedRows = " FROM changes WHERE seq BETWEEN ?1 AND ?2 AND time + lag < ?3 AND " + ofKinds(4) + " "
+	// toCut are changes seen from a time on whose predecessor was not.
+	toCut = ` FROM changes c WHERE c.before IS NOT NULL AND c.time + c.lag >= ?1 AND substr(c.before, 1, 1) <> ?2 AND ` + ofKinds(3) + `
+		AND ifnull((SELECT p.time + p.lag >= ?1 FROM changes p WHERE p.object = c.object AND p.seq < c.seq ORDER BY p.seq DESC LIMIT 1), 0) = 0`
+)
+
+// ofKinds is a condition on the kind of a change: it belongs to the cluster that is the numbered argument, if that is not nil.
+func ofKinds(argument int) string {
+	return fmt.Sprintf("(?%d IS NULL OR kind IN (SELECT id FROM kinds WHERE %s%[1]d))", argument, ofCluster("plural"))
+}
+
+// UnknownClusterError says that the journal has nothing of a cluster.
+type UnknownClusterError struct {
+	Name  string
+	Known []string // sorted
+}
+
+func (e *UnknownClusterError) Error() string {
+	return fmt.Sprintf("the journal has no cluster %q: it has %s", e.Name, strings.Join(e.Known, ", "))
+}
+
+// keyOf returns the argument that selects the cluster of a purge; nil if it has none.
+func (j *Journal) keyOf(p Purge) (key any, err error) {
+	if p.Cluster == "" {
+		return nil, nil
+	}
+	all, err := j.db.clusters()
+	if err != nil {
+		return nil, err
+	}
+	one := foreign(j.cluster, p.Cluster)
+	if slices.Contains(all, one) {
+		return one, nil
+	}
+	wrong := &UnknownClusterError{Name: p.Cluster}
+	for _, c := range all {
+		wrong.Known = append(wrong.Known, cmp.Or(c, j.cluster))
+	}
+	slices.Sort(wrong.Known)
+	return nil, wrong
+}
 
 // PlanPurge returns what a purge would remove.
 func (j *Journal) PlanPurge(ctx context.Context, p Purge) (plan Purging, err error) {
@@ -78,16 +123,20 @@ func (j *Journal) PlanPurge(ctx context.Context, p Purge) (plan Purging, err err
 		if err != nil {
 			return err
 		}
+		cluster, err := j.keyOf(p)
+		if err != nil {
+			return err
+		}
 		if plan.Dead, err = j.db.integer("SELECT count(*) FROM dead WHERE " + orphaned); err != nil {
 			return err
 		}
 		for _, s := range spans {
-			if err := j.planSpan(s, p.before(), &plan); err != nil {
+			if err := j.planSpan(s, p.before(), cluster, &plan); err != nil {
 				return err
 			}
 		}
 		if !p.Until.IsZero() {
-			if plan.Cut, err = j.db.integer("SELECT count(*)"+toCut, p.before(), purgedForm); err != nil {
+			if plan.Cut, err = j.db.integer("SELECT count(*)"+toCut, p.before(), purgedForm, cluster); err != nil {
 				return err
 			}
 		}
@@ -102,13 +151,13 @@ func (j *Journal) PlanPurge(ctx context.Context, p Purge) (plan Purging, err err
 }
 
 // planSpan adds what a purge removes from a span.
-func (j *Journal) planSpan(s span, before int64, plan *Purging) error {
+func (j *Journal) planSpan(s span, before int64, cluster any, plan *Purging) error {
 	known, err := j.db.sinks()
 	if err != nil {
 		return err
 	}
 	behind := make([]int64, len(known))
-	args := []any{s.from, s.to, before}
+	args := []any{s.from, s.to, before, cluster}
 	err = j.db.query("SELECT seq, quiet"+purgedRows, args, func(st *sqlite3.Stmt) error {
 		plan.Changes++
 		if st.ColumnBool(1) {
@@ -149,12 +198,12 @@ func missed(all []Missed, sink string, n int64) []Missed {
 // purged returns the spans in which changes are removed.
 func (db *db) purged(p Purge) ([]span, error) {
 	switch {
-	case p.OtherRules && p.Until.IsZero():
+	case p.OtherRules && p.Until.IsZero() && p.Cluster == "":
 		return db.otherRules()
 	case !p.OtherRules && !p.Until.IsZero():
 		return []span{{0, math.MaxInt64}}, nil
 	default:
-		return nil, errors.New("a purge needs either other rules or a time")
+		return nil, errors.New("a purge needs either other rules or a time, and a cluster only with a time")
 	}
 }
 
@@ -170,7 +219,11 @@ func (p *Purge) String() string {
 	if p.Until.IsZero() {
 		return "--older-rules"
 	}
-	return "--until " + p.Until.UTC().Format(time.RFC3339Nano)
+	text := "--until " + p.Until.UTC().Format(time.RFC3339Nano)
+	if p.Cluster != "" {
+		text += fmt.Sprintf(" --cluster %q", p.Cluster)
+	}
+	return text
 }
 
 // note is the value in meta of a purge in progress.
@@ -178,15 +231,16 @@ func (p *Purge) note() string {
 	if p.Until.IsZero() {
 		return ""
 	}
-	return strconv.FormatInt(p.before(), 10)
+	return strings.TrimSuffix(strconv.FormatInt(p.before(), 10)+" "+p.Cluster, " ")
 }
 
 // unfinished returns the interrupted purge; nil without one.
 func (db *db) unfinished() (p *Purge, err error) {
 	err = db.query("SELECT value FROM meta WHERE key = ?", []any{purging}, func(s *sqlite3.Stmt) error {
 		p = &Purge{OtherRules: true}
-		if ms, err := strconv.ParseInt(s.ColumnText(0), 10, 64); err == nil {
-			p = &Purge{Until: time.UnixMilli(ms)}
+		at, cluster, _ := strings.Cut(s.ColumnText(0), " ")
+		if ms, err := strconv.ParseInt(at, 10, 64); err == nil {
+			p = &Purge{Until: time.UnixMilli(ms), Cluster: cluster}
 		}
 		return nil
 	})
@@ -196,7 +250,7 @@ func (db *db) unfinished() (p *Purge, err error) {
 // finishes returns an error if a purge would not also finish the interrupted one.
 func (db *db) finishes(p Purge) error {
 	u, err := db.unfinished()
-	if err != nil || u == nil || u.OtherRules == p.OtherRules && u.before() <= p.before() {
+	if err != nil || u == nil || u.OtherRules == p.OtherRules && u.before() <= p.before() && (p.Cluster == "" || u.Cluster == p.Cluster) {
 		return err
 	}
 	return &UnfinishedPurgeError{*u}

@@ -15,7 +15,10 @@ import (
 // and from the reserve, which it releases. After an error or a crash the purge may be half done; a second call finishes
 // it. progress, if not nil, receives the number of changes removed so far.
 func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int64)) error {
-	var spans []span
+	var (
+		spans   []span
+		cluster any
+	)
 	err := j.do(ctx, "write", func() error { return errors.Join(removeReserve(reservePath(j.path)), j.db.copyLog()) })
 	if err != nil {
 		return err
@@ -23,6 +26,9 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 	err = j.write(ctx, "write", func() (err error) {
 		if spans, err = j.db.purged(p); err == nil {
 			err = j.db.finishes(p)
+		}
+		if err == nil {
+			cluster, err = j.keyOf(p)
 		}
 		if err != nil {
 			return err
@@ -35,7 +41,7 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 	removed := int64(0)
 	for _, s := range spans {
 		if err == nil {
-			err = j.purgeSpan(ctx, s, &p, &removed, progress)
+			err = j.purgeSpan(ctx, s, &p, cluster, &removed, progress)
 		}
 	}
 	if err == nil {
@@ -47,7 +53,7 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 	if p.OtherRules {
 		err = j.forgetOthers(ctx)
 	} else {
-		err = j.cutFirst(ctx)
+		err = j.cutFirst(ctx, cluster)
 	}
 	if err != nil {
 		return err
@@ -65,12 +71,12 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 }
 
 // purgeSpan removes the changes of a span, in smaller steps once the disk is full.
-func (j *Journal) purgeSpan(ctx context.Context, s span, p *Purge, removed *int64, progress func(removed int64)) error {
+func (j *Journal) purgeSpan(ctx context.Context, s span, p *Purge, cluster any, removed *int64, progress func(removed int64)) error {
 	rows := int64(purgeRows)
 	for done := false; !done; {
 		var n, last int64
 		err := j.tight(ctx, func() (err error) {
-			n, last, err = j.purgeSome(s, p, rows)
+			n, last, err = j.purgeSome(s, p, cluster, rows)
 			return err
 		})
 		switch {
@@ -89,10 +95,10 @@ func (j *Journal) purgeSpan(ctx context.Context, s span, p *Purge, removed *int6
 }
 
 // purgeSome removes the first changes of a span, and returns how many and the last of them.
-func (j *Journal) purgeSome(s span, what *Purge, rows int64) (n, last int64, err error) {
+func (j *Journal) purgeSome(s span, what *Purge, cluster any, rows int64) (n, last int64, err error) {
 	p := pruner{j: j, done: &Retained{}, cut: !what.Until.IsZero()}
 	var victims []victim
-	err = p.find(&victims, "SELECT seq, object, quiet, op"+purgedRows+"ORDER BY seq LIMIT ?", s.from, s.to, what.before(), rows)
+	err = p.find(&victims, "SELECT seq, object, quiet, op"+purgedRows+"ORDER BY seq LIMIT ?5", s.from, s.to, what.before(), cluster, rows)
 	if err != nil || len(victims) == 0 {
 		return 0, s.to, err
 	}
@@ -100,15 +106,15 @@ func (j *Journal) purgeSome(s span, what *Purge, rows int64) (n, last int64, err
 }
 
 // cutFirst purges the before of each object's oldest change: the change that led to it is gone, now or earlier.
-func (j *Journal) cutFirst(ctx context.Context) error {
+func (j *Journal) cutFirst(ctx context.Context, cluster any) error {
 	last := int64(0)
 	for from := int64(0); from <= last; from += purgeRows {
 		err := j.tight(ctx, func() (err error) {
 			if last, err = j.db.integer("SELECT max(id) FROM objects"); err != nil {
 				return err
 			}
-			return j.db.exec(`UPDATE changes SET before = ?1 WHERE before IS NOT NULL AND substr(before, 1, 1) <> ?2
-				AND seq IN (SELECT min(seq) FROM changes WHERE object >= ?3 AND object < ?4 GROUP BY object)`, purged(), purgedForm, from, from+purgeRows)
+			return j.db.exec(`UPDATE changes SET before = ?1 WHERE before IS NOT NULL AND substr(before, 1, 1) <> ?2 AND `+ofKinds(5)+`
+				AND seq IN (SELECT min(seq) FROM changes WHERE object >= ?3 AND object < ?4 GROUP BY object)`, purged(), purgedForm, from, from+purgeRows, cluster)
 		})
 		if err != nil {
 			return err

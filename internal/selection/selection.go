@@ -47,6 +47,7 @@ type Selection struct {
 	labels     labels.Selector
 	managers   []string
 	where      *where.Expr
+	cluster    string // of kinds that name none, after Resolve
 	severities []string
 	humans     bool
 	text       []string
@@ -63,7 +64,7 @@ func (s *Selection) Resolve(ctx context.Context, j Kinds) error {
 		t.Names = append(t.Names, s.names...)
 		t.follow()
 	}
-	s.Types = t
+	s.Types, s.cluster = t, j.Cluster()
 	s.Query.Resources, s.Query.Names, s.Query.Owned = t.Resources, t.Names, t.Owned
 	return nil
 }
@@ -121,6 +122,10 @@ func (s *Selection) Matches(c *change.Change) bool {
 	}
 	if s.where == nil {
 		return true
+	}
+	if s.where.Reads("cluster") && c.Kind.Cluster == "" {
+		named := *c
+		named.Kind.Cluster, c = s.cluster, &named
 	}
 	ok, err := s.where.Match(c)
 	if err != nil {

@@ -15,6 +15,8 @@ import (
 type Kinds interface {
 	Kinds(ctx context.Context) ([]journal.Kind, error)
 	ShortNames(ctx context.Context, k journal.Kind) []string
+	// Cluster is the name of the cluster of kinds that name none.
+	Cluster() string
 }
 
 // Types is what the words TYPE[,TYPE…] [NAME…] or TYPE/NAME… select.

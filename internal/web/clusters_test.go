@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/http"
+	"net/url"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -43,6 +44,11 @@ func TestClusters(t *testing.T) {
 	one := p.get("/?flat=1&cluster=staging").Body.String()
 	has(t, one, `value="staging"`, "of-staging-2", `<span class="key">cluster</span> staging`, "/object?cluster=staging&amp;name=settings&amp;namespace=shop&amp;type=configmaps")
 	lacks(t, one, "of-prod", "only this cluster")
+	for name, foreign := range map[string]string{"prod": "of-staging", "staging": "of-prod"} {
+		page := p.get("/?flat=1&where=" + url.QueryEscape(`cluster == "`+name+`"`)).Body.String()
+		has(t, page, "of-"+name+"-2")
+		lacks(t, page, foreign)
+	}
 	for name, foreign := range map[string]string{"prod": "of-staging", "staging": "of-prod"} {
 		page := p.get("/object?type=configmaps&namespace=shop&name=settings&cluster=" + name).Body.String()
 		has(t, page, "of-"+name+"-2", "of "+name, "cluster="+name)

@@ -15,15 +15,21 @@ func TestStatus(t *testing.T) {
 		{Resource: "pods", Version: "v1", State: control.Live, Since: morning, Objects: 7, Gaps: 1},
 		{Resource: "secrets", Namespace: "shop", State: control.Forbidden, Since: morning, Error: "<b>no</b>\x1b[31m"},
 	}
+	c.status.MissingRights = []control.Lack{
+		{Resource: "secrets", Namespace: "shop", Verbs: []string{"list", "watch"}},
+		{Cluster: "west", Resource: "namespaces", Verbs: []string{"get"}, Without: "<i>less</i> is known"},
+	}
+	c.status.RightsError = "no answer from west"
 	if w := c.do(http.MethodGet, "/status", "", nil); w.Code != http.StatusUnauthorized {
 		t.Errorf("without a credential: %d", w.Code)
 	}
-	if w := c.do(http.MethodGet, "/status", "nobody", nil); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "hook") {
+	if w := c.do(http.MethodGet, "/status", "nobody", nil); w.Code != http.StatusForbidden || (strings.Contains(w.Body.String(), "hook") || strings.Contains(w.Body.String(), "may not list")) {
 		t.Errorf("without the right: %d %s", w.Code, w.Body)
 	}
 	body := c.get("/status", "reader")
 	golden(t, "status.html", mainOf(t, body))
 	has(t, body, "&lt;b&gt;no&lt;/b&gt;\\x1b[31m", `type=secrets`, "not watched: stopped, for 4 min")
+	has(t, body, "lacks 2 of the rights", "secrets: may not list, watch in shop</li>", "west: namespaces: may not get: &lt;i&gt;less&lt;/i&gt; is known", "Not all rights are known: no answer from west")
 	if strings.Contains(body, "expired") {
 		t.Error("a reader sees a gap of a kind that it may not see")
 	}

@@ -33,7 +33,7 @@ func TestErrors(t *testing.T) {
 		{"no such severity", `severity == "failures"`, "1:13", `severity is never "failures"; did you mean "failure"?`},
 		{"a field has other ops", `changes.exists(c, c.op == "updated")`, "1:27", `op is never "updated"; it is one of add, remove, replace`},
 		{"no quotes", `op == deleted`, "1:7", `there is no deleted; strings need quotes: "deleted"`},
-		{"no quotes, elsewhere", `resource.namespace == shop`, "1:23", `there is no shop; there are op, severity, resource, changes, before, after and touches("PATTERN"), and strings need quotes: "shop"`},
+		{"no quotes, elsewhere", `resource.namespace == shop`, "1:23", `there is no shop; there are op, severity, cluster, resource, changes, before, after and touches("PATTERN"), and strings need quotes: "shop"`},
 		{"a typing mistake", `reource.kind == "Pod"`, "1:1", "there is no reource; did you mean resource?"},
 		{"an admission policy's name", `object.spec.replicas > 3`, "1:1", "there is no object; did you mean after?"},
 		{"a field of the object", `metadata.name == "x"`, "1:1", "there is no metadata; did you mean after.metadata?"},

@@ -39,6 +39,8 @@ func (f *facts) ResolveName(name string) (any, bool) {
 		return string(f.change.Op), true
 	case "severity":
 		return string(f.change.Severity()), true
+	case "cluster":
+		return f.change.Kind.Cluster, true
 	case "resource":
 		if f.resource == nil {
 			r := f.change.Resource()

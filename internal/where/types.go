@@ -28,7 +28,7 @@ var (
 	severities = []string{string(event.Failure), string(event.Warning), string(event.Recovery), string(event.Normal)}
 	fieldOps   = []string{"add", "remove", "replace"}
 
-	variables = []string{"op", "severity", "resource", "changes", "before", "after"}
+	variables = []string{"op", "severity", "cluster", "resource", "changes", "before", "after"}
 )
 
 // newEnv makes the environment, once: it holds CEL's library and is immutable.
@@ -45,6 +45,7 @@ var newEnv = sync.OnceValues(func() (*cel.Env, error) {
 		cel.ASTValidators(cel.ValidateRegexLiterals(), cel.ValidateDurationLiterals(), cel.ValidateTimestampLiterals()),
 		cel.Variable("op", cel.StringType),
 		cel.Variable("severity", cel.StringType),
+		cel.Variable("cluster", cel.StringType),
 		cel.Variable("resource", cel.ObjectType(resourceType)),
 		cel.Variable("changes", cel.ListType(cel.ObjectType(changeType))),
 		cel.Variable("before", object),

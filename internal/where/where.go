@@ -5,6 +5,7 @@
 //	op        the operation: "snapshot", "created", "updated", "deleted", "entered", "left", "gap",
 //	          "converted" or "absent"
 //	severity  "failure", "warning", "recovery" or "change"
+//	cluster   the name of the object's cluster
 //	resource  the object's names: group, version, resource, kind, namespace, name, uid, resourceVersion, owner
 //	changes   the changed fields of an update or a conversion: path, op, from, to, manager, subresource, quiet
 //	before    the object before the change; an empty map if it did not exist
@@ -79,7 +80,8 @@ func (e *Expr) String() string { return e.text }
 // Match may omit those that the expression does not read.
 func (e *Expr) Reads(variable string) bool { return e.reads[variable] }
 
-// Match reports whether the expression is true for a change. It does not retain c. After an error it is unknown whether the
+// Match reports whether the expression is true for a change. The cluster of c is that of its kind, which must be set. Match
+// does not retain c. After an error it is unknown whether the
 // change matches.
 func (e *Expr) Match(c *change.Change) (bool, error) {
 	f := &facts{change: c, touched: make([]answer, len(e.patterns)), expr: e}

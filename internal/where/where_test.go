@@ -62,6 +62,11 @@ func TestMatch(t *testing.T) {
 	pod := func(op event.Op) change.Meta {
 		return change.Meta{Op: op, Kind: change.Kind{Version: "v1", Resource: "pods", Kind: "Pod"}, Name: "p"}
 	}
+	of := func(cluster string) *change.Change {
+		c := update()
+		c.Kind.Cluster = cluster
+		return c
+	}
 	created := &change.Change{Meta: pod(event.Created), After: deployment}
 	deleted := &change.Change{Meta: pod(event.Deleted), Before: deployment}
 	gap := &change.Change{Meta: pod(event.Gap)}
@@ -74,6 +79,8 @@ func TestMatch(t *testing.T) {
 		{"its other half", `op == "deleted" || touches("status")`, deleted, true},
 		{"neither", `op == "deleted" || touches("status")`, update(), false},
 
+		{"the cluster", `cluster == "prod-eu" && cluster.startsWith("prod")`, of("prod-eu"), true},
+		{"another cluster", `cluster in ["prod-eu", "prod-us"]`, of("staging"), false},
 		{"names", `resource.kind == "Deployment" && resource.namespace.startsWith("sh") && resource.group in ["apps", ""]`, update(), true},
 		{"an absent name is empty", `resource.namespace == "" && !has(resource.namespace)`, created, true},
 		{"the owner", `resource.owner.kind == "Shop" && has(resource.owner)`, update(), true},

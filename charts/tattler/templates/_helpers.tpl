@@ -10,6 +10,11 @@
 {{- end -}}
 {{- end -}}
 
+{{/* The name of objects outside of the release's namespace, where a release of the same name in another namespace may have its own. */}}
+{{- define "tattler.qualified" -}}
+{{- printf "%s.%s" .Release.Namespace (include "tattler.fullname" .) -}}
+{{- end -}}
+
 {{/* Labels that select the pod. Values cannot change them, because a StatefulSet's selector is immutable. */}}
 {{- define "tattler.selector" -}}
 app.kubernetes.io/name: tattler
@@ -29,14 +34,16 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end }}
 {{- end -}}
 
-{{/* Metadata of an object: (list ROOT SUFFIX LABELS ANNOTATIONS NAMESPACE NAME), the last four optional. NAMESPACE is "-" for none. */}}
+{{/* Metadata of an object: (list ROOT SUFFIX LABELS ANNOTATIONS NAMESPACE NAME), the last four optional. NAMESPACE is "-" for none. Outside
+of the release's namespace, the name is qualified. */}}
 {{- define "tattler.metadata" -}}
 {{- $root := index . 0 -}}
 {{- $labels := dict -}}{{- $annotations := dict -}}{{- $namespace := $root.Release.Namespace -}}
 {{- if gt (len .) 2 }}{{ $labels = index . 2 | default dict }}{{ end -}}
 {{- if gt (len .) 3 }}{{ $annotations = index . 3 | default dict }}{{ end -}}
 {{- if gt (len .) 4 }}{{ $namespace = index . 4 | default $namespace }}{{ end -}}
-{{- $name := printf "%s%s" (include "tattler.fullname" $root) (index . 1) -}}
+{{- $base := eq $namespace $root.Release.Namespace | ternary "tattler.fullname" "tattler.qualified" -}}
+{{- $name := printf "%s%s" (include $base $root) (index . 1) -}}
 {{- if gt (len .) 5 }}{{ $name = index . 5 }}{{ end -}}
 name: {{ $name }}
 {{- if ne $namespace "-" }}
@@ -110,6 +117,15 @@ annotations:
 {{- if and $web.address (or $web.tokens $web.clientCA ($web.requestHeader | default dict).clientCA) -}}
 true
 {{- end -}}
+{{- end -}}
+
+{{/* The pod's annotations. The checksum of the configuration restarts the pod after a change. */}}
+{{- define "tattler.podAnnotations" -}}
+{{- range $key := list "commonAnnotations" "podAnnotations" }}
+{{- if hasKey (get $.Values $key) "checksum/config" }}{{ fail (printf "%s: the chart itself sets checksum/config: use another name" $key) }}{{ end }}
+{{- end -}}
+{{- $all := mergeOverwrite (deepCopy .Values.commonAnnotations) .Values.podAnnotations -}}
+{{- set $all "checksum/config" (include "tattler.config" . | sha256sum) | toYaml -}}
 {{- end -}}
 
 {{/* GOMEMLIMIT: nine tenths of the memory limit, in whole MiB. */}}

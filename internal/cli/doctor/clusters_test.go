@@ -1,20 +1,28 @@
 package doctor
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/control"
 )
+
+// clusters are three clusters: one that is healthy, one of which nothing may be watched, and one that no context reaches.
+const clusters = "clusters:\n- {name: east, context: prod}\n- name: west\n  context: prod\n  watch: [{resources: {include: [configmaps]}}]\n- {name: lost, context: nowhere}\n"
 
 // TestOneOfSeveralClusters: --cluster names the cluster to examine, whose watch, context and rights count.
 func TestOneOfSeveralClusters(t *testing.T) {
 	s := serve(t)
 	s.denied["list configmaps"] = true
-	clusters := "clusters:\n- {name: east, context: prod}\n- name: west\n  context: prod\n  watch: [{resources: {include: [configmaps]}}]\n- {name: lost, context: nowhere}\n"
 	for _, tc := range []struct{ cluster, want, without string }{
-		{"", "choose one with --cluster east, or --cluster west", ""},
 		{"other", `the configuration has no cluster "other"`, ""},
 		{"lost", "nowhere", ""},
 		{"east", "2 kinds may be listed and watched", "nothing of this may be watched"},
@@ -34,8 +42,117 @@ func TestOneOfSeveralClusters(t *testing.T) {
 			t.Errorf("%q: %s", tc.cluster, text)
 		}
 		var usage *capture.UsageError
-		if tc.cluster == "" && !errors.As(err, &usage) {
+		if tc.cluster == "other" && !errors.As(err, &usage) {
 			t.Errorf("%T: %v", err, err)
 		}
+	}
+}
+
+// TestSeveralClusters: without --cluster, all clusters are examined, in the order of the file. A cluster that cannot be reached
+// hides nothing of the others.
+func TestSeveralClusters(t *testing.T) {
+	s := serve(t)
+	s.denied["list configmaps"] = true
+	silent := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer silent.Close()
+	away := s.write(t, "away", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: away, contexts: [{name: away, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}`, silent.URL))
+	text := strings.Replace(clusters, "clusters:\n", "clusters:\n- {name: silent, context: away, kubeconfig: "+away+"}\n", 1)
+	o, out := s.options(t, text)
+	o.host.reach = 50 * time.Millisecond
+	if err := Run(t.Context(), o); !errors.Is(err, ErrFindings) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	at := 0
+	for _, heading := range []string{"Configuration", "API server of silent", "API server of east", "Rights of east", "API server of west", "Rights of west", "API server of lost", "Journal", "Memory"} {
+		i := strings.Index(out.String()[at:], heading+"\n")
+		if i < 0 {
+			t.Fatalf("no %q after %q", heading, out.String()[:at])
+		}
+		at += i
+	}
+
+	out.Reset()
+	o.Output = "json"
+	if err := Run(t.Context(), o); !errors.Is(err, ErrFindings) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var r Report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		cluster, check string
+		level          Level
+		title          string
+	}{
+		{"silent", "server.reachable", Error, "does not answer"},
+		{"east", "server.reachable", OK, "Kubernetes v1.36.3"},
+		{"east", "rights.watch", OK, "2 kinds may be listed and watched"},
+		{"west", "rights.watch", Error, "nothing of this may be watched"},
+		{"lost", "server.reachable", Error, "nowhere"},
+		{"", "memory.limit", Note, "the objects were not counted"},
+		{"", "journal.writable", OK, "can be written"},
+	} {
+		if !slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.Cluster == want.cluster && f.Check == want.check && f.Level == want.level && strings.Contains(f.Title, want.title)
+		}) {
+			t.Errorf("no finding %+v in %s", want, out)
+		}
+	}
+	for _, f := range r.Findings {
+		if (f.Cluster == "") == (f.Section == Server || f.Section == Rights) {
+			t.Errorf("the cluster of a finding: %+v", f)
+		}
+		if (f.Level == Warning || f.Level == Error) && f.Action == "" {
+			t.Errorf("it does not say what to do: %+v", f)
+		}
+	}
+}
+
+// TestClusterDeadline: all checks of one of several clusters have a deadline in common, after which the next one is examined.
+func TestClusterDeadline(t *testing.T) {
+	s := serve(t)
+	s.hangs = true
+	o, _ := s.options(t, "clusters:\n- {name: east, context: prod}\n- {name: west, context: prod}\n")
+	o.host.cluster = 50 * time.Millisecond
+	x := s.examine(t, o)
+	var got []string
+	for _, f := range x.findings {
+		if f.Section == Server {
+			got = append(got, f.Cluster+" "+string(f.Level))
+		}
+	}
+	if want := []string{"east error", "west error"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestObjectsOfClusters: estimates count the objects of all clusters.
+func TestObjectsOfClusters(t *testing.T) {
+	s := serve(t)
+	count := func(more string) int64 {
+		o, _ := s.options(t, more)
+		return s.examine(t, o).objects
+	}
+	one := count("")
+	if both := count("clusters:\n- {name: east, context: prod}\n- {name: west, context: prod}\n"); one < 3 || both != 2*one {
+		t.Errorf("%d objects, and %d in two clusters", one, both)
+	}
+}
+
+// TestDaemonOfClusters: findings about a daemon of several clusters name the cluster.
+func TestDaemonOfClusters(t *testing.T) {
+	x := &examination{status: &control.Status{
+		Away: "refused", Clusters: []control.Cluster{{Name: "east"}, {Name: "west", Away: "refused"}},
+		MissingRights: []control.Lack{{Cluster: "east", Resource: "secrets", Verbs: []string{"list"}}},
+	}}
+	x.daemon()
+	var got []string
+	for _, f := range x.findings {
+		got = append(got, f.Cluster+" "+f.Check+" "+f.Title)
+	}
+	want := []string{"daemon.away the daemon cannot reach west: refused", "daemon.rights the daemon lacks a right: east: secrets: may not list"}
+	if len(got) != 3 || got[1] != "west "+want[0] || got[2] != "east "+want[1] {
+		t.Errorf("%q", got)
 	}
 }

@@ -39,7 +39,7 @@ func (x *examination) configuration() {
 			x.add(Configuration, "web", OK, "the web page can be served at "+x.setup.Web.Address, "", "")
 		}
 	}
-	if x.journal, err = x.setup.JournalFile(x.cluster); err != nil {
+	if x.journal, err = x.setup.JournalFile(x.parts[0].Cluster); err != nil {
 		x.journal = ""
 		x.add(JournalFile, "path", Error, err.Error(), "tattler run does not start.", "Set journal.path in the configuration, or use --journal FILE.")
 	}
@@ -69,8 +69,16 @@ func (x *examination) daemon() {
 		return
 	}
 	x.add(Daemon, "running", OK, fmt.Sprintf("tattler %s records %s, as process %d", s.Version, recorded(s), s.PID), "", "")
-	if s.Away != "" {
-		x.add(Daemon, "away", Error, "the daemon cannot reach the API server: "+s.Away, "Changes are recorded once it answers, as far as it still has them.", "Check the network of the daemon, and its credentials.")
+	away := func(cluster, server, why string) {
+		x.of(cluster, Daemon, "away", Error, "the daemon cannot reach "+server+": "+why, "Changes are recorded once it answers, as far as it still has them.", "Check the network of the daemon, and its credentials.")
+	}
+	if s.Away != "" && len(s.Clusters) == 0 {
+		away("", "the API server", s.Away)
+	}
+	for i := range s.Clusters {
+		if c := &s.Clusters[i]; c.Away != "" {
+			away(c.Name, c.Name, c.Away)
+		}
 	}
 	for i := range s.MissingRights {
 		l := &s.MissingRights[i]
@@ -78,7 +86,7 @@ func (x *examination) daemon() {
 		if l.Without != "" {
 			level, meaning = Warning, "Without it, "+l.Without+"."
 		}
-		x.add(Daemon, "rights", level, "the daemon lacks a right: "+l.Text(), meaning, grant)
+		x.of(l.Cluster, Daemon, "rights", level, "the daemon lacks a right: "+l.Text(), meaning, grant)
 	}
 	notLive := map[control.StreamState][]string{}
 	for _, st := range s.Streams {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
-	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/control"
@@ -41,14 +40,17 @@ and removes that file again. It contacts sinks without sending a message; with
 --test-sinks, it sends a test message to each. To examine the rights of a
 service account, use --as.
 
-If the configuration has several clusters, --cluster names the one to examine.
-Estimates of memory and space then count the objects of that cluster alone.
+If the configuration has several clusters, the command examines one after the
+other, and findings name their cluster. A cluster that does not answer delays
+the others by at most a minute. With --cluster, only one is examined, and
+estimates of memory and space count the objects of that cluster alone.
 
 The exit code is 1 if there is a warning or an error.`
 
 const examples = `  tattler doctor
   tattler doctor -c tattler.yaml --as system:serviceaccount:tattler:tattler
   tattler doctor deploy,cm -n shop --to https://example.com/hook --test-sinks
+  tattler doctor -c tattler.yaml --cluster prod-eu
   tattler doctor -o json | jq '.findings[] | select(.level == "error")'`
 
 // NewCommand returns the verb.
@@ -86,11 +88,11 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	s, cluster, err := o.Setup.Only(s)
+	parts, err := o.Setup.Parts(s)
 	if err != nil {
 		return err
 	}
-	x := &examination{o: o, setup: s, cluster: cluster, host: o.host.orThis()}
+	x := begin(o, s, parts)
 	x.all(ctx)
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("the examination was interrupted: %w", err)
@@ -104,7 +106,7 @@ func (x *examination) print() (err error) {
 	if o.Output == "json" {
 		err = render.WriteJSON(o.IO.Out, Report{Findings: x.findings, Summary: summary(x.findings)})
 	} else {
-		err = write(o.IO.Out, x.findings, o.IO.Color)
+		err = write(o.IO, x.findings)
 	}
 	if n := summary(x.findings); err == nil && n[Warning]+n[Error] > 0 {
 		err = ErrFindings
@@ -114,6 +116,8 @@ func (x *examination) print() (err error) {
 
 // Deadlines of the checks.
 const (
+	// clusterTimeout bounds all checks of one of several clusters.
+	clusterTimeout = time.Minute
 	reachTimeout   = 10 * time.Second
 	featureTimeout = 10 * time.Second
 	rightsTimeout  = 20 * time.Second
@@ -126,35 +130,41 @@ const (
 
 // examination collects findings. One goroutine runs the checks, in order.
 type examination struct {
-	o       *Options
-	setup   *setup.Setup
-	cluster *kube.Cluster
-	host    host
+	o     *Options
+	setup *setup.Setup // of all clusters
+	parts []setup.Part
+	host  host
 
 	// What earlier checks found out, for later ones.
-	journal string            // its path; empty if unknown
-	plan    *capture.Plan     // nil if the server did not answer
-	allowed []capture.Planned // kinds that may be listed and watched, at least in one namespace
-	objects int64             // counted objects; -1 if unknown
-	status  *control.Status   // of the running daemon; nil if none runs
+	journal string          // its path; empty if unknown
+	objects int64           // counted objects of all clusters; -1 if unknown
+	status  *control.Status // of the running daemon; nil if none runs
 
 	findings []Finding
 }
 
+// begin returns an examination that has not found anything.
+func begin(o *Options, s *setup.Setup, parts []setup.Part) *examination {
+	if len(parts) == 1 {
+		s = parts[0].Setup
+	}
+	return &examination{o: o, setup: s, parts: parts, host: o.host.orThis()}
+}
+
 func (x *examination) add(section Section, check string, level Level, title, meaning, action string) {
-	x.findings = append(x.findings, Finding{section, string(section) + "." + check, level, title, meaning, action})
+	x.of("", section, check, level, title, meaning, action)
+}
+
+// of adds a finding about one of several clusters.
+func (x *examination) of(cluster string, section Section, check string, level Level, title, meaning, action string) {
+	x.findings = append(x.findings, finding(cluster, section, check, level, title, meaning, action))
 }
 
 // all runs the checks.
 func (x *examination) all(ctx context.Context) {
-	x.objects = -1
 	x.configuration()
 	x.askDaemon(ctx)
-	if x.server(ctx) {
-		x.rights(ctx)
-		x.features(ctx)
-		x.count(ctx)
-	}
+	x.clusters(ctx)
 	x.journalFile(ctx)
 	x.sinks(ctx)
 	x.traces(ctx)

@@ -1,6 +1,8 @@
 package doctor
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net"
@@ -14,6 +16,8 @@ import (
 
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/config"
 )
 
 // closed returns an address at which nothing listens.
@@ -171,6 +175,55 @@ func TestDeadSinks(t *testing.T) {
 	}
 	if failed != len(o.Setup.To) || time.Since(began) > sinkTimeout+5*time.Second {
 		t.Errorf("%d of %d, after %v", failed, len(o.Setup.To), time.Since(began))
+	}
+}
+
+// TestHangingSinks: a sink that does not answer is a finding that says for how long, and what to do, whether or not it heeds
+// its deadline.
+func TestHangingSinks(t *testing.T) {
+	s := serve(t)
+	ended := make(chan struct{})
+	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }))
+	defer silent.Close()
+	defer close(ended)
+	o, _ := s.options(t, "sinks:\n- name: hook\n  webhook: {url: "+silent.URL+"/geheim, insecure: true}\n")
+	o.host.sink = 50 * time.Millisecond
+	for _, send := range []bool{false, true} {
+		o.TestSinks = send
+		x := s.examine(t, o)
+		if l, title := level(t, x, "sinks.reachable"); l != Error || title != "hook does not answer within 50ms" {
+			t.Errorf("--test-sinks=%t: %s: %s", send, l, title)
+		}
+		if got := action(t, x, "sinks.reachable"); !strings.Contains(got, "Check that the receiver runs") {
+			t.Error(got)
+		}
+	}
+
+	deaf := &examination{o: o, host: host{sink: 20 * time.Millisecond}}
+	f := deaf.within(t.Context(), &config.Sink{Name: "deaf"}, func(context.Context) Finding {
+		<-ended
+		return Finding{}
+	})
+	if f.Level != Error || f.Title != "deaf does not answer within 20ms" {
+		t.Errorf("%+v", f)
+	}
+}
+
+// TestWidth: lines fit the terminal; without one, 80 columns.
+func TestWidth(t *testing.T) {
+	all := []Finding{finding("", Sinks, "reachable", Error, strings.Repeat("word ", 60), strings.Repeat("word ", 60), strings.Repeat("word ", 60))}
+	for _, tc := range []struct{ terminal, want int }{{0, 80}, {60, 60}, {120, 120}, {10, 40}} {
+		var out bytes.Buffer
+		if err := write(&terminal.IO{Out: &out, Width: func() int { return tc.terminal }}, all); err != nil {
+			t.Fatal(err)
+		}
+		longest := 0
+		for line := range strings.Lines(out.String()) {
+			longest = max(longest, len([]rune(strings.TrimSuffix(line, "\n"))))
+		}
+		if longest > tc.want || longest < tc.want-len("word ") {
+			t.Errorf("a terminal of %d columns: lines of %d:\n%s", tc.terminal, longest, out.String())
+		}
 	}
 }
 

@@ -29,7 +29,7 @@ const (
 )
 
 // features checks streaming lists, and which API groups speak protobuf. They are optional.
-func (x *examination) features(ctx context.Context) {
+func (x *examined) features(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, featureTimeout)
 	defer cancel()
 	if len(x.allowed) == 0 {
@@ -63,7 +63,7 @@ func none(k capture.Planned) string {
 }
 
 // streaming asks for a streaming list of nothing, which ends with a bookmark.
-func (x *examination) streaming(ctx context.Context, k capture.Planned) {
+func (x *examined) streaming(ctx context.Context, k capture.Planned) {
 	q := url.Values{
 		"watch": {"1"}, "sendInitialEvents": {"true"}, "resourceVersionMatch": {"NotOlderThan"}, "allowWatchBookmarks": {"true"},
 		"timeoutSeconds": {"1"}, "fieldSelector": {none(k)},
@@ -80,7 +80,7 @@ func (x *examination) streaming(ctx context.Context, k capture.Planned) {
 }
 
 // protobuf asks one kind of each API group for an empty list.
-func (x *examination) protobuf(ctx context.Context) {
+func (x *examined) protobuf(ctx context.Context) {
 	byGroup := map[string]capture.Planned{}
 	var groups []string
 	for _, k := range x.allowed {

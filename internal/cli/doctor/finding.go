@@ -41,6 +41,8 @@ var headings = map[Section]string{
 
 // Finding is the result of a check.
 type Finding struct {
+	// Cluster names the cluster that was checked; empty if the file has no clusters, or the check concerns all of them.
+	Cluster string  `json:"cluster,omitempty"`
 	Section Section `json:"section"`
 	// Check names the check, such as server.clock; it is stable. Several findings may have the same name.
 	Check string `json:"check"`
@@ -49,6 +51,18 @@ type Finding struct {
 	Title   string `json:"title"`
 	Meaning string `json:"meaning,omitempty"`
 	Action  string `json:"action,omitempty"`
+}
+
+func finding(cluster string, section Section, check string, level Level, title, meaning, action string) Finding {
+	return Finding{cluster, section, string(section) + "." + check, level, title, meaning, action}
+}
+
+// heading is the heading of the section of a finding. The sections about one of several clusters name it.
+func (f *Finding) heading() string {
+	if f.Cluster != "" && (f.Section == Server || f.Section == Rights) {
+		return headings[f.Section] + " of " + terminal.Line(f.Cluster)
+	}
+	return headings[f.Section]
 }
 
 // Report is what -o json prints.
@@ -67,7 +81,9 @@ func summary(all []Finding) map[Level]int {
 }
 
 const (
-	width = 80
+	// fileWidth is the width of lines that are not written to a terminal, and leastWidth that of the narrowest terminal for
+	// which lines are broken.
+	fileWidth, leastWidth = 80, 40
 	// indent is the column at which findings begin: after the level.
 	indent = 10
 )
@@ -75,35 +91,44 @@ const (
 // colors of the levels on a terminal that has them.
 var colors = map[Level]string{OK: "\x1b[32m", Note: "\x1b[36m", Warning: "\x1b[33m", Error: "\x1b[31m"}
 
-// write prints the findings of each section, in lines of 80 columns.
-func write(w io.Writer, all []Finding, color bool) error {
+// write prints the findings of each section, in lines that fit the terminal.
+func write(out *terminal.IO, all []Finding) error {
 	var b strings.Builder
-	section := Section("")
+	width := widthOf(out)
+	heading := ""
 	for _, f := range all {
-		if f.Section != section {
-			if section != "" {
+		if f.heading() != heading {
+			if heading != "" {
 				b.WriteByte('\n')
 			}
-			section = f.Section
-			b.WriteString(headings[section] + "\n")
+			heading = f.heading()
+			b.WriteString(heading + "\n")
 		}
 		level := fmt.Sprintf("%-*s", indent-2, f.Level)
-		if color {
+		if out.Color {
 			level = colors[f.Level] + level + "\x1b[0m"
 		}
 		b.WriteString("  " + level)
-		b.WriteString(strings.TrimLeft(wrap(f.Title, indent), " "))
+		b.WriteString(strings.TrimLeft(wrap(f.Title, indent, width), " "))
 		if f.Meaning != "" {
-			b.WriteString(wrap(f.Meaning, indent+2))
+			b.WriteString(wrap(f.Meaning, indent+2, width))
 		}
 		if f.Action != "" {
-			b.WriteString(wrap("→ "+f.Action, indent+2))
+			b.WriteString(wrap("→ "+f.Action, indent+2, width))
 		}
 	}
 	n := summary(all)
 	b.WriteString("\n" + verdict(n) + "\n")
-	_, err := io.WriteString(w, b.String())
+	_, err := io.WriteString(out.Out, b.String())
 	return err
+}
+
+// widthOf is the width of lines.
+func widthOf(out *terminal.IO) int {
+	if out.Width == nil || out.Width() == 0 { // not a terminal
+		return fileWidth
+	}
+	return max(leastWidth, out.Width())
 }
 
 func verdict(n map[Level]int) string {
@@ -119,8 +144,8 @@ func verdict(n map[Level]int) string {
 	return strings.Join(parts, ", ") + "."
 }
 
-// wrap breaks a foreign text into lines that begin at a column.
-func wrap(text string, column int) string {
+// wrap breaks a foreign text into lines of a width that begin at a column.
+func wrap(text string, column, width int) string {
 	var b strings.Builder
 	line, used := "", 0
 	for _, word := range strings.Fields(terminal.Line(text)) {

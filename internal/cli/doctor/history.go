@@ -31,7 +31,7 @@ type version struct {
 }
 
 // history measures how far back the server's history reaches now.
-func (x *examination) history(ctx context.Context) {
+func (x *examined) history(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
 	defer cancel()
 	unknown := func(why string) {
@@ -48,7 +48,7 @@ func (x *examination) history(ctx context.Context) {
 }
 
 // measure asks for versions, the newest first, until one is gone.
-func (x *examination) measure(ctx context.Context, known []version, unknown func(why string)) {
+func (x *examined) measure(ctx context.Context, known []version, unknown func(why string)) {
 	k := x.allowed[0]
 	var kept, gone time.Duration
 	for _, v := range known { // the newest first
@@ -80,7 +80,7 @@ func (x *examination) measure(ctx context.Context, known []version, unknown func
 }
 
 // versions returns versions of several ages from the journal, the newest first.
-func (x *examination) versions(ctx context.Context) (all []version, err error) {
+func (x *examined) versions(ctx context.Context) (all []version, err error) {
 	if _, err := os.Stat(x.journal); err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (x *examination) versions(ctx context.Context) (all []version, err error) {
 
 // own selects the changes of the examined cluster in a journal of several: another cluster has other versions. It is nil if
 // the journal has one cluster.
-func (x *examination) own(ctx context.Context, r *journal.Reader) ([]string, error) {
+func (x *examined) own(ctx context.Context, r *journal.Reader) ([]string, error) {
 	known, err := r.Clusters(ctx)
 	if err != nil || len(known) < 2 {
 		return nil, err

@@ -16,8 +16,9 @@ type host struct {
 	limit func(pid int) (bytes int64, from string)
 	// place looks at the place of a journal.
 	place func(path string) (journal.Place, error)
-	// reach is the deadline of the first request, and sink that of each sink; 0: the default.
-	reach, sink time.Duration
+	// reach is the deadline of the first request, cluster that of one of several clusters, and sink that of each sink; 0: the
+	// default.
+	reach, cluster, sink time.Duration
 }
 
 // orThis fills in this machine.

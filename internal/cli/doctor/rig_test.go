@@ -150,11 +150,11 @@ func (s *api) examine(t *testing.T, o *Options) *examination {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cluster, err := o.Setup.Kube.Load()
+	parts, err := o.Setup.Parts(set)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := &examination{o: o, setup: set, cluster: cluster, host: o.host.orThis()}
+	x := begin(o, set, parts)
 	x.all(t.Context())
 	return x
 }
@@ -182,7 +182,7 @@ func (s *api) golden(t *testing.T, x *examination, name string) {
 		all = append(all, f)
 	}
 	var out bytes.Buffer
-	if err := write(&out, all, false); err != nil {
+	if err := write(&terminal.IO{Out: &out}, all); err != nil {
 		t.Fatal(err)
 	}
 	file := filepath.Join("testdata", name+".txt")
@@ -199,7 +199,7 @@ func (s *api) golden(t *testing.T, x *examination, name string) {
 		t.Errorf("%s (-want +got):\n%s", name, diff)
 	}
 	for line := range strings.Lines(out.String()) {
-		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > width && strings.Contains(strings.TrimSpace(line), " ") {
+		if n := len([]rune(strings.TrimSuffix(line, "\n"))); n > fileWidth && strings.Contains(strings.TrimSpace(line), " ") {
 			t.Errorf("%s: a line of %d columns: %s", name, n, line)
 		}
 	}

@@ -15,7 +15,7 @@ import (
 const grant = "tattler rbac with the same flags prints the roles that grant it: apply them, or leave the kind out."
 
 // rights reviews what may be watched.
-func (x *examination) rights(ctx context.Context) {
+func (x *examined) rights(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
 	reviewer, err := rights.NewReviewer(x.cluster.Config)
@@ -45,7 +45,7 @@ func (x *examination) rights(ctx context.Context) {
 }
 
 // user says whose rights these are: often not those of the daemon.
-func (x *examination) user(ctx context.Context, reviewer *rights.Reviewer) {
+func (x *examined) user(ctx context.Context, reviewer *rights.Reviewer) {
 	name, err := reviewer.User(ctx)
 	switch {
 	case err != nil:
@@ -70,7 +70,7 @@ func required(l *rights.Lack) bool {
 }
 
 // lacking adds a finding for the kinds that lack the same.
-func (x *examination) lacking(lacks []rights.Lack) {
+func (x *examined) lacking(lacks []rights.Lack) {
 	type group struct {
 		lack     rights.Lack
 		subjects []string
@@ -103,7 +103,7 @@ func (x *examination) lacking(lacks []rights.Lack) {
 }
 
 // count counts the objects that may be listed and would be watched. They stay unknown if none could be counted.
-func (x *examination) count(ctx context.Context) {
+func (x *examined) count(ctx context.Context) {
 	counter, err := setup.NewCounter(x.cluster.Config)
 	if err != nil {
 		return

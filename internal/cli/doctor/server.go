@@ -28,7 +28,7 @@ const maxAnswer = 1 << 20
 
 // server asks for the version, and compares the clocks. It reports whether the server answers and what would be watched
 // is known.
-func (x *examination) server(ctx context.Context) bool {
+func (x *examined) server(ctx context.Context) bool {
 	reach, cancel := context.WithTimeout(ctx, cmp.Or(x.host.reach, reachTimeout))
 	defer cancel()
 	began := x.host.now()
@@ -69,7 +69,7 @@ func advice(err error) string {
 }
 
 // get requests a path with the user's credentials; an answer that is not 200 is an error.
-func (x *examination) get(ctx context.Context, uri, accept string) (*answered, []byte, error) {
+func (x *examined) get(ctx context.Context, uri, accept string) (*answered, []byte, error) {
 	client, err := rest.HTTPClientFor(x.cluster.Config)
 	if err != nil {
 		return nil, nil, err
@@ -96,7 +96,7 @@ func (x *examination) get(ctx context.Context, uri, accept string) (*answered, [
 }
 
 // clock compares the Date of an answer with the time between request and answer.
-func (x *examination) clock(date string, began, ended time.Time) {
+func (x *examined) clock(date string, began, ended time.Time) {
 	server, err := http.ParseTime(date)
 	if err != nil {
 		x.add(Server, "clock", Note, "the clocks cannot be compared: the server sends no Date", "", "")
@@ -119,7 +119,7 @@ func (x *examination) clock(date string, began, ended time.Time) {
 }
 
 // planned asks what would be watched.
-func (x *examination) planned(ctx context.Context) bool {
+func (x *examined) planned(ctx context.Context) bool {
 	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
 	defer cancel()
 	plan, err := x.setup.Plan(ctx, x.cluster)
@@ -139,7 +139,7 @@ func (x *examination) planned(ctx context.Context) bool {
 }
 
 // cause is the reason of a failed request, for a title.
-func (x *examination) cause(err error) string { return kube.Cause(x.cluster.Explain(err)).Error() }
+func (x *examined) cause(err error) string { return kube.Cause(x.cluster.Explain(err)).Error() }
 
 // answered is the head of an answer.
 type answered struct {

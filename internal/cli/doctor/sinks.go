@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"time"
@@ -36,20 +37,41 @@ func (x *examination) sinks(ctx context.Context) {
 	}
 }
 
-// sink reaches one sink within its deadline, even if it ignores its context.
+// sink reaches one sink within its deadline.
 func (x *examination) sink(ctx context.Context, c *config.Sink) Finding {
+	return x.within(ctx, c, func(ctx context.Context) Finding { return x.reach(ctx, c) })
+}
+
+// within bounds the time of reach, even if it ignores its context. What does not end then, ends with the process.
+func (x *examination) within(ctx context.Context, c *config.Sink, reach func(context.Context) Finding) Finding {
 	done := make(chan Finding, 1)
 	limit := cmp.Or(x.host.sink, sinkTimeout)
-	ctx, cancel := context.WithTimeout(ctx, limit)
+	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	go func() { done <- x.reach(ctx, c) }()
+	go func() { done <- reach(bounded) }()
+	late := time.NewTimer(limit + limit/10) // a sink that ends with its context may say why
+	defer late.Stop()
 	select {
 	case f := <-done:
 		return f
-	case <-time.After(limit + 2*time.Second):
-		return unreachable(c, fmt.Errorf("no answer within %s", span(limit)))
+	case <-late.C:
+	case <-ctx.Done(): // the examination was interrupted
 	}
+	return hangs(c, limit, nil)
 }
+
+// hangs is the finding about a sink that did not answer in time. last is its last error, if that says more.
+func hangs(c *config.Sink, limit time.Duration, last error) Finding {
+	title := fmt.Sprintf("%s does not answer within %s", c.Name, span(limit))
+	if last != nil && !errors.Is(last, context.DeadlineExceeded) && !errors.Is(last, os.ErrDeadlineExceeded) {
+		title += ": " + c.Hide(last.Error())
+	}
+	return finding("", Sinks, "reachable", Error, title, waits,
+		"The address accepts connections or drops packets. Check that the receiver runs there, and that no firewall or proxy in between holds the connection.")
+}
+
+// waits is the meaning of an unreachable sink.
+const waits = "Changes wait in the journal until it can be reached, or until retention removes them."
 
 func unreachable(c *config.Sink, err error) Finding {
 	action := "Check the receiver, its address, and its credentials."
@@ -57,28 +79,31 @@ func unreachable(c *config.Sink, err error) Finding {
 	if errors.As(err, &certificate) {
 		action = "Check the receiver's certificate and the host in the address. For a CA that this machine does not know, set tls.ca of the sink."
 	}
-	return Finding{
-		Sinks, "sinks.reachable", Error, fmt.Sprintf("%s cannot be reached: %s", c.Name, c.Hide(err.Error())),
-		"Changes wait in the journal until it can, or until retention removes them.", action,
-	}
+	return finding("", Sinks, "reachable", Error, fmt.Sprintf("%s cannot be reached: %s", c.Name, c.Hide(err.Error())), waits, action)
 }
 
 // reach probes a sink, or sends it a message.
 func (x *examination) reach(ctx context.Context, c *config.Sink) Finding {
 	s, err := x.setup.MakeSink(c, io.Discard)
 	if err != nil {
-		return Finding{Sinks, "sinks.configured", Error, err.Error(), "tattler run does not start.", "Correct the sink's options."}
+		return finding("", Sinks, "configured", Error, err.Error(), "tattler run does not start.", "Correct the sink's options.")
 	}
-	defer func() { _ = s.Close(context.WithoutCancel(ctx)) }() // what was found counts
+	defer func() { _ = s.Close(ctx) }() // what was found counts
+	failed := func(err error) Finding {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			return hangs(c, cmp.Or(x.host.sink, sinkTimeout), err)
+		}
+		return unreachable(c, err)
+	}
 	ok := func(level Level, title, action string) Finding {
-		return Finding{Sinks, "sinks.reachable", level, fmt.Sprintf("%s (%s) %s", c.Name, s, title), "", action}
+		return finding("", Sinks, "reachable", level, fmt.Sprintf("%s (%s) %s", c.Name, s, title), "", action)
 	}
 	if c.Type == "log" {
 		return ok(OK, "writes to the standard output of tattler run", "")
 	}
 	if x.o.TestSinks {
 		if err := x.test(ctx, s); err != nil {
-			return unreachable(c, err)
+			return failed(err)
 		}
 		return ok(OK, "took a test message", "")
 	}
@@ -92,7 +117,7 @@ func (x *examination) reach(ctx context.Context, c *config.Sink) Finding {
 	case errors.Is(err, sink.ErrNotProbed):
 		return ok(Note, "was not checked: only a message shows whether it can be reached", "To send it one: --test-sinks")
 	case err != nil:
-		return unreachable(c, err)
+		return failed(err)
 	}
 	return ok(OK, "can be reached", "")
 }
@@ -100,7 +125,7 @@ func (x *examination) reach(ctx context.Context, c *config.Sink) Finding {
 // test sends a message about an object that no cluster has.
 func (x *examination) test(ctx context.Context, s sink.Sink) error {
 	now := x.host.now()
-	e := event.New(cmp.Or(x.setup.Cluster.Name, x.cluster.Name), now, event.Data{
+	e := event.New(x.clusterName(), now, event.Data{
 		Op: event.Created, Severity: event.Normal, Observed: event.Observed{At: now},
 		Resource: event.Resource{
 			Group: "tattler.dev", Version: "v1", Resource: "tests", Kind: "Test", Name: "doctor",
@@ -126,6 +151,15 @@ func (x *examination) test(ctx context.Context, s sink.Sink) error {
 		err = h.Flush(ctx)
 	}
 	return err
+}
+
+// clusterName is the cluster in a test message: the first of several.
+func (x *examination) clusterName() string {
+	p := &x.parts[0]
+	if p.Cluster == nil {
+		return p.Name
+	}
+	return cmp.Or(p.Setup.Cluster.Name, p.Cluster.Name)
 }
 
 // delivery adds what the daemon reports of a sink that does not keep up.

@@ -1,10 +1,13 @@
 package doctor
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/cli/setup"
 )
 
 // listed joins names, and cuts a long list.
@@ -40,10 +43,20 @@ func span(d time.Duration) string {
 	return d.Round(time.Millisecond).String()
 }
 
-// sort groups the findings by section; within one, they keep their order.
+// sort groups the findings by section, and those of the API server and of the rights by cluster; within a section, they keep
+// their order.
 func (x *examination) sort() {
 	order := []Section{Configuration, Server, Rights, JournalFile, Sinks, Memory, Daemon}
+	place := func(f *Finding) (section, cluster, within int) {
+		at := slices.Index(order, f.Section)
+		if f.Section != Server && f.Section != Rights {
+			return at, 0, 0
+		}
+		return slices.Index(order, Server), slices.IndexFunc(x.parts, func(p setup.Part) bool { return p.Name == f.Cluster }), at
+	}
 	slices.SortStableFunc(x.findings, func(a, b Finding) int {
-		return slices.Index(order, a.Section) - slices.Index(order, b.Section)
+		sectionA, clusterA, withinA := place(&a)
+		sectionB, clusterB, withinB := place(&b)
+		return cmp.Or(sectionA-sectionB, clusterA-clusterB, withinA-withinB)
 	})
 }

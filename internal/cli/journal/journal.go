@@ -70,14 +70,15 @@ func newVerify(io *terminal.IO) *cobra.Command {
 func newPurge(io *terminal.IO) *cobra.Command {
 	o := &PurgeOptions{IO: io, In: os.Stdin, InTTY: term.IsTerminal(int(os.Stdin.Fd()))}
 	cmd := &cobra.Command{
-		Use:   "purge --older-rules | --until TIME",
+		Use:   "purge --older-rules | --until TIME [--cluster NAME]",
 		Short: "Remove changes for good",
 		Long: "Remove changes from the journal for good, so that no trace of them is left in\n" +
 			"its files. --older-rules removes changes recorded under redaction rules other\n" +
 			"than those of the last tattler run: such changes may show values that are now\n" +
-			"hidden. --until removes changes seen before a time. tattler run must not be\n" +
-			"running. The command cannot reach delivered changes or copies of the journal.\n\nWrite times as " + when.Forms + ".",
-		Example: "  tattler journal purge --older-rules\n  tattler journal purge --until 30d --yes",
+			"hidden. --until removes changes seen before a time, of all clusters or of one.\n" +
+			"The last states of existing objects stay. tattler run must not be running. The\n" +
+			"command cannot reach delivered changes or copies of the journal.\n\nWrite times as " + when.Forms + ".",
+		Example: "  tattler journal purge --older-rules\n  tattler journal purge --until 30d --yes\n  tattler journal purge --until 30d --cluster staging",
 		Args:    cobra.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return Purge(cmd.Context(), o) },
 	}
@@ -85,6 +86,7 @@ func newPurge(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	f.BoolVar(&o.OlderRules, "older-rules", false, "remove changes recorded under other redaction rules")
 	f.StringVar(&o.Until, "until", "", "remove changes seen before this `time`")
+	f.StringVar(&o.Cluster, "cluster", "", "only changes of this cluster, by `name`")
 	f.BoolVar(&o.Yes, "yes", false, "do not ask for confirmation")
 	o.Past.AddOffline(cmd)
 	return cmd

@@ -198,6 +198,8 @@ func TestPurge(t *testing.T) {
 		{"no at the prompt", PurgeOptions{OlderRules: true, InTTY: true}, "n\n", 3, "nothing was removed\n", []string{"Remove it?"}},
 		{"no answer", PurgeOptions{OlderRules: true, InTTY: true}, "", 3, "nothing was removed\n", nil},
 		{"until a time", PurgeOptions{Until: "2026-11-21T10:30:00Z", Yes: true}, "", 1, "2 changes removed for good\n", []string{"the state before 1 change that stays, which will say so"}},
+		{"of one cluster", PurgeOptions{Until: "2026-11-21T10:30:00Z", Cluster: "prod", Yes: true}, "", 1, "2 changes removed for good\n", []string{"journal.db, of cluster prod, for good"}},
+		{"until before the first, of one cluster", PurgeOptions{Until: "2026-11-21T09:30:00Z", Cluster: "prod", Yes: true}, "", 3, "there is nothing to remove: nothing in ", nil},
 		{"until before the first", PurgeOptions{Until: "2026-11-21T09:30:00Z", Yes: true}, "", 3, "there is nothing to remove", nil},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -236,6 +238,8 @@ func TestPurgeRefuses(t *testing.T) {
 		{"both flags", PurgeOptions{OlderRules: true, Until: "30d", Yes: true}},
 		{"an invalid time", PurgeOptions{Until: "soon", Yes: true}},
 		{"no terminal", PurgeOptions{OlderRules: true}},
+		{"a cluster, with older rules", PurgeOptions{OlderRules: true, Cluster: "prod", Yes: true}},
+		{"a cluster that the journal does not have", PurgeOptions{Until: "30d", Cluster: "staging", Yes: true}},
 	} {
 		c.o.IO, c.o.Now, c.o.Past.Path = s.io(), now, record(t)
 		var usage *capture.UsageError

@@ -28,6 +28,7 @@ type PurgeOptions struct {
 
 	OlderRules bool
 	Until      string
+	Cluster    string
 	Yes        bool
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
@@ -56,6 +57,9 @@ func Purge(ctx context.Context, o *PurgeOptions) error {
 	}
 	defer j.Close()
 	plan, err := j.PlanPurge(ctx, what)
+	if wrong := new(journal.UnknownClusterError); errors.As(err, &wrong) {
+		return capture.Usage("--cluster: %v", wrong)
+	}
 	if err != nil {
 		return err
 	}
@@ -67,7 +71,7 @@ func Purge(ctx context.Context, o *PurgeOptions) error {
 		}
 		return o.nothing(j.Path())
 	}
-	if _, err := io.WriteString(o.IO.Err, describe(j.Path(), &plan)); err != nil {
+	if _, err := io.WriteString(o.IO.Err, describe(j.Path(), o.Cluster, &plan)); err != nil {
 		return err
 	}
 	if yes, err := o.agreed(ctx); err != nil || !yes {
@@ -91,7 +95,10 @@ func (o *PurgeOptions) what() (p journal.Purge, err error) {
 	if !o.Yes && !o.InTTY {
 		return p, capture.Usage("stdin is not a terminal, so nothing can be confirmed: --yes removes without asking")
 	}
-	p.OtherRules = o.OlderRules
+	if o.OlderRules && o.Cluster != "" {
+		return p, capture.Usage("--cluster needs --until: redaction rules hold for all clusters")
+	}
+	p.OtherRules, p.Cluster = o.OlderRules, o.Cluster
 	if o.Until != "" {
 		if p.Until, err = clock.Parse(o.Until, o.Now()); err != nil {
 			return p, capture.Usage("--until: %v", err)
@@ -109,13 +116,20 @@ func (o *PurgeOptions) nothing(path string) error {
 	if o.OlderRules {
 		erased = "; the free space of its files was erased"
 	}
-	_, err := fmt.Fprintf(o.IO.Out, "there is nothing to remove: nothing in %s %s%s\n", path, strings.TrimSpace(text+" "+o.Until), erased)
+	of := path
+	if o.Cluster != "" {
+		of = fmt.Sprintf("%s of cluster %s", path, terminal.Line(o.Cluster))
+	}
+	_, err := fmt.Fprintf(o.IO.Out, "there is nothing to remove: nothing in %s %s%s\n", of, strings.TrimSpace(text+" "+o.Until), erased)
 	return err
 }
 
 // describe lists what is about to be removed.
-func describe(path string, p *journal.Purging) string {
+func describe(path, cluster string, p *journal.Purging) string {
 	var b strings.Builder
+	if cluster != "" {
+		path += ", of cluster " + terminal.Line(cluster)
+	}
 	fmt.Fprintf(&b, "This removes from %s, for good:\n", path)
 	item := func(format string, args ...any) { fmt.Fprintf(&b, "  "+format+"\n", args...) }
 	if p.Changes > 0 {

@@ -55,6 +55,8 @@ func TestLog(t *testing.T) {
 		{"a path", Options{Paths: []string{"data.k"}, Ops: []string{"updated"}}, "updated a", ""},
 		{"another path", Options{Paths: []string{"data.other"}}, "", "no such change"},
 		{"an expression", Options{Where: `op == "deleted" || resource.namespace == "pay"`}, "created w, deleted a", ""},
+		{"an expression about the cluster", Options{Where: `cluster == "test" && op == "deleted"`}, "deleted a", ""},
+		{"another cluster", Options{Where: `cluster == "prod"`}, "", "no such change"},
 		{"severities", Options{Severities: []string{"failure", "warning"}}, "", "no such change"},
 		{"a severity", Options{Severities: []string{"change"}, Limit: -1}, "created a, updated a, created w, deleted a", ""},
 		{"an expression about the severity", Options{Where: `severity != "change"`}, "", "no such change"},

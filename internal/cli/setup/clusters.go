@@ -71,6 +71,35 @@ func (f *Flags) Only(s *Setup) (*Setup, *kube.Cluster, error) {
 	return s.only(i)
 }
 
+// Part is a cluster of a configuration, and the setup for it, as if the configuration had no other.
+type Part struct {
+	// Name is the cluster's name in the file; empty if the file has no clusters.
+	Name string
+	// Setup and Cluster are nil if Err says why the cluster is unknown.
+	Setup   *Setup
+	Cluster *kube.Cluster
+	Err     error
+}
+
+// Parts returns the clusters of a setup: all of them, or the one that Flags.Cluster names. The error concerns the flags, and
+// for one cluster also how to reach it; of several, each has its own.
+func (f *Flags) Parts(s *Setup) ([]Part, error) {
+	if !s.Several() || f.Cluster != "" {
+		one, cluster, err := f.Only(s)
+		if err != nil {
+			return nil, err
+		}
+		return []Part{{Name: f.Cluster, Setup: one, Cluster: cluster}}, nil
+	}
+	var all []Part
+	for i := range s.Watched {
+		p := Part{Name: s.Watched[i].Name}
+		p.Setup, p.Cluster, p.Err = s.only(i)
+		all = append(all, p)
+	}
+	return all, nil
+}
+
 // WebOf returns the part of the web page that needs rights in a cluster of Watched: the first one authenticates viewers, and
 // others review their access if they have the same users.
 func (s *Setup) WebOf(i int) config.Web {

@@ -196,3 +196,56 @@ func TestAmbiguous(t *testing.T) {
 		t.Error("no letter was refused")
 	}
 }
+
+// TestShowCluster: a change of a journal with several clusters names its cluster, also in the event's source.
+func TestShowCluster(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "east"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	record := func(cluster string) {
+		t.Helper()
+		kind := pods
+		kind.Cluster = cluster
+		_, err := j.Append(t.Context(), []journal.Batch{{
+			Stream: journal.Stream{GroupResource: "pods", Cluster: cluster}, Head: journal.Head{Version: "9", At: at},
+			Rows: []journal.Row{{Meta: journal.Meta{Op: event.Created, Kind: kind, Namespace: "shop", Name: "a", UID: "u", ResourceVersion: "1", Time: at, At: at}, After: []byte(pod("a", 1, "x"))}},
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	show := func(want ...string) {
+		t.Helper()
+		r, err := journal.OpenReader(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		i := 0
+		for e, err := range r.Rows(t.Context(), journal.Query{OldestFirst: true}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			out, err := play(t, path, e.ID, "text")
+			if err != nil || strings.Contains(out, "cluster   ") != (want[i] != "") || !strings.Contains(out, want[i]) {
+				t.Errorf("no %q: %v\n%s", want[i], err, out)
+			}
+			if out, err = play(t, path, e.ID, "json"); err != nil || !strings.Contains(out, `"source":"/clusters/`+[]string{"east", "west"}[i]+`"`) {
+				t.Errorf("%v\n%s", err, out)
+			}
+			i++
+		}
+		if i != len(want) {
+			t.Errorf("%d changes, want %d", i, len(want))
+		}
+	}
+	record("")
+	show("") // only one cluster
+	record("west")
+	show("cluster   east\n", "cluster   west\n")
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}

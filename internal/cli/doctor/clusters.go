@@ -1,0 +1,62 @@
+package doctor
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/setup"
+)
+
+// clusters examines one cluster after the other, and adds up their objects. The total is unknown if one of them is.
+func (x *examination) clusters(ctx context.Context) {
+	for _, p := range x.parts {
+		c := &examined{name: p.Name, setup: p.Setup, cluster: p.Cluster, host: x.host, journal: x.journal, objects: -1}
+		if p.Err != nil {
+			c.add(Server, "reachable", Error, p.Err.Error(), "Nothing of this cluster can be recorded.", "Correct its entry in the configuration, or the kubeconfig.")
+		} else {
+			c.all(ctx, len(x.parts) > 1)
+		}
+		x.findings = append(x.findings, c.findings...)
+		if c.objects < 0 || x.objects < 0 {
+			x.objects = -1
+		} else {
+			x.objects += c.objects
+		}
+	}
+}
+
+// examined is a cluster under examination.
+type examined struct {
+	name    string // in the file; empty if the file has no clusters
+	setup   *setup.Setup
+	cluster *kube.Cluster
+	host    host
+	journal string // its path; empty if unknown
+
+	// What earlier checks found out, for later ones.
+	plan    *capture.Plan     // nil if the server did not answer
+	allowed []capture.Planned // kinds that may be listed and watched, at least in one namespace
+	objects int64             // counted objects; -1 if unknown
+
+	findings []Finding
+}
+
+func (x *examined) add(section Section, check string, level Level, title, meaning, action string) {
+	x.findings = append(x.findings, finding(x.name, section, check, level, title, meaning, action))
+}
+
+// all runs the checks. Those of one of several clusters have a deadline in common, because others wait for them.
+func (x *examined) all(ctx context.Context, several bool) {
+	if several {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, cmp.Or(x.host.cluster, clusterTimeout))
+		defer cancel()
+	}
+	if x.server(ctx) {
+		x.rights(ctx)
+		x.features(ctx)
+		x.count(ctx)
+	}
+}
