@@ -78,6 +78,11 @@ type FormatError struct {
 	Reason string
 }
 
+// notJournal returns the error for another program's database.
+func notJournal(path string) error {
+	return &FormatError{path, "this SQLite file is not a journal: --journal takes the file of a journal"}
+}
+
 func (e *FormatError) Error() string { return fmt.Sprintf("%s: %s", e.Path, e.Reason) }
 
 // AmbiguousError says that several changes have ids with the given prefix.

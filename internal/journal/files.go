@@ -2,8 +2,11 @@ package journal
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -27,6 +30,16 @@ func makeFiles(path string) error {
 		}
 	}
 	return nil
+}
+
+// unusable adds what to do about a journal whose files a reader cannot open. Readers write, too: they recover the log of a
+// daemon that was killed, and lock what they read.
+func unusable(path string, err error) error {
+	var file *fs.PathError
+	if !errors.As(err, &file) {
+		return err
+	}
+	return fmt.Errorf("%w: reading needs the right to write %s and the files beside it: run the command as the daemon's user, or read a backup (tattler journal backup) in a directory that you can write to", err, filepath.Base(path))
 }
 
 // create makes a journal if the file does not exist. It appears under its name once it is complete, so that a file without tables
@@ -73,7 +86,16 @@ func create(path, cluster string) error {
 	return syncDir(filepath.Dir(path))
 }
 
-// checkMagic returns an error for a file that SQLite did not write, before anything touches it.
+const (
+	// headerSize is the length of SQLite's header. It has the number of bytes at the end of each page that SQLite leaves
+	// alone, which is where the checksums of a journal are, and the application's id.
+	headerSize                        = 100
+	headerReserved, headerApplication = 20, 68
+	headerSums                        = 8 // the reserved bytes of a journal
+)
+
+// checkMagic returns an error for a file that SQLite did not write, or that is the database of another program, before
+// anything touches it or makes files beside it. A damaged header of a journal is left to SQLite, which verifies checksums.
 func checkMagic(path string) error {
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -83,15 +105,17 @@ func checkMagic(path string) error {
 		return err
 	}
 	defer f.Close()
-	head := make([]byte, len(magic))
+	head := make([]byte, headerSize)
 	n, err := io.ReadFull(f, head)
 	switch {
 	case n == 0 && err == io.EOF: //nolint:errorlint // ReadFull returns it unwrapped
 		return &FormatError{path, "the file is empty: it may be a truncated copy"}
 	case err != nil && n == 0:
 		return err
-	case !bytes.Equal(head, magic):
-		return &FormatError{path, "the file is not a SQLite database"}
+	case !bytes.HasPrefix(head, magic):
+		return &FormatError{path, "the file is not a SQLite database: --journal takes the file of a journal"}
+	case n == len(head) && head[headerReserved] != headerSums && binary.BigEndian.Uint32(head[headerApplication:]) != applicationID:
+		return notJournal(path)
 	}
 	return nil
 }

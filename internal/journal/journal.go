@@ -77,6 +77,9 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 			return nil, fmt.Errorf("open journal: %w", err)
 		}
 	}
+	if err := checkMagic(path); err != nil { // before the lock makes a file beside it
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
 	lock, err := lockFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)

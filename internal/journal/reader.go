@@ -48,7 +48,7 @@ func (r *Reader) open() error {
 		return err
 	}
 	if err = makeFiles(r.path); err != nil {
-		return err
+		return unusable(r.path, err)
 	}
 	// A read-only connection could not recover a journal after a crash.
 	r.db, err = openDB(r.path, "PRAGMA busy_timeout = 5000; PRAGMA query_only = ON; PRAGMA cache_size = -8192; PRAGMA temp_store = MEMORY; PRAGMA cell_size_check = ON")

@@ -92,7 +92,7 @@ func (db *db) checkFormat() error {
 	}
 	switch {
 	case app != applicationID:
-		return &FormatError{db.path, "this SQLite file is not a journal"}
+		return notJournal(db.path)
 	case version > formatClusters:
 		return &FormatError{db.path, fmt.Sprintf("the journal has format %d, which a newer tattler made; this one reads format %d: upgrade tattler", version, formatClusters)}
 	case version < format:
