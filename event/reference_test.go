@@ -24,8 +24,8 @@ Delivery is at least once. The events of each object are delivered in order, exc
 queues, standard SNS topics, and Pub/Sub with ` + "`unordered`" + `. The same change always has the same ` + "`id`" + `. Times are in
 UTC, as RFC 3339 with milliseconds. Later versions may add fields, so a consumer should ignore fields that it does not know.
 
-If the daemon exports [traces](operations.md#traces), a consumer can join the trace of an event: its ID is the 16 bytes of
-which ` + "`id`" + ` is the base32 form. Events have no field for it.
+If the daemon exports [traces](operations.md#traces), a consumer can join the trace of an event: the trace ID is
+the 16 bytes that ` + "`id`" + ` encodes in base32. Events have no field for it.
 
 ## An example
 

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// TraceID returns the ID of the OpenTelemetry trace of an event: the 16 bytes of which Event.ID is the base32 form. So
+// TraceID returns the ID of the OpenTelemetry trace of an event: the 16 bytes that Event.ID encodes in base32. So
 // everything that has the event can join its trace, without a field for it. The daemon exports traces if its configuration
 // has the key traces, and only as many as that says.
 func TraceID(id string) (trace [16]byte, err error) {

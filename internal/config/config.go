@@ -200,8 +200,8 @@ type Retry struct {
 	GiveUp time.Duration `yaml:"giveUp" default:"0s"`
 }
 
-// Traces exports the way of each change as an OpenTelemetry trace: when it was seen, journaled, and delivered to each sink.
-// docs/operations.md describes the spans. Without this key, there are none.
+// Traces exports an OpenTelemetry trace of each change: when it was seen, journaled, and delivered to each sink.
+// docs/operations.md describes the spans. Without this key, nothing is exported.
 type Traces struct {
 	// Options is the result of Loader.Traces.
 	Options Options

@@ -200,7 +200,7 @@ var metrics = []metric{
 		perSink(func(s *control.Sink) float64 { return float64(s.Lost) })},
 	{"tattler_sink_filter_errors_total", "Failures of the sink's where filter. A change on which it fails is delivered nevertheless, with a mark.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.FilterErrors) })},
-	{"tattler_trace_spans_exported_total", "Spans that the receiver of traces took; absent without traces.", counter, nil,
+	{"tattler_trace_spans_exported_total", "Spans that the receiver of traces accepted; absent without traces.", counter, nil,
 		traced(func(t *control.Traces) int64 { return t.Exported })},
 	{"tattler_trace_spans_dropped_total", "Spans that were not exported, because the receiver was away, too slow, or refused them; absent without traces.", counter, nil,
 		traced(func(t *control.Traces) int64 { return t.Dropped })},
