@@ -1,4 +1,4 @@
-// Package trace exports the way of changes as OpenTelemetry traces over OTLP: seen, journaled, delivered.
+// Package trace exports an OpenTelemetry trace of each change over OTLP: seen, journaled, delivered.
 //
 // A change has one trace, whose ID is that of event.TraceID, so that deliveries after a restart, replays and consumers join
 // it. Spans have identities, times and counts. They have neither the fields of objects nor texts that may contain them, such
