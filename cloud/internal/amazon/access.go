@@ -25,7 +25,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Access selects an AWS region and account. Credentials come from where every program with Amazon's SDK takes them:
+// Access selects an AWS region and account. Credentials come from the places where Amazon's SDK looks for them:
 // AWS_ACCESS_KEY_ID and related variables, the files in ~/.aws, a service account's web identity, the container or
 // the machine.
 type Access struct {
