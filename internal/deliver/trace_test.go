@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -18,16 +19,26 @@ import (
 // deliveries records what a pump reports.
 type deliveries struct {
 	began time.Time
+
+	mu    sync.Mutex
 	lines []string
 	lost  int
 }
 
 func (d *deliveries) options() deliver.Options {
 	d.began = time.Now()
-	return deliver.Options{Delivered: d.add, Untraced: func(n int) { d.lost += n }, Retry: deliver.Retry{Attempts: 2}}
+	return deliver.Options{Delivered: d.add, Untraced: d.untraced, Retry: deliver.Retry{Attempts: 2}}
+}
+
+func (d *deliveries) untraced(n int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.lost += n
 }
 
 func (d *deliveries) add(one deliver.Delivery) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
 	n := -1
 	for i := range 50 {
 		if id(i) == one.ID {
@@ -50,17 +61,25 @@ func (d *deliveries) add(one deliver.Delivery) {
 	d.lines = append(d.lines, line)
 }
 
-func (d *deliveries) want(t *testing.T, why, lines string) {
+// take returns what was reported since it was last called.
+func (d *deliveries) take() (lines []string, lost int) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	lines, d.lines = d.lines, nil
+	return lines, d.lost
+}
+
+func (d *deliveries) want(t *testing.T, why, text string) {
 	t.Helper()
 	synctest.Wait()
 	var want []string
-	if lines != "" {
-		want = strings.Split(lines, "\n")
+	if text != "" {
+		want = strings.Split(text, "\n")
 	}
-	if diff := cmp.Diff(want, d.lines); diff != "" {
+	lines, _ := d.take()
+	if diff := cmp.Diff(want, lines); diff != "" {
 		t.Errorf("%s (-want +got):\n%s", why, diff)
 	}
-	d.lines = nil
 }
 
 // TestDelivered: each change is reported once, when its way ends, with its attempts and last error.
@@ -135,10 +154,9 @@ func TestDeliveredHeld(t *testing.T) {
 		h.answer(nil)
 		<-time.After(time.Hour)
 		synctest.Wait()
-		if len(d.lines) != 3 || !strings.HasPrefix(d.lines[0], "1 attempts=") || !strings.HasSuffix(d.lines[2], " err=the receiver is down") || d.lost != 0 {
-			t.Errorf("%q, %d lost", d.lines, d.lost)
+		if lines, lost := d.take(); len(lines) != 3 || !strings.HasPrefix(lines[0], "1 attempts=") || !strings.HasSuffix(lines[2], " err=the receiver is down") || lost != 0 {
+			t.Errorf("%q, %d lost", lines, lost)
 		}
-		d.lines = nil
 		h.answer(func(_ context.Context, ms []sink.Message) error {
 			for _, m := range ms {
 				if m.ID == id(4) {
@@ -150,7 +168,8 @@ func TestDeliveredHeld(t *testing.T) {
 		r.append(3, 3)
 		<-time.After(time.Hour)
 		synctest.Wait()
-		got := strings.Join(d.lines, "\n")
+		lines, _ := d.take()
+		got := strings.Join(lines, "\n")
 		for _, want := range []string{"4 attempts=", "5 attempts=", "6 attempts="} {
 			if strings.Count(got, want) != 1 {
 				t.Errorf("%q is not reported once:\n%s", want, got)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"log/slog"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -16,35 +18,51 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// fake is a client that answers as a test requires. It is used from one goroutine at a time.
+// fake is a client that answers as a test requires.
 type fake struct {
-	answer func(ctx context.Context) error
-	calls  int
-	spans  int // accepted
-	closed int
+	answer               func(ctx context.Context) error
+	calls, spans, closed atomic.Int64 // spans: accepted
 }
 
 func (f *fake) Export(ctx context.Context, request proto.Message) (int64, string, error) {
-	f.calls++
+	f.calls.Add(1)
 	if f.answer != nil {
 		if err := f.answer(ctx); err != nil {
 			return 0, "", err
 		}
 	}
 	for _, r := range request.(*tracepb.TracesData).ResourceSpans {
-		f.spans += len(r.ScopeSpans[0].Spans)
+		f.spans.Add(int64(len(r.ScopeSpans[0].Spans)))
 	}
 	return 0, "", nil
 }
 
-func (f *fake) Close()         { f.closed++ }
+func (f *fake) Close()         { f.closed.Add(1) }
 func (f *fake) String() string { return "http://fake" }
+
+// text is a log that can be read while it is written.
+type text struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (t *text) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.Write(p)
+}
+
+func (t *text) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.buf.String()
+}
 
 // running is an exporter that runs in a bubble.
 type running struct {
 	*Exporter
 	fake *fake
-	log  bytes.Buffer
+	log  text
 	stop func()
 }
 
@@ -60,8 +78,8 @@ func run(t *testing.T, answer func(context.Context) error) *running {
 		if err := <-ended; err != nil {
 			t.Error(err)
 		}
-		if r.fake.closed != 1 {
-			t.Errorf("closed %d times", r.fake.closed)
+		if n := r.fake.closed.Load(); n != 1 {
+			t.Errorf("closed %d times", n)
 		}
 	}
 	return r
@@ -79,9 +97,9 @@ var errAway = errors.New("connection refused")
 // minute.
 func TestAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		away := true
+		var back atomic.Bool
 		r := run(t, func(context.Context) error {
-			if away {
+			if !back.Load() {
 				return errAway
 			}
 			return nil
@@ -89,8 +107,8 @@ func TestAway(t *testing.T) {
 		r.add(0, 10)
 		<-time.After(10 * time.Second)
 		synctest.Wait()
-		if s := r.Status(); s.Error != errAway.Error() || s.Dropped != 0 || r.fake.calls < 2 {
-			t.Errorf("soon: %+v after %d attempts", s, r.fake.calls)
+		if s := r.Status(); s.Error != errAway.Error() || s.Dropped != 0 || r.fake.calls.Load() < 2 {
+			t.Errorf("soon: %+v after %d attempts", s, r.fake.calls.Load())
 		}
 		r.add(10, 2*maxQueued) // without waiting
 		if s := r.Status(); s.Queued != maxQueued || s.Dropped != 3*maxQueued {
@@ -106,12 +124,12 @@ func TestAway(t *testing.T) {
 		if before.Dropped <= 3*maxQueued || before.Exported != 0 {
 			t.Errorf("requests are given up: %+v", before)
 		}
-		away = false
+		back.Store(true)
 		<-time.After(time.Minute)
 		synctest.Wait()
 		s := r.Status()
-		if s.Error != "" || s.Queued != 0 || s.Dropped != before.Dropped || s.Exported != int64(r.fake.spans) || s.Exported+s.Dropped != 2*(10+2*maxQueued) {
-			t.Errorf("back: %+v, %d spans arrived", s, r.fake.spans)
+		if s.Error != "" || s.Queued != 0 || s.Dropped != before.Dropped || s.Exported != r.fake.spans.Load() || s.Exported+s.Dropped != 2*(10+2*maxQueued) {
+			t.Errorf("back: %+v, %d spans arrived", s, r.fake.spans.Load())
 		}
 		if !strings.Contains(r.log.String(), "exported again") {
 			t.Errorf("the log:\n%s", r.log.String())
@@ -123,9 +141,9 @@ func TestAway(t *testing.T) {
 // TestRefused: a request that the receiver will never take is dropped at once, and the next one is sent.
 func TestRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		refuse := true
+		var take atomic.Bool
 		r := run(t, func(context.Context) error {
-			if refuse {
+			if !take.Load() {
 				return &sink.PermanentError{Err: errors.New("400")}
 			}
 			return nil
@@ -133,10 +151,10 @@ func TestRefused(t *testing.T) {
 		r.add(0, 1)
 		<-time.After(5 * time.Second)
 		synctest.Wait()
-		if s := r.Status(); s.Dropped != 2 || r.fake.calls != 1 || s.Queued != 0 {
-			t.Errorf("%+v after %d attempts", s, r.fake.calls)
+		if s := r.Status(); s.Dropped != 2 || r.fake.calls.Load() != 1 || s.Queued != 0 {
+			t.Errorf("%+v after %d attempts", s, r.fake.calls.Load())
 		}
-		refuse = false
+		take.Store(true)
 		r.add(1, 1)
 		r.stop()
 		if s := r.Status(); s.Dropped != 2 || s.Exported != 2 {
@@ -148,15 +166,18 @@ func TestRefused(t *testing.T) {
 // TestRetryAfter: the exporter waits as long as the receiver asks, within limits.
 func TestRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ask := 20 * time.Second
-		r := run(t, func(context.Context) error { return &sink.RetryAfterError{After: ask, Err: errors.New("429")} })
+		var ask atomic.Int64
+		ask.Store(int64(20 * time.Second))
+		r := run(t, func(context.Context) error {
+			return &sink.RetryAfterError{After: time.Duration(ask.Load()), Err: errors.New("429")}
+		})
 		r.add(0, 1)
 		<-time.After(15 * time.Second)
 		synctest.Wait()
-		if r.fake.calls != 1 {
-			t.Errorf("%d attempts before the time", r.fake.calls)
+		if r.fake.calls.Load() != 1 {
+			t.Errorf("%d attempts before the time", r.fake.calls.Load())
 		}
-		ask = 24 * time.Hour
+		ask.Store(int64(24 * time.Hour))
 		<-time.After(5 * time.Minute)
 		synctest.Wait()
 		if s := r.Status(); s.Dropped != 2 {

@@ -53,7 +53,7 @@ func (f *Flags) AddServed(cmd *cobra.Command) {
 	fs.Lookup("in-cluster").NoOptDefVal = anyDaemon
 	fs.StringVar(&f.daemon.ca, "daemon-ca", "", "`file` with the daemon's CA certificate; default: the ConfigMap NAME-ca")
 	complete.Files(cmd, "daemon-ca")
-	fs.StringVar(&f.daemon.account, "daemon-account", "", "see what the ServiceAccount NAMESPACE/`name` may see")
+	fs.StringVar(&f.daemon.account, "daemon-account", "", "see what the ServiceAccount `NAMESPACE/NAME` may see")
 	fs.BoolVar(&f.daemon.sendToken, "send-token", false, "send your token to the daemon, which can then act as you")
 }
 

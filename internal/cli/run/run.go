@@ -53,10 +53,10 @@ repeated:
   log: or -                   text on stdout
 docs/sinks describes the sinks and the form of each address.
 
-Objects that exist at the first start are recorded, but not delivered. After a
-restart, what changed in the meantime is delivered, including deletions. tattler
-log reads the journal, even while tattler run is running. The values of Secrets
-are never written.
+Objects that exist at the first start are recorded, but delivered only to sinks
+with snapshots: true. After a restart, what changed in the meantime is
+delivered, including deletions. tattler log reads the journal, even while
+tattler run is running. The values of Secrets are never written.
 
 Ctrl-C stops tattler run as soon as the sinks have the recorded changes, and
 after ten seconds at the latest.`
