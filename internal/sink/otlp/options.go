@@ -24,7 +24,7 @@ type Options struct {
 	Protocol Protocol `yaml:"protocol"`
 	// Body is the content of a record's body: event or object. The value event means the CloudEvents JSON as a map. The
 	// value object means a map of type and object, as the Collector's k8sobjects receiver sends it in its watch mode.
-	// To send the objects of updates, list after in the sink's key include. Default: event.
+	// To send the objects of updates, too, set the sink's key include to [after]. Default: event.
 	Body Body `yaml:"body"`
 	// Headers are added to each request, such as authorization.
 	Headers map[string]string `yaml:"headers"`
