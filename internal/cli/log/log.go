@@ -64,7 +64,7 @@ TYPE is a plural, singular, kind or short name, as in watch; without it, every
 kind is shown. A named workload includes the objects that it owned, such as the
 ReplicaSets and pods of deploy/web. The changes of a rollout are folded into one
 line, as in watch; --flat shows each change. --severity failure shows only lines
-about failures. --humans leaves out what controllers do by themselves.
+about failures. --humans leaves out routine changes by controllers.
 
 Besides created, updated and deleted, --op selects entered and left (an existing
 object began, or ceased, to match the selection of tattler run), gap (versions
@@ -151,7 +151,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
 	f.StringVar(&o.Where, "where", "", "only changes for which this CEL `expression` is true")
 	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
-	f.BoolVar(&o.Humans, "humans", false, "leave out what controllers do by themselves")
+	f.BoolVar(&o.Humans, "humans", false, "leave out routine changes by controllers")
 	f.IntVar(&o.Limit, "limit", 50, "show only the last changes and summaries, at most this `number`; 0: all; with --since or --until, the default is 0")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then show new changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")

@@ -48,7 +48,7 @@ or '*.example.com'). Without TYPE, everything is watched, except noisy kinds
 (events, leases, endpoints): name them, or use --noise. A named workload also
 shows its dependents, such as its ReplicaSets and pods.
 
-A line begins with a sign:
+A line begins with its time and a sign:
   + created   ~ changed   - deleted   · a summary of several changes
   > now matches the selection   < no longer matches it
   = exists (--initial)   ! something about the watch itself

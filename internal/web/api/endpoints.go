@@ -53,7 +53,7 @@ var selecting = map[string]parameter{
 	"where":             {doc: "only where this expression (CEL) is true", kind: "string"},
 	"severity":          {doc: "failure, warning, recovery or change; repeatable", kind: "array"},
 	"q":                 {doc: "words that must occur in the kind, name, namespace, manager, or in a changed path or value", kind: "string"},
-	"humans":            {doc: "leave out what controllers do by themselves", kind: "boolean"},
+	"humans":            {doc: "leave out routine changes by controllers", kind: "boolean"},
 	"noise":             {doc: "also quiet changes and fields", kind: "boolean"},
 }
 
