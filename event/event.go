@@ -2,7 +2,7 @@
 //
 // An event is a CloudEvents 1.0 JSON object; schema.json describes it. Its id is a hash of what happened, so that a consumer
 // that remembers ids sees each change once, however often it is delivered. Times are in UTC, as RFC 3339 with milliseconds;
-// smaller units are truncated. Fields may be added: a consumer ignores fields that it does not know.
+// smaller units are truncated. The time of a manager is in whole seconds. Fields may be added: a consumer ignores fields that it does not know.
 package event
 
 import "time"
@@ -80,7 +80,7 @@ type Data struct {
 	Changes []Change `json:"changes,omitempty"`
 	// Patch is an RFC 6902 JSON Patch that turns the object before the change into the object after it, if requested.
 	Patch []Operation `json:"patch,omitempty"`
-	// Managers are the field managers that own any field after the change; empty for deletions.
+	// Managers are the field managers that own any field after the change; absent for deletions.
 	Managers []Manager `json:"managers,omitempty"`
 	// Before is the object before the change. It is always set if the object was deleted or left, and set for an update
 	// if requested.
@@ -189,7 +189,7 @@ type Manager struct {
 	Operation string `json:"operation"`
 	// Subresource is the subresource written through; empty for the object itself.
 	Subresource string `json:"subresource"`
-	// Time is when the entry last changed, in RFC 3339; empty if the server recorded no time.
+	// Time is when the entry last changed, in RFC 3339; absent if the server recorded no time.
 	Time string `json:"time,omitempty"`
 }
 

@@ -22,7 +22,7 @@ helper that drops repeated events.
 
 Delivery is at least once. The events of each object are delivered in order, except through standard SQS
 queues, standard SNS topics, and Pub/Sub with ` + "`unordered`" + `. The same change always has the same ` + "`id`" + `. Times are in
-UTC, as RFC 3339 with milliseconds. Later versions may add fields, so a consumer should ignore fields that it does not know.
+UTC, as RFC 3339 with milliseconds; the ` + "`time`" + ` of a manager is in whole seconds. Later versions may add fields, so a consumer should ignore fields that it does not know.
 
 If the daemon exports [traces](operations.md#traces), a consumer can join the trace of an event: the trace ID is
 the 16 bytes that ` + "`id`" + ` encodes in base32. Events have no field for it.

@@ -16,7 +16,7 @@ import (
 
 // AddFieldIndex adds an index by a field, as text: "spec.nodeName", "spec.containers[*].image" or
 // `metadata.labels["app"]`, in the grammar of docs/paths.md: fields, map keys, and [*] for all elements of a list.
-// It costs a hundredth of AddIndex, since it decodes no object; prefer it if a path can name the value.
+// It costs about a seventieth of AddIndex, since it decodes no object; prefer it if a path can name the value.
 //
 // Values are strings, bools and integers. A field that an object lacks gives no value, unless neither its Go type nor that
 // of a parent is a pointer: then the value is "", "false" or "0", as in the decoded object. Like AddIndex, it may be called

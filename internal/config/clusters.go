@@ -14,7 +14,7 @@ type NamedCluster struct {
 	// Kubeconfig is the file that has the context. The default is --kubeconfig, $KUBECONFIG or ~/.kube/config.
 	Kubeconfig string `yaml:"kubeconfig"`
 	// Context is the context in the kubeconfig. Without this key, the current context of the file in kubeconfig is
-	// used. One of context, kubeconfig and inCluster must be set.
+	// used. Set context, kubeconfig or both; or set only inCluster.
 	Context string `yaml:"context"`
 	// InCluster uses the service account of the pod instead of a context.
 	InCluster bool `yaml:"inCluster"`

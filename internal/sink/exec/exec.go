@@ -1,8 +1,8 @@
 // Package exec is the sink that runs a program for each change, or for a batch of them, with the events on
 // its stdin, one line each.
 //
-// The exit code acknowledges: 0 means that the program took the changes. 65 (EX_DATAERR), or a code in
-// permanentExitCodes, is a permanent error; after a batch, the sink then runs the program once for each change to
+// The exit code acknowledges: 0 means that the program took the changes. A code in permanentExitCodes, by default
+// 65 (EX_DATAERR), is a permanent error; after a batch, the sink then runs the program once for each change to
 // find the one to blame. Every other outcome is temporary: another code (75, EX_TEMPFAIL, is meant for this), a
 // signal, a timeout, a program that cannot be started. The error includes the beginning of stderr, with the values of
 // env masked; stdout is discarded. A repeat is another run with the same id; the program must remember ids if repeats

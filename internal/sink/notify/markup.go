@@ -116,7 +116,7 @@ func (t target) markup() markup {
 
 // icons shows an operation in a list.
 var icons = map[string]text{
-	"": "🔵", "created": "🟢", "updated": "🔵", "deleted": "🔴", "gap": "⚠️", "entered": "🟢", "left": "🟠", "snapshot": "⚪", "converted": "⚪",
+	"": "🔵", "created": "🟢", "updated": "🔵", "deleted": "🔴", "gap": "⚠️", "entered": "🟢", "left": "🟠", "snapshot": "⚪", "converted": "⚪", "absent": "🔵",
 }
 
 // icon returns an icon for an operation, or for a story and its outcome.

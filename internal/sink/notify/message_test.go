@@ -313,3 +313,12 @@ func TestShort(t *testing.T) {
 		_ = s.Close(t.Context())
 	}
 }
+
+// TestIcons: every operation has an icon.
+func TestIcons(t *testing.T) {
+	for _, op := range []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted, event.Absent} {
+		if icons[string(op)] == "" {
+			t.Errorf("%s has no icon", op)
+		}
+	}
+}
