@@ -114,8 +114,8 @@ type Data struct {
 	FilterError string `json:"filterError,omitempty"`
 }
 
-// Resource names the object that changed. For a gap, name and namespace may be empty. For an absence, the resource is
-// always absences.tattler.dev, which no API server serves.
+// Resource names the object that changed. A gap has no name, and has a namespace only if it is limited to
+// that namespace. For an absence, the resource is always absences.tattler.dev, which no API server serves.
 type Resource struct {
 	// Group is the API group; empty for the core group.
 	Group string `json:"group"`

@@ -30,8 +30,8 @@ func full() Event {
 		},
 		Changes: []Change{
 			{Path: "spec.template.spec.containers[name=app].image", Op: "replace", From: "app:1.4", To: "app:1.5", Manager: "kubectl-set"},
-			{Path: "status.replicas", Op: "add", To: int64(3), Manager: "kube-controller-manager", Subresource: "status", Quiet: true},
 			{Path: "status.conditions", Op: "replace", From: []any{}, To: []any{"x"}, Manager: "?", Whole: true},
+			{Path: "status.replicas", Op: "add", To: int64(3), Manager: "kube-controller-manager", Subresource: "status", Quiet: true},
 		},
 		Patch:    []Operation{{Op: "replace", Path: "/spec/template/spec/containers/0/image", Value: "app:1.5"}},
 		Managers: []Manager{{Manager: "kubectl-set", Operation: "Update", Time: "2026-11-21T10:00:00Z"}},

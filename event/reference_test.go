@@ -15,7 +15,7 @@ const referenceHead = `# Events
 
 <!-- Generated from the types of package event: go test ./event -update -->
 
-An event is one recorded change. ` + "`-o json`" + ` prints events, and sinks receive them. Each event is a JSON object in the form
+An event describes one change. ` + "`-o json`" + ` prints events, and sinks receive them. Each event is a JSON object in the form
 of [CloudEvents 1.0](https://github.com/cloudevents/spec/blob/v1.0.2/cloudevents/spec.md).
 [schema.json](../event/schema.json) is its JSON Schema. The Go package [event](../event/event.go) has the same types, and a
 helper that drops repeated events.

@@ -158,7 +158,8 @@ type Sink struct {
 	// under this name, so a renamed sink starts over.
 	Name string `yaml:"name"`
 	// Where is a CEL expression that selects changes, such as op == "deleted" || touches("spec.**"). Without this key,
-	// every change that is not quiet is delivered. If the expression fails on a change, the change is delivered and
+	// all changes are selected. Quiet changes are never delivered, and snapshots only if snapshots is true, whatever the
+	// expression. If the expression fails on a change, the change is delivered and
 	// marked.
 	Where string `yaml:"where"`
 	// Include adds parts to the events of updates: the whole object before the update, the whole object after it, or

@@ -29,8 +29,8 @@ roles, and bindings to a service account, as YAML for kubectl apply.
 
 The roles name the kinds that the server has now. For a glob of a whole group of
 custom resources, such as *.example.com, they name the group. With --wildcard,
-they also allow kinds that appear later to be listed and watched, whatever these
-kinds are.
+they also allow listing and watching every kind, even Secrets: RBAC cannot grant
+only the kinds that appear later.
 
 If the configuration has a web page with authentication, the command also prints
 roles for viewers, without bindings.

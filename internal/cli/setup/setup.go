@@ -1,4 +1,4 @@
-// Package setup is shared by run, config check and rbac: the flags that make a configuration, and their translation for the
+// Package setup is shared by run, config check, rbac and doctor: the flags that make a configuration, and their translation for the
 // packages below.
 package setup
 

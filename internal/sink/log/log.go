@@ -1,5 +1,4 @@
-// Package log is the sink that writes changes to a stream, such as stdout: as text for people or as JSON
-// lines.
+// Package log is the sink that writes changes to stdout: as text for people or as JSON lines.
 //
 // A write cannot be undone: after an error, or a call whose context ended, part of a message may have been written.
 // The next message then begins on a new line. If the stream is not read, the sink blocks but not its caller: at most
