@@ -67,7 +67,7 @@ func TestFullEventGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := full()
-	want.Data.Changes[1].To = 3.0 // encoding/json's number
+	want.Data.Changes[2].To = 3.0 // encoding/json's number
 	cut := before.Truncate(time.Millisecond)
 	want.Data.Observed.After = &cut
 	if d := cmp.Diff(want, back); d != "" {
