@@ -15,7 +15,7 @@ const reconstructedPrefix = "reconstructed-"
 // Fact is what a reconstructed event states.
 type Fact string
 
-// The facts. created: the object was created. written: a manager set a value for the last time. rollout: a workload got
+// The facts. created: the object was created. written: a manager last set a value. rollout: a workload got
 // another template. release: a Helm release got a revision or a status. condition: conditions got their present status.
 // event: Kubernetes reported an Event. terminated: a container ended. restarted: a container started again. finished: a
 // Job completed. deleting: the deletion of the object was requested.

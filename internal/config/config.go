@@ -172,8 +172,8 @@ type Sink struct {
 	Snapshots bool `yaml:"snapshots"`
 	// From is where a new sink starts: now (only later changes are delivered), or at the beginning of the journal.
 	From string `yaml:"from" enum:"now,beginning" default:"now"`
-	// Paused keeps a new sink from delivering until the command tattler sinks resume is run. Once the journal knows the
-	// sink, this key is ignored: only the commands tattler sinks pause and tattler sinks resume count.
+	// Paused keeps a new sink from delivering until the sink is resumed, by the command tattler sinks resume or on the web page.
+	// Once the journal knows the sink, this key is ignored: only pausing and resuming count.
 	Paused bool  `yaml:"paused"`
 	Retry  Retry `yaml:"retry"`
 

@@ -192,7 +192,7 @@ var metrics = []metric{
 		perSink(func(s *control.Sink) float64 { return float64(s.Attempts) })},
 	{"tattler_sink_failures_total", "Errors, including those of the journal, after which the sink waited before it tried again.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.Failures) })},
-	{"tattler_sink_dead_letters", "Kept dead letters: changes that the receiver refused for good, or that were set aside; see tattler sinks dead.", gauge, []string{"sink"},
+	{"tattler_sink_dead_letters", "Kept dead letters: changes that the receiver refused for good, or that were skipped; see tattler sinks dead.", gauge, []string{"sink"},
 		read(perSink(func(s *control.Sink) float64 { return float64(s.Dead) }))},
 	{"tattler_sink_set_aside_total", "Changes that became dead letters.", counter, []string{"sink"},
 		perSink(func(s *control.Sink) float64 { return float64(s.SetAside) })},

@@ -77,8 +77,8 @@ func newRestore(io *terminal.IO) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "restore FILE",
 		Short: "Replace the journal with a backup",
-		Long: "Replace the journal with a backup. The old journal is moved aside with the files\n" +
-			"beside it, and can still be read with --journal. tattler run must not be\n" +
+		Long: "Replace the journal with a backup. The old journal is moved aside with its -wal\n" +
+			"and -shm files, and can still be read with --journal. tattler run must not be\n" +
 			"running. If the restore is interrupted, repeat it.\n\n" +
 			"At its next start, tattler run catches up from the moment of the backup.\n" +
 			"If the API server no longer has some of the versions since then, a gap is\n" +
