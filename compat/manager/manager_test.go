@@ -71,13 +71,14 @@ func (w *workload) quiet(theirs, ours *operator, failed bool) {
 		}
 		return w.same(theirs, ours)
 	})
+	asked := fmt.Sprintf("requests since the last comparison\n%s:\n  %s\n%s:\n  %s", theirs.name, theirs.requests.take(), ours.name, ours.requests.take())
 	for _, kind := range slices.Sorted(maps.Keys(theirs.handlers)) {
 		a, b := informerdiff.PerKey(theirs.handlers[kind].Take()), informerdiff.PerKey(ours.handlers[kind].Take()) // ConfigMaps have two informers
 		if failed {
 			continue
 		}
 		if d := informerdiff.Differ(a, b, false); d != "" {
-			w.Fatalf("handler of %s: %s", kind, d)
+			w.Fatalf("handler of %s: %s\n%s", kind, d, asked)
 		}
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"maps"
 	"net"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -40,9 +42,10 @@ const byNode = "spec.nodeName"
 
 // operator is a program with three controllers, which record what they reconcile.
 type operator struct {
-	name string
-	line line
-	mgr  ctrl.Manager
+	name     string
+	line     line
+	requests requests
+	mgr      ctrl.Manager
 
 	mu       sync.Mutex
 	seen     map[string]string // by controller and key: the state at the last reconcile
@@ -55,6 +58,7 @@ func newOperator(t *testing.T, name string, with func(*rest.Config, *cache.Optio
 	o := &operator{name: name, seen: map[string]string{}, handlers: map[string]*informerdiff.Handler{}}
 	cfg := rest.CopyConfig(here.cfg)
 	cfg.Dial = o.line.dial
+	cfg.Wrap(o.requests.wrap)
 	opts := cache.Options{
 		DefaultTransform: cache.TransformStripManagedFields(),
 		ByObject: map[client.Object]cache.ByObject{
@@ -228,3 +232,40 @@ func (l *line) cut() {
 	}
 	l.conns = nil
 }
+
+// requests are an operator's lists and watches, and how they were answered. They show why events differ.
+type requests struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(req *http.Request) (*http.Response, error) {
+		resp, err := next.RoundTrip(req)
+		if req.Method == http.MethodGet {
+			line := fmt.Sprintf("%s %s: ", time.Now().Format("05.000"), req.URL.RequestURI())
+			if err != nil {
+				line += err.Error()
+			} else {
+				line += resp.Status
+			}
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.lines = append(r.lines, line)
+		}
+		return resp, err
+	})
+}
+
+// take returns the requests since the last call.
+func (r *requests) take() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	lines := r.lines
+	r.lines = nil
+	return strings.Join(lines, "\n  ")
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
