@@ -134,7 +134,7 @@ func startDaemon(t *testing.T) *daemon {
 	})
 	t.Cleanup(func() { d.stop() })
 	eventually(t, "the start", func() error {
-		if code, out, err := tattler(t.Context(), "tattler", "status"); code != exitDone || !regexp.MustCompile(`\blive\b`).MatchString(out) {
+		if code, out, err := tattler(t.Context(), "tattler", "status", "-o", "json"); code != exitDone || !regexp.MustCompile(`"settled": ?true`).MatchString(out) {
 			return fmt.Errorf("%s%s", out, err)
 		}
 		return nil
