@@ -68,7 +68,7 @@ type Options struct {
 	// TakeOrders, if set, receives what carries out orders about the sinks, once the daemon takes them. The orders are
 	// logged with control.GivenBy.
 	TakeOrders func(control.Orders)
-	// Traces, if set, exports the way of changes as traces. The daemon runs it.
+	// Traces, if set, exports a trace of each change. The daemon runs it.
 	Traces *trace.Exporter
 	// Announce is a directory in which the daemon announces itself while it serves its socket; empty: nowhere.
 	// See control.Announce.

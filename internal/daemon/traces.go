@@ -29,7 +29,7 @@ func newTraces(e *trace.Exporter, cluster string, sinks []deliver.Options) *trac
 	return &traces{Exporter: e, cluster: cluster, snapshots: snapshots}
 }
 
-// journaled exports the spans of a change that was committed. Quiet changes have no way to sinks, so they have no trace.
+// journaled exports the spans of a change that was committed. Quiet changes are not delivered, so they have no trace.
 // Neither have snapshots that no sink gets: the first list would fill the queue.
 func (t *traces) journaled(m *journal.Meta, committed time.Time) {
 	if t == nil || m.Quiet || m.Op == event.Snapshot && !t.snapshots {

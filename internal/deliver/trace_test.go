@@ -82,7 +82,7 @@ func (d *deliveries) want(t *testing.T, why, text string) {
 	}
 }
 
-// TestDelivered: each change is reported once, when its way ends, with its attempts and last error.
+// TestDelivered: each change is reported once, when its delivery ends, with its attempts and last error.
 func TestDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d, calls := &deliveries{}, 0

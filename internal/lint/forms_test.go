@@ -139,7 +139,7 @@ func TestIssueFormProblems(t *testing.T) {
 		{"no options", "{name: a, description: a, body: [{type: dropdown, attributes: {label: a}}]}"},
 		{"a reserved option", "{name: a, description: a, body: [{type: dropdown, attributes: {label: a, options: [b, None]}}]}"},
 		{"an id twice", "{name: a, description: a, body: [{type: input, id: a, attributes: {label: a}}, {type: input, id: a, attributes: {label: b}}]}"},
-		{"an unknown key", "{name: a, description: a, body: [{type: input, attributes: {label: a, placeholders: b}}]}"},
+		{"an unknown key", "{name: a, description: a, body: [{type: input, attributes: {label: a, hint: b}}]}"},
 	} {
 		var f form
 		decoder := yaml.NewDecoder(strings.NewReader(tc.text))
