@@ -7,7 +7,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
-// Delivery is the end of a change's way to the sink.
+// Delivery describes how the delivery of a change to the sink ended.
 type Delivery struct {
 	// ID is the event's id.
 	ID string
