@@ -24,48 +24,40 @@ func TestNoScripts(t *testing.T) {
 	// The first page and the ones after it have all entries. The scripts add no entry of their own.
 	list := b.eval(entries)
 	for b.eval(`Boolean(document.querySelector("#entries .older a"))`) == "true" {
-		b.leave(`#entries .older a`)
+		b.follow(`#entries .older a`)
 		list += "\n" + b.eval(entries)
 	}
 	with.is(entries, list)
-	b.leave(".pager a")
+	b.follow(".pager a")
 	b.is("location.search", "")
 
-	b.leave(".entry:has(.count) a.unfold")
+	b.follow(".entry:has(.count) a.unfold")
 	b.is(`document.querySelector("h1").textContent`, "Changes of an entry")
 	b.is(`document.querySelectorAll(".entry").length > 3`, "true")
-	b.leave(".entry:has(.sign.updated) a.unfold")
+	b.follow(".entry:has(.sign.updated) a.unfold")
 	b.is(`Boolean(document.querySelector(".detail .tabs"))`, "true")
-	b.leave(".detail .tabs a[href*='view=split']")
+	b.follow(".detail .tabs a[href*='view=split']")
 	b.is(`Boolean(document.querySelector("table.split"))`, "true")
-	b.leave(".links a[href^='/object']")
+	b.follow(".links a[href^='/object']")
 	b.is(`document.querySelector(".slider").checkVisibility()`, "false")
-	b.leave("a[rel='prev']")
-	b.leave("#versions li:not(.current) a.with")
+	b.follow("a[rel='prev']")
+	b.follow("#versions li:not(.current) a.with")
 	b.is(`Boolean(document.querySelector(".base"))`, "true")
-	b.leave(".tabs a[href*='view=blame']")
+	b.follow(".tabs a[href*='view=blame']")
 	b.is(`Boolean(document.querySelector("table.blame"))`, "true")
-	b.leave(".top nav a[href='/status']")
+	b.follow(".top nav a[href='/status']")
 	b.is(`document.querySelector("h1").textContent`, "Streams and sinks")
-	b.leave(".brand")
+	b.follow(".brand")
 
 	b.run(chromedp.SendKeys(chromedp.CSS(`[name="namespace"]`), "pay"))
 	b.click(`[name="op"][value="updated"]`)
-	b.leave(".filter button.primary")
+	b.follow(".filter button.primary")
 	if q := b.location().Query(); q.Get("namespace") != "pay" || q.Get("op") != "updated" {
 		t.Errorf("the form leads to %v", q)
 	}
 	if got := b.eval(entries); !strings.Contains(got, "secret/ledger-db") || strings.Contains(got, "shop") {
 		t.Errorf("filtered:\n%s", got)
 	}
-	b.leave("a.mode[title='an entry for each change']") // the filter has the empty fields of the form no longer
+	b.follow("a.mode[title='an entry for each change']") // the filter has the empty fields of the form no longer
 	b.is("location.search", "?flat=1&namespace=pay&op=updated")
-}
-
-// leave follows a link on a page without scripts.
-func (b *tab) leave(selector string) {
-	b.t.Helper()
-	before := b.eval("performance.timeOrigin")
-	b.click(selector)
-	b.until("String(performance.timeOrigin) !== " + quote(before) + " && document.readyState === 'complete'")
 }

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -56,6 +57,8 @@ type tab struct {
 	t    *testing.T
 	ctx  context.Context
 	base string // the address of the server
+
+	loads atomic.Int64 // pages loaded
 
 	mu       sync.Mutex
 	problems []string
@@ -107,6 +110,8 @@ func open(t *testing.T, base string, l look) *tab {
 // notice records what a page must not do. It runs in the goroutine of the connection, which it must not block.
 func (b *tab) notice(event any) {
 	switch e := event.(type) {
+	case *page.EventLoadEventFired:
+		b.loads.Add(1)
 	case *network.EventRequestWillBeSent:
 		if !b.own(e.Request.URL) {
 			b.problem("a request leaves the server: %s", e.Request.URL)
@@ -305,9 +310,20 @@ func (b *tab) click(selector string) {
 // follow clicks a link and waits for the page that it leads to.
 func (b *tab) follow(selector string) {
 	b.t.Helper()
-	b.eval("window.before = true; 1")
-	b.click(selector)
-	b.until("!window.before && document.readyState === 'complete'")
+	b.leave(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// leave runs an action that leads to another page, and waits for that page. It counts load events: an expression may be
+// evaluated in the empty document that stands in for a page before it arrives.
+func (b *tab) leave(by action) {
+	b.t.Helper()
+	before := b.loads.Load()
+	b.run(by)
+	for end := time.Now().Add(patience); b.loads.Load() == before; <-time.After(15 * time.Millisecond) {
+		if time.Now().After(end) {
+			b.t.Fatalf("no page is loaded within %v after %s", patience, b.eval("location.href"))
+		}
+	}
 }
 
 // location is the path and query of the page.
