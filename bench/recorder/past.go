@@ -15,6 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/blame"
 	"github.com/tattler-dev/tattler/internal/cli/diff"
 	"github.com/tattler-dev/tattler/internal/cli/get"
+	"github.com/tattler-dev/tattler/internal/cli/log"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
@@ -56,7 +57,7 @@ func (l *large) row() journal.Row {
 	return r
 }
 
-// states measures what tattler get, diff and blame take on a journal of a million changes over 100,000 objects.
+// states measures what tattler get, diff, blame and log take on a journal of a million changes over 100,000 objects.
 func states(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	path := filepath.Join(in.Dir, "journal.db")
 	l := &large{objects: max(20, in.Events/10), every: max(2, in.Events/pastVersions), last: map[string][]byte{}}
@@ -67,6 +68,11 @@ func states(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	end := epoch.Add(time.Duration(in.Events+1) * 30 * time.Millisecond)
 	now := func() time.Time { return end }
 	streams := &terminal.IO{Out: io.Discard, Err: io.Discard, Width: func() int { return 0 }}
+	list := func(ctx context.Context, o log.Options) error {
+		o.IO, o.Output, o.Noise, o.Now = streams, "text", true, now
+		o.Scope, o.Since, o.Past.Path = scope.Flags{Namespaces: []string{"team-0"}}, epoch.Format(time.RFC3339), path
+		return log.Run(ctx, &o)
+	}
 	m := harness.NewMeter()
 	for what, run := range map[string]func() error{
 		"get object": func() error {
@@ -89,6 +95,8 @@ func states(ctx context.Context, in harness.Input) (harness.Sample, error) {
 			o.Past.Path = path
 			return differs(diff.Run(ctx, &o))
 		},
+		"stat namespace": func() error { return list(ctx, log.Options{Stat: true}) },
+		"related":        func() error { return list(ctx, log.Options{Related: true, Types: []string{"deploy/busy"}}) },
 		"blame": func() error {
 			o := blame.Options{IO: streams, Types: []string{"deploy/busy"}, At: "now", Output: "text", Now: now}
 			o.Past.Path = path

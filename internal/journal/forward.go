@@ -29,8 +29,9 @@ const (
 // forwards keeps, by object, the changes that follow the last one read. Contents never change, except by a purge, during
 // which nothing may read: the kept ones stay valid.
 type forwards struct {
-	limit, size int // in bytes
-	steps       int // bound of the kept changes per object; lower after others were evicted
+	limit, size int  // in bytes
+	on          bool // the last query is oldest first
+	steps       int  // bound of the kept changes per object; lower after others were evicted
 	of          map[int64]*forward
 	index       delta.Index
 	scratch     []byte
@@ -176,12 +177,12 @@ func (f *forwards) clear() {
 }
 
 // ReadForwards makes Contents keep the changes that follow the one it returns, as far as it read them, in at most limit
-// bytes of memory. It is for callers that read oldest first. Rows clears them at its end. A change that retention has
+// bytes of memory, if the last query of Rows was oldest first. Rows clears them at its end. A change that retention has
 // removed since may be returned.
 func (r *Reader) ReadForwards(limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.ahead = forwards{limit: limit, steps: mostSteps, of: map[int64]*forward{}}
+	r.ahead = forwards{limit: limit, on: true, steps: mostSteps, of: map[int64]*forward{}}
 }
 
 // kept returns a change's contents if they are kept in memory.
@@ -206,7 +207,7 @@ func (r *Reader) contents(object, seq int64) (version, error) {
 		return version{}, err
 	}
 	first := vs[len(vs)-1]
-	if f.limit > 0 {
+	if f.limit > 0 && f.on {
 		slices.Reverse(vs)
 		f.keep(object, vs)
 	}

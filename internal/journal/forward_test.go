@@ -69,6 +69,14 @@ func TestReadForwards(t *testing.T) {
 			if len(r.ahead.of) != 0 || r.ahead.size != 0 {
 				t.Errorf("%d objects and %d bytes are kept after the end", len(r.ahead.of), r.ahead.size)
 			}
+			for e, err := range r.Rows(t.Context(), Query{Quiet: true, Snapshots: true}) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				if _, _, err := e.Contents(t.Context()); err != nil || len(r.ahead.of) > 0 {
+					t.Fatalf("newest first, %d objects are kept (%v)", len(r.ahead.of), err)
+				}
+			}
 		})
 	}
 }

@@ -177,7 +177,6 @@ type record struct {
 // The conditions that follow selectRecords.
 const (
 	byRange  = "WHERE c.seq BETWEEN ? AND ? ORDER BY c.seq"
-	byListed = "WHERE c.seq BETWEEN ? AND ? AND NOT c.quiet ORDER BY c.seq"
 	byOldest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq"
 	byNewest = "WHERE c.object = ? AND c.seq BETWEEN ? AND ? ORDER BY c.seq DESC"
 )
@@ -361,6 +360,9 @@ func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
 // unread changes.
 func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
+		r.mu.Lock()
+		r.ahead.on = q.OldestFirst
+		r.mu.Unlock()
 		s := scan{r: r, left: q.Limit}
 		if q.Limit == 0 {
 			s.left = math.MaxInt

@@ -54,13 +54,9 @@ func (s *scan) blocks() error {
 			s.done = true
 			return err
 		}
-		sql := byRange
-		if !f.q.Quiet {
-			sql = byListed
-		}
 		from := len(s.entries)
 		low, high := max(f.low, b.first), min(f.high, b.next()-1)
-		if err := s.r.page(sql, []any{low, high}, f, &s.entries); err != nil {
+		if err := s.r.page("WHERE c.seq BETWEEN ? AND ?"+f.sql+" ORDER BY c.seq", append([]any{low, high}, f.args...), f, &s.entries); err != nil {
 			return err
 		}
 		if f.q.OldestFirst {

@@ -62,6 +62,9 @@ func (f *Flags) add(cmd *cobra.Command, otherwise string) {
 	f.stderr = cmd.ErrOrStderr
 }
 
+// forwardBytes bounds the versions that a verb keeps in memory while it reads forwards.
+const forwardBytes = 32 << 20
+
 // Journal is an open journal.
 type Journal struct {
 	source  history.Source
@@ -157,6 +160,7 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.ReadForwards(forwardBytes)
 	return &Journal{source: r, changes: history.New(r, rules), path: path, file: file}, nil
 }
 
