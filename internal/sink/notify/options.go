@@ -28,8 +28,9 @@ type Options struct {
 	// BaseURL is the URL of a page that shows changes, such as Tattler's web page; messages then link to
 	// BASEURL/changes/ID.
 	BaseURL string `yaml:"baseURL"`
-	// Template is a text/template over a Message that makes the text below the title. Its functions bold, code, link
-	// and icon format text in the service's markup; other output is escaped. Default: a list of the changes.
+	// Template is a text/template for the text below the title; docs/sinks/notify.md lists its fields. Its functions
+	// bold, code, link and icon format text in the service's markup; other output is escaped. Default: a list of the
+	// changes.
 	Template string `yaml:"template"`
 	// Window is how long changes are collected for one message, from the first change on; 0s sends each change in its
 	// own message. Default: 10s.
