@@ -113,6 +113,36 @@ func (w *workload) write() {
 	}
 }
 
+// mark changes an object in every list that the operators watch: they have the server's state only once all their watches
+// work.
+func (w *workload) mark() {
+	w.Helper()
+	w.made++
+	for _, namespace := range []string{"default", "kube-public"} {
+		meta := metav1.ObjectMeta{Namespace: namespace, Name: "mark", Labels: map[string]string{"kept": "yes"}}
+		u := widget()
+		u.SetNamespace(namespace)
+		u.SetName(meta.Name)
+		p := w.pod(meta)
+		p.SetLabels(meta.Labels)
+		label := fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, w.made)
+		for o, patch := range map[client.Object]string{
+			u:                                   fmt.Sprintf(`{"spec":{"size":%d}}`, w.made),
+			&corev1.ConfigMap{ObjectMeta: meta}: fmt.Sprintf(`{"data":{"n":"%d"}}`, w.made),
+			&corev1.Secret{ObjectMeta: meta}:    label,
+			p:                                   label,
+		} {
+			err := w.api.Create(w.Context(), o)
+			if err == nil || apierrors.IsAlreadyExists(err) {
+				err = w.api.Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
+			}
+			if err != nil {
+				w.Fatalf("write %T %s: %v", o, client.ObjectKeyFromObject(o), err)
+			}
+		}
+	}
+}
+
 // pod returns a pod. Its name determines whether the controller wants it, so that this never changes.
 func (w *workload) pod(meta metav1.ObjectMeta) client.Object {
 	meta.Labels = map[string]string{"kept": []string{"yes", "yes", "no"}[w.rng.IntN(3)]}
