@@ -10,7 +10,7 @@ import "time"
 // Op is the kind of a change.
 type Op string
 
-// The operations, where the name does not say it all. Snapshot: the object was in the first list of its kind. Entered
+// The operations. Some names need an explanation. Snapshot: the object was in the first list of its kind. Entered
 // and Left: an existing object began or ceased to match the selection. Gap: versions were missed. Converted: the API
 // server now serves the same version of the object in another form, such as with a new default; there was no write.
 // Absent: Tattler did not watch for a while, and has caught up.

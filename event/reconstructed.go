@@ -15,7 +15,7 @@ const reconstructedPrefix = "reconstructed-"
 // Fact is what a reconstructed event states.
 type Fact string
 
-// The facts. created: the object was created. written: a manager last set a value. rollout: a workload got
+// The facts. created: the object was created. written: the last time that a manager set a value. rollout: a workload got
 // another template. release: a Helm release got a revision or a status. condition: conditions got their present status.
 // event: Kubernetes reported an Event. terminated: a container ended. restarted: a container started again. finished: a
 // Job completed. deleting: the deletion of the object was requested.
@@ -95,7 +95,7 @@ type Reconstruction struct {
 	Conditions []ConditionFact `json:"conditions,omitempty"`
 	// Container names a container of the pod.
 	Container string `json:"container,omitempty"`
-	// ExitCode is the exit code of the container; absent for other facts.
+	// ExitCode is the exit code of a container that ended (the fact terminated); else absent.
 	ExitCode *int64 `json:"exitCode,omitempty"`
 	// Restarts counts the restarts of the container so far.
 	Restarts int64 `json:"restarts,omitempty"`

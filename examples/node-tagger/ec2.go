@@ -25,8 +25,8 @@ type cloud interface {
 // ec2Cloud is AWS EC2.
 type ec2Cloud struct{ client *ec2.Client }
 
-// newEC2 takes credentials, region and endpoint from the environment, the shared files or the instance, as every program
-// on the SDK does. When it is throttled, the SDK slows down and retries.
+// newEC2 takes credentials, region and endpoint from the environment, the shared files or the instance, as any program
+// that uses the SDK does. When it is throttled, the SDK slows down and retries.
 func newEC2(ctx context.Context) (*ec2Cloud, error) {
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRetryMode(aws.RetryModeAdaptive), config.WithRetryMaxAttempts(5))
 	if err != nil {

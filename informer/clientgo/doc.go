@@ -16,9 +16,9 @@
 //	Index functions  Are called once for each version. client-go calls them again with the old object
 //	                 and expects the same values. If one fails without ending the process, the object
 //	                 is missing from that index only.
-//	Transforms       Are called once for each object. client-go's streaming lists call them twice. If
-//	                 one returns nil, the object is left out; if one fails for an object of a list,
-//	                 the list is repeated.
+//	Transforms       Are called once for each object that arrives, updates and deletions included.
+//	                 client-go's streaming lists call them twice. If one returns nil, the object is
+//	                 left out; if one fails for an object of a list, the list is repeated.
 //	Slow handlers    Receive every version, up to Options.HandlerBudget. Beyond it they receive only
 //	                 the difference between each object's last delivered and current state, until they
 //	                 have caught up. client-go keeps queueing.

@@ -24,7 +24,7 @@ type Options struct {
 	Headers map[string]string `yaml:"headers"`
 	// Resource adds or replaces attributes of the resource, such as deployment.environment.name.
 	Resource map[string]string `yaml:"resource"`
-	// Timeout bounds one request, including connecting and its answer. Default: 10s.
+	// Timeout bounds one request, including the connection for it and its answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows credentials to be sent without TLS to another machine: a password in the endpoint, and
 	// headers such as authorization.

@@ -42,9 +42,9 @@ quiet.
 
 TYPE is as in tattler watch; a glob also matches kinds that appear later.
 Without TYPE and without a file, everything in the cluster of the current
-context is recorded, except noisy kinds (events, leases, endpoints): name them,
-or use --noise. Changes go to stdout; --to sends them elsewhere, and may be
-repeated:
+context is recorded, except noisy kinds (events, leases, endpoints,
+endpointslices): name them, or use --noise. Changes go to stdout; --to sends
+them elsewhere, and may be repeated:
   file:changes.jsonl          one event per line
   https://example.com/hook    one event per request
   https://hooks.slack.com/…   a message; also Teams, Discord, and others

@@ -46,7 +46,7 @@ counts these changes, including those that the sink's filter will reject; LAG is
 how long the first of them has waited. LOST counts changes that the sink will
 never get: those that the journal had to remove, and dead letters beyond the
 newest 10,000. A change that the receiver refuses for good becomes a dead
-letter, which is kept separately.
+letter, which can be sent again as long as the journal keeps the change.
 
 Without a running daemon, the commands read and write the journal directly. Only
 a running daemon can send dead letters again, and only it knows which sinks are

@@ -45,8 +45,8 @@ const long = `Show changes as they happen: one line per change, then its diff.
 TYPE is a plural, singular, kind, short name or category, optionally with
 version and group (deployments.v1.apps), or a glob of plural and group (deploy*
 or '*.example.com'). Without TYPE, everything is watched, except noisy kinds
-(events, leases, endpoints): name them, or use --noise. A named workload also
-shows its dependents, such as its ReplicaSets and pods.
+(events, leases, endpoints, endpointslices): name them, or use --noise. A named
+workload also shows its dependents, such as its ReplicaSets and pods.
 
 A line begins with its time and a sign:
   + created   ~ changed   - deleted   · a summary of several changes
