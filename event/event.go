@@ -82,11 +82,11 @@ type Data struct {
 	Patch []Operation `json:"patch,omitempty"`
 	// Managers are the field managers that own any field after the change; absent for deletions.
 	Managers []Manager `json:"managers,omitempty"`
-	// Before is the object before the change. It is always set if the object was deleted or left, and set for an update
-	// if requested.
+	// Before is the object before the change. It is set if the object was deleted or has left the selection, and for an
+	// update if requested.
 	Before map[string]any `json:"before,omitempty"`
-	// After is the object after the change. It is always set for a snapshot and if the object was created or entered,
-	// and set for an update if requested.
+	// After is the object after the change. It is set for a snapshot, if the object was created or has entered the
+	// selection, and for an update if requested.
 	After map[string]any `json:"after,omitempty"`
 	// Severity is failure, warning, recovery or change. It rates what is new in the change, by comparing the object
 	// before and after.

@@ -41,8 +41,8 @@ type Config struct {
 	// listed nor delivered.
 	Quiet []Rule `yaml:"quiet"`
 	// Redact adds rules to the built-in ones. A keyed hash replaces each value that a rule selects, before objects are
-	// compared, stored or sent. A rule for a kind that the server does not have is an error, unless the group is one of
-	// custom resources, because the kind may appear later.
+	// compared, stored or sent. A rule for a kind that the server does not have is an error, unless the rule is a glob or
+	// the kind's group contains a dot, as that of a custom resource does: the kind may appear later.
 	Redact []Rule `yaml:"redact"`
 	// RedactionKey is the file with the key of the hashes that replace redacted values: 32 random bytes in base64. Keep
 	// this file and the journal on different volumes: whoever has both can guess a redacted value and check the guess.

@@ -221,7 +221,7 @@ error that names the line. ` + "`tattler config check -c FILE`" + ` shows what a
 - A size is a whole number, usually with a unit. The units in ` + "`64Ki`, `100Mi` and `1Gi`" + ` are powers of 1024, the unit in
   ` + "`100M`" + ` is a power of 1000. A number without a unit means bytes.
 - In the options of a sink and of ` + "`traces`, `${env:NAME}`" + ` is replaced by an environment variable, and ` + "`${file:/path}`" + ` by the content of a
-  file, without the final line end. A reference to a variable that is unset or empty, or to a file that is unreadable
+  file, without the final newline. A reference to a variable that is unset or empty, or to a file that is unreadable
   or empty, is an error. The text ` + "`${`" + ` is written ` + "`$${`" + `.
 - For paths and patterns, see [paths.md](paths.md).
 - ` + "`where`" + ` is written in [CEL](https://cel.dev), with these variables:

@@ -68,12 +68,11 @@ type Message struct {
 	Key string
 	// Again is set if a user asked to send the message once more: a sink that drops repeats must not drop it.
 	Again bool
-	// Body is the event as JSON, on one line without a line end. Body is the event's JSON, on one line, without its
-	// end.
+	// Body is the event as JSON, on one line, without a newline.
 	Body []byte
 	// Event is the decoded Body.
 	Event *event.Event
-	// Text writes the change for people, including line ends. It is nil if there is no such text, or if the sink is
+	// Text writes the change for people, including newlines. It is nil if there is no such text, or if the sink is
 	// not a TextSink.
 	Text func(w io.Writer) error
 	// Story adds the change to the story of its object, which is nil at first. If the story was already sent, Story

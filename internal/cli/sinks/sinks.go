@@ -86,10 +86,11 @@ Write times as ` + when.Forms + `.`
 	o.Past.Add(replay)
 
 	skip := o.command("skip NAME [ID]", "Set aside the change that blocks a sink", func(ctx context.Context) error { return Skip(ctx, o) })
-	skip.Long = `Make a dead letter of the change that blocks a sink, and continue with the next
-change. tattler status shows the blocking change. ID is its id or a prefix of
-the id; if a different change blocks the sink now, nothing is skipped. Without ID,
-the command skips whichever change blocks the sink, and prints its id.
+	skip.Long = `Turn the change that blocks a sink into a dead letter, and continue with the
+next change. tattler status shows the blocking change. ID is its id or a prefix
+of the id; if a different change blocks the sink now, nothing is skipped.
+Without ID, the command skips whichever change blocks the sink, and prints its
+id.
 tattler sinks dead NAME ID --replay sends the change again. With retry.giveUp, a
 sink skips such changes by itself.
 

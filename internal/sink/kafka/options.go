@@ -48,7 +48,7 @@ type Options struct {
 
 // SASL is a user, a password, and a mechanism.
 type SASL struct {
-	// Mechanism is how the password is proven: plain, scram-sha-256 or scram-sha-512.
+	// Mechanism is the SASL mechanism: plain, scram-sha-256 or scram-sha-512.
 	Mechanism string `yaml:"mechanism"`
 	// User is the user to log in as.
 	User string `yaml:"user"`

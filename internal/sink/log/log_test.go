@@ -144,7 +144,7 @@ func TestPartialWrite(t *testing.T) {
 		{"a part of the first", 10, 0, []int{-1, 0, 1, 2}},
 		{"just the first", one, 1, []int{0, 1, 2}},
 		{"two and a part", 2*one + 1, 2, []int{0, 1, -1, 2}},
-		{"all but the last line end", 3*one - 1, 2, []int{0, 1, 2, 2}},
+		{"all but the last newline", 3*one - 1, 2, []int{0, 1, 2, 2}},
 	} {
 		w := &short{room: tc.room}
 		s, err := New(w, "stdout", Options{Format: JSON})

@@ -150,7 +150,7 @@ func checkText(text string) error {
 	case len(text) > maxText:
 		return fmt.Errorf("longer than %d bytes", maxText)
 	case !utf8.ValidString(text) || strings.ContainsFunc(text, unicode.IsControl):
-		return errors.New("contains invalid UTF-8 or a control character, such as a line end after a word from a file")
+		return errors.New("contains invalid UTF-8 or a control character, such as a newline after a word from a file")
 	}
 	return nil
 }

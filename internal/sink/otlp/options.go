@@ -184,7 +184,7 @@ func validateHeaders(headers map[string]string, user bool) error {
 		case lower == "authorization" && user:
 			return errors.New("authorization conflicts with the user in the endpoint")
 		case strings.ContainsFunc(headers[name], func(r rune) bool { return r < ' ' || r > '~' }): // gRPC's limit
-			return fmt.Errorf("the value of %s contains a character that is not printable ASCII, such as a line end after a secret from a file", name)
+			return fmt.Errorf("the value of %s contains a character that is not printable ASCII, such as a newline after a secret from a file", name)
 		}
 		seen[lower] = true
 	}

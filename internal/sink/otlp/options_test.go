@@ -43,7 +43,7 @@ func TestOptions(t *testing.T) {
 		{"a header of the protocol", "{endpoint: 'http://h', headers: {Content-Type: c}}", "Content-Type cannot be set"},
 		{"a header of gRPC's", "{endpoint: 'http://h', headers: {grpc-timeout: c}}", "grpc-timeout cannot be set"},
 		{"a header twice", "{endpoint: 'http://h', headers: {x-a: c, X-A: d}}", "X-A is set twice"},
-		{"a line end from a file", "{endpoint: 'http://h', headers: {x-a: \"${env:A}\\n\"}}", "value of x-a contains"},
+		{"a newline from a file", "{endpoint: 'http://h', headers: {x-a: \"${env:A}\\n\"}}", "value of x-a contains"},
 		{"two credentials", "{endpoint: 'http://u:${env:A}@h', headers: {Authorization: c}}", "conflicts with the user"},
 		{"an attribute without a name", "{endpoint: 'http://h', resource: {'': c}}", "an attribute has no name"},
 		{"TLS without TLS", "{endpoint: 'http://h', tls: {insecure: true}}", "does not begin with https://"},

@@ -126,7 +126,7 @@ func validateHeaders(headers map[string]string) error {
 			return fmt.Errorf("%s cannot be set", name)
 		}
 		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return fmt.Errorf("the value of %s contains a control character, such as a line end after a secret from a file", name)
+			return fmt.Errorf("the value of %s contains a control character, such as a newline after a secret from a file", name)
 		}
 	}
 	return nil

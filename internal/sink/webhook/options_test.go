@@ -25,7 +25,7 @@ func TestOptions(t *testing.T) {
 		{"a header of ours", "{url: 'http://h', headers: {webhook-id: c}}", "webhook-id cannot be set"},
 		{"a header of the protocol", "{url: 'http://h', headers: {content-length: c}}", "content-length cannot be set"},
 		{"a header twice", "{url: 'http://h', headers: {x-a: c, X-A: d}}", "X-A is set twice"},
-		{"a line end from a file", "{url: 'http://h', headers: {x-a: \"c\\n\"}}", "value of x-a contains a control character"},
+		{"a newline from a file", "{url: 'http://h', headers: {x-a: \"c\\n\"}}", "value of x-a contains a control character"},
 		{"a secret that is not coded", "{url: 'http://h', secret: 'whsec_?'}", "secret: not base64 after whsec_"},
 		{"a template that is invalid", "{url: 'http://h', template: '{{'}", "template: "},
 		{"a wrong name in a template", "{url: 'http://h', template: '{{.Data.Resource.Nam}}'}", "Nam"},

@@ -244,7 +244,7 @@ func answered(a *Auth, r *http.Request) *httptest.ResponseRecorder {
 	return w
 }
 
-// body returns an answer's text without the line end.
+// body returns an answer's text without the newline.
 func body(w *httptest.ResponseRecorder) string { return strings.TrimSpace(w.Body.String()) }
 
 func mustNew(t *testing.T, o Options) *Auth {
