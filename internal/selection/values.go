@@ -10,7 +10,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 )
 
-// Parameters are the names of the parameters of a selection in a URL, in the order of Values. They are log's flags, and
+// Parameters are the names of the parameters of a selection in a URL, in the order of the documentation. They are log's flags, and
 // type and name for its arguments. Lists are repeated parameters, or separated by commas where no value has one.
 var Parameters = []string{
 	"type", "name", "cluster", "namespace", "exclude-namespace", "selector", "field-selector", "since", "until",
@@ -55,30 +55,4 @@ func FromValues(v url.Values) (Options, error) {
 		o.Types = []string{strings.Join(o.Types, ",")}
 	}
 	return o, err
-}
-
-// Values returns the options as the parameters of a URL, without empty ones: FromValues reads the same options from them.
-func (o *Options) Values() url.Values {
-	v := url.Values{}
-	types, names := o.Types, o.Names
-	if len(types) > 1 && !slices.ContainsFunc(types, func(t string) bool { return strings.Contains(t, "/") }) {
-		types, names = types[:1], slices.Concat(types[1:], names) // as arguments
-	}
-	for name, list := range map[string][]string{
-		"type": types, "name": names, "cluster": o.Scope.Clusters, "namespace": o.Scope.Namespaces, "exclude-namespace": o.Scope.Exclude,
-		"selector": {o.Scope.Labels}, "field-selector": {o.Scope.Fields}, "since": {o.Since}, "until": {o.Until},
-		"op": o.Ops, "manager": o.Managers, "path": o.Paths, "where": {o.Where}, "severity": o.Severities, "q": {o.Text},
-	} {
-		for _, text := range list {
-			if text != "" {
-				v.Add(name, text)
-			}
-		}
-	}
-	for name, on := range map[string]bool{"humans": o.Humans, "noise": o.Noise} {
-		if on {
-			v.Set(name, "true")
-		}
-	}
-	return v
 }
