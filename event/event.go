@@ -56,7 +56,7 @@ type Event struct {
 	Type string `json:"type"`
 	// Source is /clusters/NAME, with the name escaped as a path segment.
 	Source string `json:"source"`
-	// ID has 26 characters of a to z and 2 to 7. It is the same however often the change is delivered.
+	// ID has 26 characters, each from a to z or from 2 to 7. It is the same however often the change is delivered.
 	ID string `json:"id"`
 	// Subject is the object's path on the API server; for a gap or an absence, the path of the collection.
 	Subject string `json:"subject"`

@@ -15,8 +15,8 @@ const reconstructedPrefix = "reconstructed-"
 // Fact is what a reconstructed event states.
 type Fact string
 
-// The facts. created: the object was created. written: the last time that a manager set a value. rollout: a workload got
-// another template. release: a Helm release got a revision or a status. condition: conditions got their present status.
+// The facts. created: the object was created. written: the last time that a manager set a value. rollout: the template of
+// a workload changed. release: a Helm release got a revision or a status. condition: conditions got their present status.
 // event: Kubernetes reported an Event. terminated: a container ended. restarted: a container started again. finished: a
 // Job completed. deleting: the deletion of the object was requested.
 const (
@@ -42,7 +42,7 @@ type Reconstructed struct {
 	Type string `json:"type"`
 	// Source is /clusters/NAME, with the name escaped as a path segment.
 	Source string `json:"source"`
-	// ID consists of "reconstructed-" and 26 characters of a to z and 2 to 7. It never equals the id of a change.
+	// ID consists of "reconstructed-" and 26 characters, each from a to z or from 2 to 7. It never equals the id of a change.
 	ID string `json:"id"`
 	// Subject is the object's path on the API server.
 	Subject string `json:"subject"`

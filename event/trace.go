@@ -11,7 +11,7 @@ import (
 func TraceID(id string) (trace [16]byte, err error) {
 	b, err := lower.DecodeString(id)
 	if err != nil || len(b) != len(trace) {
-		return trace, fmt.Errorf("%q is not the id of an event: want 26 characters of a to z and 2 to 7", id)
+		return trace, fmt.Errorf("%q is not the id of an event: want 26 characters, each from a to z or from 2 to 7", id)
 	}
 	return [16]byte(b), nil
 }

@@ -237,7 +237,7 @@ error that names the line. ` + "`tattler config check -c FILE`" + ` shows what a
 | ` + "`touches(\"PATTERN\")`" + ` | reports whether a field at, above or below the pattern changed, or exists in an object that appeared or disappeared; quiet fields do not count |
 
 An expression fails on a change if the object lacks a key that the expression reads, if the value of such a key has
-another type than the expression needs, or if the object is so large that evaluation costs too much. The sink gets such a
+a different type from the one that the expression needs, or if the object is so large that evaluation costs too much. The sink gets such a
 change, with the cause in the event's ` + "`data.filterError`" + `: otherwise, users who write objects could hide changes. So an
 expression should first test the kind, and any key that may be absent:
 ` + "`resource.kind == \"Deployment\" && has(after.spec) && after.spec.replicas > 3`" + `.

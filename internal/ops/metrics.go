@@ -122,7 +122,7 @@ var metrics = []metric{
 		one(func(s *control.Status) float64 { return truth(s.Away == "") })},
 
 	{"tattler_streams", "Streams (a list and its watch) by state. Waiting streams are retried after an error, forbidden ones at intervals; gone streams belong to kinds that the server no longer serves.", gauge, []string{"state"}, streamStates},
-	{"tattler_stream_not_live_timestamp_seconds", "Since when a stream of the kind has not been live: the time at which it lost its connection or started. If several are not live, the earliest of these times. Such a stream may be listing or waiting. Absent if all are live.", gauge, []string{"resource"}, notLive},
+	{"tattler_stream_not_live_timestamp_seconds", "Since when a stream of the kind has not been live: the time at which it lost its connection or started. If several are not live, the earliest of these times. Only listing and waiting streams count, not forbidden or gone ones. Absent if there are none.", gauge, []string{"resource"}, notLive},
 	{"tattler_stream_objects", "Watched objects.", gauge, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return int64(s.Objects) })},
 	{"tattler_stream_lists_total", "Lists started: one per stream at the first start, more when a watch could not be resumed.", counter, []string{"resource"},

@@ -92,8 +92,6 @@ type Story interface {
 	Moving() bool
 }
 
-// PermanentError means that the receiver will never take a message.
-
 // PermanentError says that the receiver will never take a message.
 type PermanentError struct{ Err error }
 

@@ -26,8 +26,8 @@ type Options struct {
 	Resource map[string]string `yaml:"resource"`
 	// Timeout bounds one request, including the connection for it and its answer. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
-	// Insecure allows credentials to be sent without TLS to another machine: a password in the endpoint, and
-	// headers such as authorization.
+	// Insecure allows credentials to be sent without TLS to another machine: a password in the endpoint,
+	// headers such as authorization, and the values of ${env:…} and ${file:…}.
 	Insecure bool     `yaml:"insecure"`
 	TLS      sink.TLS `yaml:"tls"`
 }

@@ -76,7 +76,7 @@ changes wait in the journal, as long as the journal keeps them.`
 configuration starts them paused. A sink that failed is retried at once.`
 
 	replay := o.command("replay NAME (--since TIME | --all)", "Deliver changes again", func(ctx context.Context) error { return Replay(ctx, o) })
-	replay.Long = `Deliver every change since a time again, in order and with the same ids, and
+	replay.Long = `Deliver again every change since a time, in order and with the same ids, and
 then the changes that the sink has not received yet.
 
 Write times as ` + when.Forms + `.`
