@@ -3,10 +3,9 @@ package journal
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"strconv"
-	"strings"
+
+	"github.com/tattler-dev/tattler/internal/filelock"
 )
 
 // lockFile locks the journal by a file beside it. The file stays: removing it would race with the next lock.
@@ -19,32 +18,12 @@ func lockFile(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	ok, err := flock(f)
+	ok, pid, err := filelock.Own(f)
 	if err == nil && !ok {
-		err = &LockedError{Path: path, PID: readPID(f)}
+		err = &LockedError{Path: path, PID: pid}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	notePID(f)
 	return f, nil
-}
-
-func readPID(f *os.File) int {
-	b, err := io.ReadAll(io.LimitReader(f, 20))
-	if err != nil {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil || pid < 0 {
-		return 0
-	}
-	return pid
-}
-
-// notePID writes the process id for others to report. The lock holds without it.
-func notePID(f *os.File) {
-	if f.Truncate(0) == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	}
 }

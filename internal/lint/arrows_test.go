@@ -29,8 +29,8 @@ var rows = []row{
 	{
 		who:  "./informer/...",
 		but:  []string{"./informer/clientgo/...", "./informer/informertest/...", "./informer/informerprom/...", "./informer/controller/...", "./informer/kinds/..."},
-		only: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/klauspost/compress/...", "github.com/cespare/xxhash/v2", "sigs.k8s.io/json", "google.golang.org/protobuf/encoding/protowire", "./internal/delta", "./internal/jsonscan"},
-		why:  "users of the library must not inherit the tool or its dependencies; the delta codec and the JSON scanner are shared with it",
+		only: []string{"std", "k8s.io/api/...", "k8s.io/apimachinery/...", "k8s.io/client-go/...", "github.com/klauspost/compress/...", "github.com/cespare/xxhash/v2", "sigs.k8s.io/json", "google.golang.org/protobuf/encoding/protowire", "./internal/delta", "./internal/filelock", "./internal/jsonscan"},
+		why:  "users of the library must not inherit the tool or its dependencies; the delta codec, the file lock and the JSON scanner are shared with it",
 	},
 	{
 		who: "./informer/feed",
@@ -208,7 +208,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/journal/...",
-		only: []string{"std", "./event", "./internal/delta", "./internal/meta", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
+		only: []string{"std", "./event", "./internal/delta", "./internal/filelock", "./internal/meta", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
 		why:  "plain structs in and out: what is on disk does not depend on how it was seen",
 	},
 	{

@@ -5,12 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/tattler-dev/tattler/internal/filelock"
 )
 
 const (
@@ -84,34 +84,14 @@ func lockDir(root *os.Root, path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	ok, err := flock(f)
+	ok, pid, err := filelock.Own(f)
 	if err == nil && !ok {
-		err = &LockedError{Path: path, PID: readPID(f)}
+		err = &LockedError{Path: path, PID: pid}
 	}
 	if err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	notePID(f)
 	return f, nil
-}
-
-func readPID(f *os.File) int {
-	b, err := io.ReadAll(io.LimitReader(f, 20))
-	if err != nil {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
-	if err != nil || pid < 0 {
-		return 0
-	}
-	return pid
-}
-
-// notePID stores the owner's process id for others. The lock holds without it.
-func notePID(f *os.File) {
-	if f.Truncate(0) == nil {
-		_, _ = f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
-	}
 }
 
 // Close unlocks the directory. Its streams must be closed.

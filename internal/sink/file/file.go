@@ -15,9 +15,12 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"runtime"
 	"sync"
+	"syscall"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/filelock"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
@@ -188,6 +191,25 @@ func (s *Sink) reopen() error {
 		return errors.Join(err, f.Close())
 	}
 	return nil
+}
+
+// errLocked means that another process, or another sink, appends to the file.
+var errLocked = errors.New("another process appends to it")
+
+// lock holds the file until it is closed, or until the process ends, even by a kill -9. It does nothing on Windows, and on
+// a file system without locks.
+func lock(fd uintptr) error {
+	if runtime.GOOS == "windows" { // whether a file can be locked that is opened to append was never tried
+		return nil
+	}
+	ok, err := filelock.TryLock(fd)
+	switch {
+	case errors.Is(err, syscall.ENOTSUP), errors.Is(err, syscall.ENOSYS), errors.Is(err, syscall.ENOLCK):
+		return nil
+	case err == nil && !ok:
+		return errLocked
+	}
+	return err
 }
 
 // adopt locks an opened file, cuts off a partial line, and reads the ids at its end.

@@ -1,5 +1,0 @@
-//go:build !unix || solaris || aix
-
-package file
-
-func lock(uintptr) error { return nil }
