@@ -30,7 +30,7 @@ roles, and bindings to a service account, as YAML for kubectl apply.
 The roles name the kinds that the server has now. For a glob of a whole group of
 custom resources, such as *.example.com, they name the group. For any other
 glob, and if everything is watched, --wildcard also allows listing and watching
-every kind, even Secrets: RBAC cannot grant only the kinds that appear later.
+every kind, even Secrets: RBAC cannot limit a rule to kinds that appear later.
 
 If the configuration has a web page with authentication, the command also prints
 roles for viewers, without bindings.

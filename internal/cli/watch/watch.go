@@ -59,7 +59,7 @@ Write paths as they are shown: spec.replicas, data["app.properties"],
 spec.containers[name=app].image. In a path, * matches any key, and ** any number
 of steps. A path includes everything below it.
 
-A rollout, a change of scale or a CronJob's run is folded into one line of the
+A rollout, a change of scale or a CronJob's run is folded into one line for the
 workload; --flat shows each change. --severity failure shows only failures. With
 --path, --ignore-path or --humans, there are no summaries. With --path, an
 object that appears or disappears is shown with the values at the selected
