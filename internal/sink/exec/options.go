@@ -23,7 +23,7 @@ type Options struct {
 	Env map[string]string `yaml:"env"`
 	// Dir is the program's working directory. Default: Tattler's working directory.
 	Dir string `yaml:"dir"`
-	// Timeout bounds one run; a program that takes longer is killed with all its children. Default: 30s.
+	// Timeout bounds one run; a program that takes longer is killed, on Unix with all its children. Default: 30s.
 	Timeout time.Duration `yaml:"timeout"`
 	// PermanentExitCodes are the codes with which the program refuses a change for good. After any other code except 0,
 	// the change is sent again; the code 75 is meant for that. Default: [65].

@@ -40,7 +40,7 @@ type Options struct {
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows a password or a token to be sent without TLS to another machine.
 	Insecure bool `yaml:"insecure"`
-	// TLS requires TLS for any scheme.
+	// TLS requires TLS, even for nats://. It is an error with ws://.
 	TLS sink.TLS `yaml:"tls"`
 }
 
