@@ -13,7 +13,7 @@ type Op string
 // The operations. Some names need an explanation. Snapshot: the object was in the first list of its kind. Entered
 // and Left: an existing object began or ceased to match the selection. Gap: versions were missed. Converted: the API
 // server now serves the same version of the object in another form, such as with a new default; there was no write.
-// Absent: Tattler did not watch for a while, and has caught up.
+// Absent: Tattler did not watch for a while, and has caught up as far as it could.
 const (
 	Snapshot  Op = "snapshot"
 	Created   Op = "created"
@@ -35,8 +35,8 @@ type Severity string
 // The severities. Failure: something ceased to work or cannot start, such as CrashLoopBackOff, an image that cannot be
 // pulled, OOMKilled, a pod that cannot be scheduled, was evicted or failed, a rollout beyond its deadline, a failed
 // Job, or a node that is not ready. Warning: something is worse than before and may recover, such as a pod that is no
-// longer ready, a container that ended with an error, a node under pressure, or a gap. Recovery: a failure or a warning
-// is over. Normal, written as "change": everything else, including deletions.
+// longer ready, a container that ended with an error, a node under pressure, a gap, or an absence after which something is
+// incomplete. Recovery: a failure or a warning is over. Normal, written as "change": everything else, including deletions.
 const (
 	Failure  Severity = "failure"
 	Warning  Severity = "warning"
