@@ -249,11 +249,11 @@ func (p *page) held(j *control.Journal) {
 		p.text(indent, "the last states of watched objects take %s, half of that or more: see docs/operations.md, Sizing", size(j.States))
 	}
 	if j.ClockJump != 0 {
-		jump, where := time.Duration(j.ClockJump)*time.Second, "ahead"
+		jump, where := time.Duration(j.ClockJump)*time.Second, "ahead of"
 		if jump < 0 {
 			jump, where = -jump, "behind"
 		}
-		p.text(indent, "the clock is %s %s of the elapsed time: no changes are removed by age for another %s", age(jump), where, age(time.Duration(j.ClockHold)*time.Second))
+		p.text(indent, "the clock is %s %s the elapsed time: for another %s, changes are removed by age only if they are old by both", age(jump), where, age(time.Duration(j.ClockHold)*time.Second))
 	}
 	if j.Last == 0 {
 		p.text(indent, "it holds no change yet")

@@ -106,8 +106,8 @@ func TestStatus(t *testing.T) {
 	          312 MiB of 1 GiB in use, changes are kept for 30d
 	          the last states of watched objects take 600 MiB, half of that or more:
 	          see docs/operations.md, Sizing
-	          the clock is 365d ahead of the elapsed time: no changes are removed by
-	          age for another 23h
+	          the clock is 365d ahead of the elapsed time: for another 23h, changes
+	          are removed by age only if they are old by both
 	          it holds changes seen from 2026-02-27 10:00:00 to 2026-03-01 11:59:59
 	          12345 changes recorded since the start, 8001 of them quiet; 12 old
 	          ones removed
