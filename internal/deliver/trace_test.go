@@ -27,16 +27,18 @@ type deliveries struct {
 
 func (d *deliveries) options() deliver.Options {
 	d.began = time.Now()
-	return deliver.Options{Delivered: d.add, Untraced: d.untraced, Retry: deliver.Retry{Attempts: 2}}
+	return deliver.Options{Traces: d, Retry: deliver.Retry{Attempts: 2}}
 }
 
-func (d *deliveries) untraced(n int) {
+func (d *deliveries) Follows(string) bool { return true }
+
+func (d *deliveries) Untraced() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.lost += n
+	d.lost++
 }
 
-func (d *deliveries) add(one deliver.Delivery) {
+func (d *deliveries) Delivered(one deliver.Delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := -1
@@ -144,7 +146,7 @@ func TestDeliveredHeld(t *testing.T) {
 		d := &deliveries{}
 		r, h := holding(t, 3, time.Minute)
 		o := d.options()
-		r.o.Delivered, r.o.Untraced, r.o.Retry = o.Delivered, o.Untraced, o.Retry
+		r.o.Traces, r.o.Retry = o.Traces, o.Retry
 		h.answer(func(context.Context, []sink.Message) error { return errDown })
 		r.start()
 		defer r.stop()

@@ -68,29 +68,24 @@ func (e *Exporter) gather(ctx context.Context) bool {
 func (e *Exporter) queued() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.spans
+	return len(e.queue)
 }
 
 // take removes the next batch from the queue.
 func (e *Exporter) take() (batch []record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n, spans := 0, 0
-	for n < len(e.queue) && spans < maxBatch {
-		spans += e.queue[n].count()
-		n++
-	}
+	n := min(len(e.queue), maxBatch)
 	batch = append(batch, e.queue[:n]...)
 	rest := copy(e.queue, e.queue[n:])
 	clear(e.queue[rest:])
 	e.queue = e.queue[:rest]
-	e.spans -= spans
 	return batch
 }
 
 // send exports a batch. It retries until ctx ends, and drops the batch if that does not help.
 func (e *Exporter) send(ctx, work context.Context, batch []record) {
-	request, spans := e.request(batch)
+	request, spans := e.request(batch), len(batch)
 	began := time.Now()
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
 		rejected, said, err := e.client.Export(work, request)
