@@ -118,7 +118,8 @@ func (c *collector) received() []*tracepb.Span {
 }
 
 // traces judges spans against the journal: a change is reported only if it is in the journal, and a delivery only to a sink
-// that wants the change.
+// that wants the change. The span of a change may be sent again, but stays the same: a change that could not be written, and
+// was reported all the same, would get another one later.
 func (j *judge) traces(sinks map[string]func(*row) bool, spans []*tracepb.Span) (changes, deliveries int) {
 	rows := map[string]*row{}
 	for i := range j.listed {
@@ -127,6 +128,7 @@ func (j *judge) traces(sinks map[string]func(*row) bool, spans []*tracepb.Span) 
 			rows[string(id[:])] = r
 		}
 	}
+	roots := map[string]*tracepb.Span{}
 	for _, s := range spans {
 		r := rows[string(s.TraceId)]
 		if r == nil {
@@ -145,8 +147,11 @@ func (j *judge) traces(sinks map[string]func(*row) bool, spans []*tracepb.Span) 
 			j.find(falsified, "a span of %v: %v", r, s)
 		case s.Name == "change" && (has["tattler.op"] != string(r.op) || has["k8s.namespace.name"] != r.namespace || has["tattler.name"] != r.name):
 			j.find(falsified, "a span of %v: %v", r, s)
+		case s.Name == "change" && roots[r.id] != nil && !proto.Equal(roots[r.id], s):
+			j.find(twice, "%v was reported as journaled twice: %v, %v", r, roots[r.id], s)
 		case s.Name == "change":
 			changes++
+			roots[r.id] = s
 		case s.Name != "deliver" || wants == nil || !wants(r):
 			j.find(invented, "a span of %v: %v", r, s)
 		default:

@@ -298,12 +298,16 @@ func TestJudgeTraces(t *testing.T) {
 	}
 	backwards, child, root := change(1, "created"), change(1, "created"), deliver(1, "all")
 	backwards.EndTimeUnixNano, child.SpanId, root.ParentSpanId = 0, []byte("another1"), nil
+	later := change(1, "created")
+	later.EndTimeUnixNano++
 	for _, tc := range []struct {
 		why  string
 		span *tracepb.Span
 		want []string
 	}{
-		{"a change", change(1, "created"), nil},
+		{"a change", change(2, "updated"), nil},
+		{"a change that is sent again", change(1, "created"), nil},
+		{"a change that was journaled again", later, []string{twice}},
 		{"a delivery", deliver(4, "some"), nil},
 		{"a change that is not in the journal", change(5, "updated"), []string{invented}},
 		{"a delivery of such a change", deliver(5, "all"), []string{invented}},
@@ -326,8 +330,8 @@ func TestJudgeTraces(t *testing.T) {
 			sinks := map[string]func(*row) bool{
 				"all": func(*row) bool { return true }, "some": func(r *row) bool { return r.op == event.Deleted },
 			}
-			changes, deliveries := j.traces(sinks, []*tracepb.Span{tc.span})
-			if same(t, j, tc.want); (changes+deliveries == 1) != (tc.want == nil) {
+			changes, deliveries := j.traces(sinks, []*tracepb.Span{change(1, "created"), tc.span})
+			if same(t, j, tc.want); (changes+deliveries == 2) != (tc.want == nil) {
 				t.Errorf("counted %d changes and %d deliveries", changes, deliveries)
 			}
 		})
