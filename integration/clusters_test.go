@@ -76,7 +76,7 @@ sinks:
 	if text := string(status); err != nil || !strings.Contains(text, "east: recorded") || !strings.Contains(text, "west: cannot be watched") || !strings.Contains(text, "missing: cannot be watched") {
 		t.Errorf("status: %v\n%s", err, text)
 	}
-	examineClusters(ctx, t, file)
+	examineClusters(ctx, t, file, east.Kubeconfig())
 	if err := west.StartAPIServer(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -128,9 +128,19 @@ sinks:
 	}
 }
 
-// examineClusters runs doctor while west is away, and missing has no context: neither hides anything of east.
-func examineClusters(ctx context.Context, t *testing.T, file string) {
+// examineClusters runs doctor while west is away, and missing has no context: neither hides anything of east, which the file
+// of doctor has under a second name.
+func examineClusters(ctx context.Context, t *testing.T, file, kubeconfig string) {
 	t.Helper()
+	config, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file += ".doctor"
+	config = []byte(strings.Replace(string(config), "- {name: missing", fmt.Sprintf("- {name: again, kubeconfig: %q}\n- {name: missing", kubeconfig), 1))
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	out, err := exec.CommandContext(ctx, tattler(t), "doctor", "-c", file, "-o", "json").Output()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
@@ -148,6 +158,7 @@ func examineClusters(ctx context.Context, t *testing.T, file string) {
 	}
 	for check, want := range map[string]string{
 		"east server.reachable": "ok", "east rights.watch": "ok", "west server.reachable": "error", "missing server.reachable": "error",
+		"again server.identity": "error", "again rights.watch": "ok",
 		"west daemon.away": "error", "journal.health": "ok", "sinks.reachable": "ok",
 	} {
 		if levels[check] != want {
