@@ -146,6 +146,10 @@ func (e *Exporter) warn(end bool) {
 	if dropped == 0 && (s.Error == "" || end) || !due && !end {
 		return
 	}
-	e.log.Warn("traces are incomplete: spans could not be exported", "to", s.To, "dropped", dropped, "queued", s.Queued, "err", s.Error)
+	text := "traces are incomplete: spans were dropped"
+	if dropped == 0 {
+		text = "spans cannot be exported now; trying again"
+	}
+	e.log.Warn(text, "to", s.To, "dropped", dropped, "queued", s.Queued, "err", s.Error)
 	e.logged, e.reported, e.warned = time.Now(), s.Dropped, s.Error != ""
 }
