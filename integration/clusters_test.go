@@ -19,14 +19,15 @@ import (
 )
 
 // TestTwoClusters records two control planes with one daemon. Both have a ConfigMap of the same namespace and name. One is
-// killed and started again, and the other must not be delayed; then the daemon is restarted while both change.
+// killed and started again, and the other must not be delayed; then the daemon is restarted while both change. Each event
+// has a trace.
 func TestTwoClusters(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	east, toEast := ownCluster(ctx, t)
 	west, toWest := ownCluster(ctx, t)
-	dir := t.TempDir()
+	dir, traces := t.TempDir(), newCollector(t)
 	journal, events, file := filepath.Join(dir, "journal.db"), filepath.Join(dir, "events.jsonl"), filepath.Join(dir, "tattler.yaml")
 	config := fmt.Sprintf(`apiVersion: tattler.dev/v1alpha1
 kind: Config
@@ -40,7 +41,8 @@ watch:
 journal: {path: %q}
 sinks:
 - {name: events, file: {path: %q}}
-`, east.Kubeconfig(), west.Kubeconfig(), east.Kubeconfig(), journal, events)
+traces: {endpoint: %q}
+`, east.Kubeconfig(), west.Kubeconfig(), east.Kubeconfig(), journal, events, traces.URL)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +115,7 @@ sinks:
 		t.Errorf("unnecessary gaps:\n%s", text)
 	}
 	daemon.interrupt(t)
+	traces.has(t, daemon.read(t, events), "events", "while west is away", "west is back", "unwatched 1", "unwatched 2")
 
 	out, err := exec.Command(tattler(t), "get", "cm/c1", "-n", "default", "-c", file).CombinedOutput()
 	if text := string(out); err == nil || !strings.Contains(text, "cm/c1 is in several clusters: choose one with --cluster east, or --cluster west") {

@@ -58,14 +58,15 @@ func (t *trace) take(seq int64, m *sink.Message) {
 	t.taken[seq] = &Delivery{ID: m.ID, Again: m.Again, Taken: time.Now()}
 }
 
-// sent records an attempt to send a batch.
+// sent records an attempt to send a batch. A refusal concerns the first change that was not acknowledged, any other error all of
+// them.
 func (t *trace) sent(items []Item, acked int, err error) {
 	if t.o.Traces == nil {
 		return
 	}
 	for i := range items {
 		if d := t.taken[items[i].Seq]; d != nil {
-			if d.Attempts++; i >= acked && err != nil {
+			if d.Attempts++; err != nil && (i == acked || i > acked && !isPermanent(err)) {
 				d.Err = err
 			}
 		}

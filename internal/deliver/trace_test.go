@@ -122,6 +122,26 @@ func TestDelivered(t *testing.T) {
 	})
 }
 
+// TestDeliveredRefused: the error of a change that the sink refuses is not that of the changes in the same batch.
+func TestDeliveredRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deliveries{}
+		r := newRig(t, 3, d.options())
+		r.sink.send = func(_ context.Context, ms []sink.Message) (int, error) {
+			for i, m := range ms {
+				if m.ID == id(1) {
+					return i, &sink.PermanentError{Err: errors.New("no")}
+				}
+			}
+			return len(ms), nil
+		}
+		r.start()
+		defer r.stop()
+		<-time.After(time.Hour)
+		d.want(t, "the second is refused", "1 attempts=1\n2 attempts=2 err=no set aside\n3 attempts=3")
+	})
+}
+
 // TestDeliveredSkip: a change that was skipped was set aside.
 func TestDeliveredSkip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

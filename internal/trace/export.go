@@ -79,7 +79,7 @@ func (e *Exporter) take() (batch []record) {
 	batch = append(batch, e.queue[:n]...)
 	rest := copy(e.queue, e.queue[n:])
 	clear(e.queue[rest:])
-	e.queue = e.queue[:rest]
+	e.queue, e.status.Queued = e.queue[:rest], n
 	return batch
 }
 
@@ -116,6 +116,7 @@ func (e *Exporter) took(spans int, rejected int64, said string) {
 	e.mu.Lock()
 	e.status.Exported += int64(spans) - rejected
 	e.status.Dropped += rejected
+	e.status.Queued = 0
 	if e.status.Error = ""; rejected > 0 {
 		e.status.Error, e.status.ErrorAt = fmt.Sprintf("the receiver rejected %d of %d spans: %s", rejected, spans, said), time.Now()
 	}
@@ -133,6 +134,7 @@ func (e *Exporter) failed(spans int, err error, retry bool) {
 	e.status.Error, e.status.ErrorAt = err.Error(), time.Now()
 	if !retry {
 		e.status.Dropped += int64(spans)
+		e.status.Queued = 0
 	}
 	e.mu.Unlock()
 	e.warn(false)

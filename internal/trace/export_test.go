@@ -111,7 +111,7 @@ func TestAway(t *testing.T) {
 			t.Errorf("soon: %+v after %d attempts", s, r.fake.calls.Load())
 		}
 		r.add(10, 2*maxQueued) // without waiting
-		if s := r.Status(); s.Queued != maxQueued || s.Dropped != maxQueued {
+		if s := r.Status(); s.Queued != 10+maxQueued || s.Dropped != maxQueued {
 			t.Errorf("too many: %+v", s)
 		}
 		const minutes = 10
@@ -196,6 +196,9 @@ func TestHangs(t *testing.T) {
 		})
 		r.add(0, 2*maxBatch)
 		<-time.After(5 * time.Second)
+		if s := r.Status(); s.Queued != 2*maxBatch || r.fake.calls.Load() != 1 {
+			t.Errorf("spans that are being sent are neither exported nor dropped nor queued: %+v", s)
+		}
 		r.stop() // otherwise the bubble is deadlocked
 		if s := r.Status(); s.Dropped != 2*maxBatch || s.Queued != 0 || strings.Count(r.log.String(), "dropped=512") != 2 {
 			t.Errorf("%+v\n%s", s, r.log.String())

@@ -35,8 +35,8 @@ type Exporter struct {
 
 	mu     sync.Mutex
 	queue  []record      // each becomes a span
+	status Status        // its Queued are those that are being sent
 	wake   chan struct{} // receives an element when the queue has grown
-	status Status
 
 	// The goroutine of Run has the fields below.
 	logged   time.Time // when the last warning was logged
@@ -55,7 +55,7 @@ type client interface {
 type Status struct {
 	// To is the receiver's address without credentials.
 	To string
-	// Exported counts spans that the receiver took, Dropped those that it will never get; Queued are waiting.
+	// Exported counts spans that the receiver took, Dropped those that it will never get; Queued are waiting, or being sent.
 	Exported, Dropped int64
 	Queued            int
 	// Error is why nothing can be exported now, or empty; ErrorAt is when that happened last.
@@ -173,7 +173,7 @@ func (e *Exporter) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.status
-	s.Queued = len(e.queue)
+	s.Queued += len(e.queue)
 	return s
 }
 
