@@ -19,14 +19,15 @@ import (
 )
 
 // TestTwoClusters records two control planes with one daemon. Both have a ConfigMap of the same namespace and name. One is
-// killed and started again, and the other must not be delayed; then the daemon is restarted while both change.
+// killed and started again, and the other must not be delayed; then the daemon is restarted while both change. Each event
+// has a trace.
 func TestTwoClusters(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
 	defer cancel()
 	east, toEast := ownCluster(ctx, t)
 	west, toWest := ownCluster(ctx, t)
-	dir := t.TempDir()
+	dir, traces := t.TempDir(), newCollector(t)
 	journal, events, file := filepath.Join(dir, "journal.db"), filepath.Join(dir, "events.jsonl"), filepath.Join(dir, "tattler.yaml")
 	config := fmt.Sprintf(`apiVersion: tattler.dev/v1alpha1
 kind: Config
@@ -40,7 +41,8 @@ watch:
 journal: {path: %q}
 sinks:
 - {name: events, file: {path: %q}}
-`, east.Kubeconfig(), west.Kubeconfig(), east.Kubeconfig(), journal, events)
+traces: {endpoint: %q}
+`, east.Kubeconfig(), west.Kubeconfig(), east.Kubeconfig(), journal, events, traces.URL)
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +78,7 @@ sinks:
 	if text := string(status); err != nil || !strings.Contains(text, "east: recorded") || !strings.Contains(text, "west: cannot be watched") || !strings.Contains(text, "missing: cannot be watched") {
 		t.Errorf("status: %v\n%s", err, text)
 	}
-	examineClusters(ctx, t, file)
+	examineClusters(ctx, t, file, east.Kubeconfig())
 	if err := west.StartAPIServer(ctx); err != nil {
 		t.Fatal(err)
 	}
@@ -113,6 +115,7 @@ sinks:
 		t.Errorf("unnecessary gaps:\n%s", text)
 	}
 	daemon.interrupt(t)
+	traces.has(t, daemon.read(t, events), "events", "while west is away", "west is back", "unwatched 1", "unwatched 2")
 
 	out, err := exec.Command(tattler(t), "get", "cm/c1", "-n", "default", "-c", file).CombinedOutput()
 	if text := string(out); err == nil || !strings.Contains(text, "cm/c1 is in several clusters: choose one with --cluster east, or --cluster west") {
@@ -128,9 +131,19 @@ sinks:
 	}
 }
 
-// examineClusters runs doctor while west is away, and missing has no context: neither hides anything of east.
-func examineClusters(ctx context.Context, t *testing.T, file string) {
+// examineClusters runs doctor while west is away, and missing has no context: neither hides anything of east, which the file
+// of doctor has under a second name.
+func examineClusters(ctx context.Context, t *testing.T, file, kubeconfig string) {
 	t.Helper()
+	config, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file += ".doctor"
+	config = []byte(strings.Replace(string(config), "- {name: missing", fmt.Sprintf("- {name: again, kubeconfig: %q}\n- {name: missing", kubeconfig), 1))
+	if err := os.WriteFile(file, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	out, err := exec.CommandContext(ctx, tattler(t), "doctor", "-c", file, "-o", "json").Output()
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) || exit.ExitCode() != 1 {
@@ -148,6 +161,7 @@ func examineClusters(ctx context.Context, t *testing.T, file string) {
 	}
 	for check, want := range map[string]string{
 		"east server.reachable": "ok", "east rights.watch": "ok", "west server.reachable": "error", "missing server.reachable": "error",
+		"again server.identity": "error", "again rights.watch": "ok",
 		"west daemon.away": "error", "journal.health": "ok", "sinks.reachable": "ok",
 	} {
 		if levels[check] != want {

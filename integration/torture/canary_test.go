@@ -55,7 +55,8 @@ func TestCanary(t *testing.T) {
 		t.Fatal(err)
 	}
 	header, secret, password := a.plant("the webhook's header"), a.plant("the webhook's secret"), a.plant("the webhook's password")
-	hook, address := newEchoHook(t), freeAddress(t)
+	token := a.plant("the header of traces")
+	hook, traces, address := newEchoHook(t), newCollector(t, chance(t)), freeAddress(t)
 	dir := t.TempDir()
 	changes := filepath.Join(dir, "changes.jsonl")
 	d := newDaemon(t, filepath.Join(dir, "state", "journal.db"), tokenKubeconfig(t, a), fields{
@@ -65,6 +66,10 @@ func TestCanary(t *testing.T) {
 		"journal": fields{"path": filepath.Join(dir, "state", "journal.db")},
 		"log":     fields{"level": "debug"},
 		"listen":  fields{"address": address, "pprof": true},
+		"traces": fields{
+			"endpoint": strings.Replace(traces.URL, "http://", "http://user:${env:CANARY_PASSWORD}@", 1), "timeout": "500ms",
+			"headers": fields{"X-Api-Token": "${env:CANARY_TRACES}"},
+		},
 		"sinks": []fields{
 			{"name": "file", "snapshots": true, "include": []string{"before", "after", "patch"}, "file": fields{"path": changes}},
 			{"name": "text", "log": fields{"format": "text"}},
@@ -74,7 +79,7 @@ func TestCanary(t *testing.T) {
 			}},
 		},
 	})
-	d.env = []string{"CANARY_HEADER=" + header, "CANARY_SECRET=" + secret, "CANARY_PASSWORD=" + password}
+	d.env = []string{"CANARY_HEADER=" + header, "CANARY_SECRET=" + secret, "CANARY_PASSWORD=" + password, "CANARY_TRACES=" + token}
 
 	a.objects(ctx, api, ns, 0) // for the first list
 	d.ready(ctx)
@@ -118,7 +123,7 @@ func TestCanary(t *testing.T) {
 			t.Errorf("%v leaves no stacks: %s", signal, tail(p.errors.String(), 500))
 		}
 	}
-	a.everywhere(ctx, d, dir, hook)
+	a.everywhere(ctx, d, dir, hook, traces)
 }
 
 // objects writes an object with each canary; n numbers the versions.
@@ -208,7 +213,7 @@ func (a *canaries) alive(d *daemon, address string) {
 	}
 	for _, args := range [][]string{
 		{"status", "--journal", d.journal}, {"status", "--journal", d.journal, "-o", "json"}, {"sinks", "--journal", d.journal},
-		{"sinks", "dead", "hook", "--journal", d.journal}, {"config", "check", "-c", d.config()}, {"rbac", "-c", d.config()},
+		{"sinks", "dead", "hook", "--journal", d.journal}, {"config", "check", "-c", d.config()}, {"config", "check", "--offline", "-c", d.config()}, {"rbac", "-c", d.config()},
 	} {
 		stdout, stderr := d.tattler(args...)
 		a.search("tattler "+args[0], []byte(stdout+stderr))
@@ -216,10 +221,11 @@ func (a *canaries) alive(d *daemon, address string) {
 }
 
 // everywhere searches everything that a daemon leaves behind.
-func (a *canaries) everywhere(ctx context.Context, d *daemon, dir string, hook *echoHook) {
+func (a *canaries) everywhere(ctx context.Context, d *daemon, dir string, hook *echoHook, traces *collector) {
 	a.Helper()
 	a.search("the log", []byte(d.errors.String()))
 	a.search("the webhook's messages", hook.received())
+	a.search("traces", traces.exported())
 	for _, root := range []string{dir, d.dir} { // before the journal is opened, which checkpoints its log
 		err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 			if err != nil || !e.Type().IsRegular() {
@@ -252,7 +258,7 @@ func (a *canaries) everywhere(ctx context.Context, d *daemon, dir string, hook *
 	}
 	for _, what := range []string{
 		"the log", "the webhook's messages", "the file journal.db", "the file journal.db-wal", "the file journal.db-shm", "the file changes.jsonl",
-		"the file out", "HTTP /metrics", "HTTP /debug/pprof/goroutine?debug=2", "tattler status", "tattler sinks", "contents of the journal", "tattler log", "tattler show",
+		"the file out", "traces", "HTTP /metrics", "HTTP /debug/pprof/goroutine?debug=2", "tattler status", "tattler sinks", "contents of the journal", "tattler log", "tattler show",
 	} {
 		if a.looked[what] == 0 {
 			a.Errorf("%s is empty: nothing was searched", what)

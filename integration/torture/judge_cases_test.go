@@ -1,9 +1,14 @@
 package torture
 
 import (
+	"encoding/base32"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
+
+	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
+	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 
 	"github.com/tattler-dev/tattler/event"
 )
@@ -267,4 +272,68 @@ func TestJudgeSink(t *testing.T) {
 		j.sink("sink", func(r *row) bool { return r.op == event.Deleted }, all[2:])
 		same(t, j, []string{invented})
 	})
+}
+
+// TestJudgeTraces: spans are compared with the journal.
+func TestJudgeTraces(t *testing.T) {
+	id := func(seq int64) string {
+		return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(fmt.Appendf(nil, "%016d", seq)))
+	}
+	span := func(seq int64, name string, attributes ...string) *tracepb.Span {
+		trace := fmt.Appendf(nil, "%016d", seq)
+		s := &tracepb.Span{Name: name, TraceId: trace, SpanId: trace[:8], StartTimeUnixNano: 1, EndTimeUnixNano: 2}
+		if name == "deliver" {
+			s.SpanId, s.ParentSpanId = trace[8:], trace[:8]
+		}
+		for i := 0; i < len(attributes); i += 2 {
+			s.Attributes = append(s.Attributes, &commonpb.KeyValue{Key: attributes[i], Value: &commonpb.AnyValue{Value: &commonpb.AnyValue_StringValue{StringValue: attributes[i+1]}}})
+		}
+		return s
+	}
+	change := func(seq int64, op string) *tracepb.Span {
+		return span(seq, "change", "tattler.id", id(seq), "tattler.op", op, "k8s.namespace.name", "n", "tattler.name", "a")
+	}
+	deliver := func(seq int64, sink string) *tracepb.Span {
+		return span(seq, "deliver", "tattler.id", id(seq), "tattler.sink", sink)
+	}
+	backwards, child, root := change(1, "created"), change(1, "created"), deliver(1, "all")
+	backwards.EndTimeUnixNano, child.SpanId, root.ParentSpanId = 0, []byte("another1"), nil
+	later := change(1, "created")
+	later.EndTimeUnixNano++
+	for _, tc := range []struct {
+		why  string
+		span *tracepb.Span
+		want []string
+	}{
+		{"a change", change(2, "updated"), nil},
+		{"a change that is sent again", change(1, "created"), nil},
+		{"a change that was journaled again", later, []string{twice}},
+		{"a delivery", deliver(4, "some"), nil},
+		{"a change that is not in the journal", change(5, "updated"), []string{invented}},
+		{"a delivery of such a change", deliver(5, "all"), []string{invented}},
+		{"a delivery to a sink that does not want it", deliver(1, "some"), []string{invented}},
+		{"a delivery to an unknown sink", deliver(1, "other"), []string{invented}},
+		{"another operation", change(1, "updated"), []string{falsified}},
+		{"another id", span(1, "change", "tattler.id", id(2)), []string{falsified}},
+		{"an end before the start", backwards, []string{falsified}},
+		{"a change that is not the root", child, []string{falsified}},
+		{"a delivery without a parent", root, []string{falsified}},
+		{"a span of another name", span(1, "journal", "tattler.id", id(1)), []string{invented}},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			p, rows := story()
+			j := newJudge(p, nil, "n")
+			for _, r := range rows {
+				r.id = id(r.seq)
+				j.row(r)
+			}
+			sinks := map[string]func(*row) bool{
+				"all": func(*row) bool { return true }, "some": func(r *row) bool { return r.op == event.Deleted },
+			}
+			changes, deliveries := j.traces(sinks, []*tracepb.Span{change(1, "created"), tc.span})
+			if same(t, j, tc.want); (changes+deliveries == 2) != (tc.want == nil) {
+				t.Errorf("counted %d changes and %d deliveries", changes, deliveries)
+			}
+		})
+	}
 }

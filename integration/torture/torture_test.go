@@ -25,6 +25,7 @@ type torture struct {
 	daemon     *daemon
 	all, some  *receiver  // for everything, and for creations and deletions
 	slow       *receiver  // for everything, and far behind until the drain
+	collector  *collector // of traces
 	out        []interval // times from each kill of the API server to its readiness
 	done       map[string]int
 }
@@ -61,6 +62,7 @@ func newTorture(ctx context.Context, t *testing.T, pace float32) *torture {
 	to.all, to.some = newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 3))), newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 4)))
 	to.slow = newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 5)))
 	to.slow.pause = hookTimeout * 4 / 5
+	to.collector = newCollector(t, rand.New(rand.NewPCG(to.rng.Uint64(), 6)))
 	suffix := fmt.Sprintf("%x", time.Now().UnixNano())
 	to.namespaces = []string{"torture-a-" + suffix, "torture-b-" + suffix}
 	a, err := newAPI()
@@ -112,6 +114,7 @@ func (to *torture) config() fields {
 		"watch":   []fields{watched},
 		"redact":  []fields{{"resources": []string{"configmaps"}, "paths": []string{"data.hush"}}},
 		"journal": fields{"path": to.journal(), "retain": fields{"size": "900Mi"}},
+		"traces":  fields{"endpoint": to.collector.URL, "timeout": hookTimeout.String()},
 		"sinks": []fields{
 			{
 				"name": "file", "snapshots": true, "retry": fields{"min": "20ms", "max": "300ms"},

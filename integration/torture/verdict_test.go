@@ -32,18 +32,25 @@ func (to *torture) judge(ctx context.Context) *judge {
 	j.unreached(to.out, to.daemon.off)
 	listed := func(r *row) bool { return true }
 	later := func(r *row) bool { return r.op != event.Snapshot }
+	some := func(r *row) bool { return r.op == event.Created || r.op == event.Deleted }
 	j.sink("file", listed, fileLines(to.T, to.changes()))
 	j.sink("all", later, to.all.receipts())
 	j.sink("slow", later, to.slow.receipts())
-	j.sink("some", func(r *row) bool { return r.op == event.Created || r.op == event.Deleted }, to.some.receipts())
+	j.sink("some", some, to.some.receipts())
 	j.sink("stdout", later, whole(to.T, to.daemon.printed()))
+	sinks := map[string]func(*row) bool{"file": listed, "all": later, "slow": later, "some": some, "stdout": later}
+	if changes, deliveries := j.traces(sinks, to.collector.received()); changes == 0 || deliveries == 0 {
+		to.Errorf("the collector received %d spans of changes and %d of deliveries", changes, deliveries)
+	} else {
+		to.Logf("traces: %d changes, %d deliveries, answers %v", changes, deliveries, to.collector.answers)
+	}
 	if verdict := j.verdict(); verdict != "" {
 		to.Error(verdict)
 	}
 	to.Logf("the gaps: %v", j.reasons())
 	to.Logf("judged: %d versions in the journal, %d within %d gaps, %d that the watcher could not see; %d runs; troubles %v; answers %v %v; disk: %s",
 		j.exact, j.net, len(j.gaps), j.unseen, to.daemon.runs, to.done, to.all.answers, to.some.answers, to.disk.how)
-	if err := errors.Join(slices.Concat(to.all.errs, to.some.errs, to.slow.errs)...); err != nil {
+	if err := errors.Join(slices.Concat(to.all.errs, to.some.errs, to.slow.errs, to.collector.errs)...); err != nil {
 		to.Error(err)
 	}
 	if full := to.done["the disk is full"] + to.done["the disk is full, and stays so"]; full > 0 && to.disk.fill != nil && to.done[noticed] == 0 {

@@ -57,7 +57,7 @@ func TestOperationsDaemon(t *testing.T) {
 			t.Errorf("no test runs %s", c[1])
 		}
 	}
-	d := startDaemon(t)
+	d := startDaemon(t, "")
 	for _, n := range named {
 		args := strings.Fields(strings.NewReplacer("FILE", d.config, "JOURNAL", d.journal, "ID", d.id).Replace(n.args))
 		switch {
@@ -94,10 +94,11 @@ type daemon struct {
 	up                  atomic.Bool
 	taken               atomic.Int64
 	stop                func() // ends it, and can be called again
+	log                 string // once it has stopped
 }
 
-// startDaemon starts a daemon that runs until the test ends, and makes a change.
-func startDaemon(t *testing.T) *daemon {
+// startDaemon starts a daemon that runs until the test ends, with more in its configuration, and makes a change.
+func startDaemon(t *testing.T, more string) *daemon {
 	t.Helper()
 	home(t)
 	dir := t.TempDir()
@@ -115,7 +116,7 @@ func startDaemon(t *testing.T) *daemon {
 		}
 		d.taken.Add(1)
 	})
-	text := fmt.Sprintf("apiVersion: tattler.dev/v1alpha1\nkind: Config\njournal: {path: %q}\nwatch:\n- resources: {include: [configmaps]}\nsinks:\n- name: hook\n  webhook: {url: %q}\n", d.journal, hook)
+	text := fmt.Sprintf("apiVersion: tattler.dev/v1alpha1\nkind: Config\njournal: {path: %q}\nwatch:\n- resources: {include: [configmaps]}\nsinks:\n- name: hook\n  webhook: {url: %q}\n%s", d.journal, hook, more)
 	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -128,8 +129,8 @@ func startDaemon(t *testing.T) *daemon {
 	}()
 	d.stop = sync.OnceFunc(func() {
 		cancel()
-		if log := <-ended; t.Failed() {
-			t.Log(log)
+		if d.log = <-ended; t.Failed() {
+			t.Log(d.log)
 		}
 	})
 	t.Cleanup(func() { d.stop() })

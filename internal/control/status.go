@@ -235,7 +235,7 @@ type Traces struct {
 	// To is the receiver's address without credentials.
 	To string `json:"to"`
 	// Exported counts spans that the receiver took, Dropped those that it will never get, because it was away or too slow
-	// or refused them; Queued are waiting.
+	// or refused them; Queued are waiting, or being sent.
 	Exported int64 `json:"exported"`
 	Dropped  int64 `json:"dropped"`
 	Queued   int   `json:"queued"`

@@ -329,7 +329,7 @@ func (d *daemon) openPumps(ctx context.Context) error {
 		}
 		o.Store, o.Log = d.stores.outboxes[i], d.o.Log
 		if d.traces != nil {
-			o.Delivered, o.Untraced = d.traces.delivered(o.Name), d.o.Traces.Lost
+			o.Traces = &sinkTraces{traces: d.traces, sink: o.Name}
 		}
 		p, err := deliver.New(o)
 		if err != nil {

@@ -17,11 +17,12 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/trace"
 	"github.com/tattler-dev/tattler/internal/web"
 )
 
-// TestFullDisk: a daemon that has filled its disk recovers by itself, without a gap. The disk is in a mount
-// namespace of a child process, which runs this test again.
+// TestFullDisk: a daemon that has filled its disk recovers by itself, without a gap, and reports no change as journaled that
+// it could not write. The disk is in a mount namespace of a child process, which runs this test again.
 func TestFullDisk(t *testing.T) {
 	if dir := os.Getenv("DAEMON_DISK"); dir != "" {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=72m,mode=0700"); err != nil {
@@ -63,7 +64,13 @@ func fillsDisk(t *testing.T, dir string) {
 		written++
 	}
 	put()
-	d := r.daemon(dir, Options{Retention: journal.Retention{Size: 1 << 30}, reserve: 8 << 20})
+	o := trace.DefaultOptions()
+	o.Endpoint = "http://127.0.0.1:1" // a refused connection leaves nothing open in the bubble
+	traces, err := trace.New("tattler/test", o, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := r.daemon(dir, Options{Retention: journal.Retention{Size: 1 << 30}, reserve: 8 << 20, Traces: traces})
 	d.pass(90 * time.Second)
 	page := newPage(t, dir)
 	for range 3 {
@@ -90,7 +97,11 @@ func fillsDisk(t *testing.T, dir string) {
 	if !strings.Contains(d.log.String(), "the disk is full: removed the oldest changes") || strings.Contains(d.log.String(), "no room for the journal's reserve") {
 		t.Errorf("logged:\n%s", d.log.String())
 	}
+	last := d.status().Journal.Last
 	d.stop()
+	if s := traces.Status(); s.Exported != 0 || s.Dropped != last-1 { // the first is a snapshot
+		t.Errorf("the journal has %d changes, and the traces are %+v", last, s)
+	}
 }
 
 // page is the web page of a daemon's journal.

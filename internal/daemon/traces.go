@@ -38,14 +38,21 @@ func (t *traces) journaled(m *journal.Meta, committed time.Time) {
 	t.Journaled(t.cluster, m, committed)
 }
 
-// delivered returns the function that exports the span of a delivery to a sink.
-func (t *traces) delivered(sink string) func(deliver.Delivery) {
-	return func(d deliver.Delivery) {
-		t.Delivered(trace.Delivery{
-			ID: d.ID, Sink: sink, Taken: d.Taken, Done: d.Done, Attempts: d.Attempts, Failure: failure(d.Err), SetAside: d.SetAside, Again: d.Again,
-		})
-	}
+// sinkTraces exports the spans of the deliveries to a sink.
+type sinkTraces struct {
+	*traces
+	sink string
 }
+
+func (t *sinkTraces) Follows(id string) bool { return t.Samples(id) }
+
+func (t *sinkTraces) Delivered(d deliver.Delivery) {
+	t.Exporter.Delivered(trace.Delivery{
+		ID: d.ID, Sink: t.sink, Taken: d.Taken, Done: d.Done, Attempts: d.Attempts, Failure: failure(d.Err), SetAside: d.SetAside, Again: d.Again,
+	})
+}
+
+func (t *sinkTraces) Untraced() { t.Lost() }
 
 // failure returns the kind of an error. The text of an error is not exported: receivers may quote what they got.
 func failure(err error) string {

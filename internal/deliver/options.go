@@ -39,10 +39,8 @@ type Options struct {
 	Drain time.Duration
 	// Paused starts the pump paused.
 	Paused bool
-	// Delivered, if set, is called once the sink has acknowledged a change, or the change was set aside. Untraced, if set,
-	// is called with a number of changes for which that will not happen. They must not block.
-	Delivered func(Delivery)
-	Untraced  func(changes int)
+	// Traces, if set, learns how each delivery ended.
+	Traces Traces
 	// Log receives a line when a sink starts to fail, when it works again, for each dead letter, and at
 	// intervals while the filter fails. Nil logs nothing.
 	Log *slog.Logger

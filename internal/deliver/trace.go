@@ -22,26 +22,35 @@ type Delivery struct {
 	SetAside, Again bool
 }
 
+// Traces receives the deliveries of a pump. Its methods must not block.
+type Traces interface {
+	// Follows reports whether Delivered or Untraced shall be called for a change.
+	Follows(id string) bool
+	// Delivered is called once the sink has acknowledged a change, or the change was set aside.
+	Delivered(d Delivery)
+	// Untraced is called for a change that was read to be sent, but could not be kept until its delivery ends.
+	Untraced()
+}
+
 // maxTraced bounds the changes that a pump traces at once: a sink.Holder may hold any number.
 const maxTraced = 10_000
 
-// trace follows the changes that are being sent, for Options.Delivered and Options.Untraced. Without Delivered, it does
-// nothing.
+// trace follows the changes that are being sent, for Options.Traces. Without that, it does nothing.
 type trace struct {
-	o     *Options
-	taken map[int64]*Delivery // by sequence number
-	held  []int64             // those that a sink.Holder holds
+	o        *Options
+	taken    map[int64]*Delivery // by sequence number
+	held     []int64             // those that a sink.Holder holds
+	untraced int64               // up to it, changes that are not in taken were passed to Untraced
 }
 
 // take records that a change was read to be sent.
 func (t *trace) take(seq int64, m *sink.Message) {
 	switch {
-	case t.o.Delivered == nil || t.taken[seq] != nil: // it is sent again
+	case t.o.Traces == nil || t.taken[seq] != nil || seq <= t.untraced || !t.o.Traces.Follows(m.ID): // perhaps it is sent again
 		return
 	case len(t.taken) >= maxTraced:
-		if t.o.Untraced != nil {
-			t.o.Untraced(1)
-		}
+		t.untraced = seq
+		t.o.Traces.Untraced()
 		return
 	case t.taken == nil:
 		t.taken = map[int64]*Delivery{}
@@ -49,14 +58,15 @@ func (t *trace) take(seq int64, m *sink.Message) {
 	t.taken[seq] = &Delivery{ID: m.ID, Again: m.Again, Taken: time.Now()}
 }
 
-// sent records an attempt to send a batch.
+// sent records an attempt to send a batch. A refusal concerns the first change that was not acknowledged, any other error all of
+// them.
 func (t *trace) sent(items []Item, acked int, err error) {
-	if t.o.Delivered == nil {
+	if t.o.Traces == nil {
 		return
 	}
 	for i := range items {
 		if d := t.taken[items[i].Seq]; d != nil {
-			if d.Attempts++; i >= acked && err != nil {
+			if d.Attempts++; err != nil && (i == acked || i > acked && !isPermanent(err)) {
 				d.Err = err
 			}
 		}
@@ -65,7 +75,7 @@ func (t *trace) sent(items []Item, acked int, err error) {
 
 // hold records that the sink holds changes.
 func (t *trace) hold(items []Item) {
-	if t.o.Delivered == nil {
+	if t.o.Traces == nil {
 		return
 	}
 	for i := range items {
@@ -87,7 +97,7 @@ func (t *trace) notFlushed(err error) {
 
 // acknowledged ends the deliveries of changes that the sink has stored, and of those that it held.
 func (t *trace) acknowledged(items []Item) {
-	if t.o.Delivered == nil {
+	if t.o.Traces == nil {
 		return
 	}
 	now := time.Now()
@@ -102,11 +112,14 @@ func (t *trace) acknowledged(items []Item) {
 
 // setAside ends the delivery of a change that became a dead letter.
 func (t *trace) setAside(seq int64, letter *DeadLetter, reason error) {
-	if t.o.Delivered == nil {
+	if t.o.Traces == nil {
 		return
 	}
 	d := t.taken[seq]
 	if d == nil {
+		if seq <= t.untraced || !t.o.Traces.Follows(letter.ID) {
+			return
+		}
 		d = &Delivery{ID: letter.ID, Attempts: letter.Attempts, Taken: letter.At}
 		if t.taken == nil {
 			t.taken = map[int64]*Delivery{}
@@ -121,8 +134,8 @@ func (t *trace) setAside(seq int64, letter *DeadLetter, reason error) {
 
 // replayed ends the delivery of a dead letter.
 func (t *trace) replayed(began time.Time, letter *DeadLetter, attempts int, err error) {
-	if t.o.Delivered != nil {
-		t.o.Delivered(Delivery{ID: letter.ID, Taken: began, Done: time.Now(), Attempts: attempts, Err: err, SetAside: err != nil, Again: true})
+	if t.o.Traces != nil && t.o.Traces.Follows(letter.ID) {
+		t.o.Traces.Delivered(Delivery{ID: letter.ID, Taken: began, Done: time.Now(), Attempts: attempts, Err: err, SetAside: err != nil, Again: true})
 	}
 }
 
@@ -130,7 +143,7 @@ func (t *trace) end(seq int64, now time.Time) {
 	if d := t.taken[seq]; d != nil {
 		delete(t.taken, seq)
 		d.Done = now
-		t.o.Delivered(*d)
+		t.o.Traces.Delivered(*d)
 	}
 }
 
@@ -145,4 +158,4 @@ func (t *trace) moved(to int64) {
 }
 
 // reset forgets all changes.
-func (t *trace) reset() { t.taken, t.held = nil, nil }
+func (t *trace) reset() { t.taken, t.held, t.untraced = nil, nil, 0 }

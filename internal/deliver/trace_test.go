@@ -27,16 +27,18 @@ type deliveries struct {
 
 func (d *deliveries) options() deliver.Options {
 	d.began = time.Now()
-	return deliver.Options{Delivered: d.add, Untraced: d.untraced, Retry: deliver.Retry{Attempts: 2}}
+	return deliver.Options{Traces: d, Retry: deliver.Retry{Attempts: 2}}
 }
 
-func (d *deliveries) untraced(n int) {
+func (d *deliveries) Follows(string) bool { return true }
+
+func (d *deliveries) Untraced() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.lost += n
+	d.lost++
 }
 
-func (d *deliveries) add(one deliver.Delivery) {
+func (d *deliveries) Delivered(one deliver.Delivery) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	n := -1
@@ -120,6 +122,26 @@ func TestDelivered(t *testing.T) {
 	})
 }
 
+// TestDeliveredRefused: the error of a change that the sink refuses is not that of the changes in the same batch.
+func TestDeliveredRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &deliveries{}
+		r := newRig(t, 3, d.options())
+		r.sink.send = func(_ context.Context, ms []sink.Message) (int, error) {
+			for i, m := range ms {
+				if m.ID == id(1) {
+					return i, &sink.PermanentError{Err: errors.New("no")}
+				}
+			}
+			return len(ms), nil
+		}
+		r.start()
+		defer r.stop()
+		<-time.After(time.Hour)
+		d.want(t, "the second is refused", "1 attempts=1\n2 attempts=2 err=no set aside\n3 attempts=3")
+	})
+}
+
 // TestDeliveredSkip: a change that was skipped was set aside.
 func TestDeliveredSkip(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -144,7 +166,7 @@ func TestDeliveredHeld(t *testing.T) {
 		d := &deliveries{}
 		r, h := holding(t, 3, time.Minute)
 		o := d.options()
-		r.o.Delivered, r.o.Untraced, r.o.Retry = o.Delivered, o.Untraced, o.Retry
+		r.o.Traces, r.o.Retry = o.Traces, o.Retry
 		h.answer(func(context.Context, []sink.Message) error { return errDown })
 		r.start()
 		defer r.stop()

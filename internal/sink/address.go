@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strconv"
 )
 
 // Scheme describes the URLs of a protocol's servers.
@@ -39,6 +40,9 @@ func (s Scheme) Parse(text string) (Address, error) {
 		return Address{}, errors.New("not a URL (not shown: it may contain a credential)")
 	case u.Scheme != s.Plain && u.Scheme != s.Secure || u.Hostname() == "":
 		return Address{}, fmt.Errorf("must begin with %s:// or %s:// and a host", s.Secure, s.Plain)
+	}
+	if n, err := strconv.ParseUint(cmp.Or(u.Port(), "1"), 10, 16); err != nil || n == 0 {
+		return Address{}, errors.New("the port must be a number from 1 to 65535")
 	}
 	a := Address{URL: u, Secure: u.Scheme == s.Secure}
 	port := s.PlainPort

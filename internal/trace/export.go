@@ -68,29 +68,24 @@ func (e *Exporter) gather(ctx context.Context) bool {
 func (e *Exporter) queued() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return e.spans
+	return len(e.queue)
 }
 
 // take removes the next batch from the queue.
 func (e *Exporter) take() (batch []record) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	n, spans := 0, 0
-	for n < len(e.queue) && spans < maxBatch {
-		spans += e.queue[n].count()
-		n++
-	}
+	n := min(len(e.queue), maxBatch)
 	batch = append(batch, e.queue[:n]...)
 	rest := copy(e.queue, e.queue[n:])
 	clear(e.queue[rest:])
-	e.queue = e.queue[:rest]
-	e.spans -= spans
+	e.queue, e.status.Queued = e.queue[:rest], n
 	return batch
 }
 
 // send exports a batch. It retries until ctx ends, and drops the batch if that does not help.
 func (e *Exporter) send(ctx, work context.Context, batch []record) {
-	request, spans := e.request(batch)
+	request, spans := e.request(batch), len(batch)
 	began := time.Now()
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
 		rejected, said, err := e.client.Export(work, request)
@@ -121,6 +116,7 @@ func (e *Exporter) took(spans int, rejected int64, said string) {
 	e.mu.Lock()
 	e.status.Exported += int64(spans) - rejected
 	e.status.Dropped += rejected
+	e.status.Queued = 0
 	if e.status.Error = ""; rejected > 0 {
 		e.status.Error, e.status.ErrorAt = fmt.Sprintf("the receiver rejected %d of %d spans: %s", rejected, spans, said), time.Now()
 	}
@@ -138,6 +134,7 @@ func (e *Exporter) failed(spans int, err error, retry bool) {
 	e.status.Error, e.status.ErrorAt = err.Error(), time.Now()
 	if !retry {
 		e.status.Dropped += int64(spans)
+		e.status.Queued = 0
 	}
 	e.mu.Unlock()
 	e.warn(false)
@@ -151,6 +148,10 @@ func (e *Exporter) warn(end bool) {
 	if dropped == 0 && (s.Error == "" || end) || !due && !end {
 		return
 	}
-	e.log.Warn("traces are incomplete: spans could not be exported", "to", s.To, "dropped", dropped, "queued", s.Queued, "err", s.Error)
+	text := "traces are incomplete: spans were dropped"
+	if dropped == 0 {
+		text = "spans cannot be exported now; trying again"
+	}
+	e.log.Warn(text, "to", s.To, "dropped", dropped, "queued", s.Queued, "err", s.Error)
 	e.logged, e.reported, e.warned = time.Now(), s.Dropped, s.Error != ""
 }

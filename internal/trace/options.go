@@ -24,7 +24,7 @@ type Options struct {
 	Headers map[string]string `yaml:"headers"`
 	// Resource adds or replaces attributes of the resource, such as deployment.environment.name.
 	Resource map[string]string `yaml:"resource"`
-	// Timeout bounds one request, including the connection for it and its answer. Default: 10s.
+	// Timeout bounds one request, including the connection for it and its answer. It is at most 1m. Default: 10s.
 	Timeout time.Duration `yaml:"timeout"`
 	// Insecure allows credentials to be sent without TLS to another machine: a password in the endpoint,
 	// headers such as authorization, and the values of ${env:…} and ${file:…}.
@@ -42,6 +42,9 @@ func (o *Options) Validate() error {
 	}
 	if math.IsNaN(o.Sample) || o.Sample < 0 || o.Sample > 1 {
 		return errors.New("sample: want a number from 0 to 1, such as 0.1 for about every tenth change")
+	}
+	if o.Timeout > giveUp {
+		return errors.New("timeout: want at most 1m, because spans are dropped after that time")
 	}
 	return o.otlp().Validate()
 }

@@ -38,6 +38,8 @@ func TestOptions(t *testing.T) {
 		{"less than nothing", "{endpoint: 'http://h', sample: -0.1}", "traces.sample: want a number from 0 to 1"},
 		{"not a number", "{endpoint: 'http://h', sample: .nan}", "traces.sample: want"},
 		{"infinite", "{endpoint: 'http://h', sample: Inf}", "traces.sample: want"},
+		{"longer than spans are kept", "{endpoint: 'http://h', timeout: 61s}", "t.yaml:3:41: traces.timeout: want at most 1m"},
+		{"as long as spans are kept", "{endpoint: 'http://h', timeout: 1m}", ""},
 		{"an unknown key", "{endpoint: 'http://h', samples: 1}", "did you mean sample?"},
 		{"another protocol", "{endpoint: 'http://h', protocol: grpc}", "traces.protocol: unknown key"},
 		{"a header of the protocol", "{endpoint: 'http://h', headers: {Content-Type: c}}", "traces.headers: Content-Type cannot be set"},

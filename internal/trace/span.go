@@ -40,7 +40,7 @@ type journaled struct {
 	since, time     time.Time // zero if unknown
 }
 
-// record is what spans are made of: a change that was journaled, or a delivery.
+// record is what a span is made of: a change that was journaled, or a delivery.
 type record struct {
 	trace [16]byte
 	id    string
@@ -48,16 +48,8 @@ type record struct {
 	delivery *Delivery
 }
 
-// count returns the number of spans.
-func (r *record) count() int {
-	if r.journaled != nil {
-		return 2
-	}
-	return 1
-}
-
-// request returns the message for a batch, and the number of its spans.
-func (e *Exporter) request(batch []record) (*tracepb.TracesData, int) {
+// request returns the message for a batch.
+func (e *Exporter) request(batch []record) *tracepb.TracesData {
 	name, version, _ := strings.Cut(e.agent, "/")
 	all := map[string]string{"service.name": name, "service.version": version}
 	maps.Copy(all, e.resource)
@@ -65,27 +57,25 @@ func (e *Exporter) request(batch []record) (*tracepb.TracesData, int) {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		a.text(key, all[key])
 	}
-	var spans []*tracepb.Span
+	spans := make([]*tracepb.Span, len(batch))
 	for i := range batch {
-		spans = batch[i].spans(spans)
+		spans[i] = batch[i].encode()
 	}
 	return &tracepb.TracesData{ResourceSpans: []*tracepb.ResourceSpans{{
 		Resource:   &resourcepb.Resource{Attributes: a},
 		ScopeSpans: []*tracepb.ScopeSpans{{Scope: &commonpb.InstrumentationScope{Name: name, Version: version}, Spans: spans}},
-	}}}, len(spans)
+	}}}
 }
 
-// spans appends the spans of a record.
-func (r *record) spans(to []*tracepb.Span) []*tracepb.Span {
+// encode returns the span of a record.
+func (r *record) encode() *tracepb.Span {
 	if r.journaled == nil {
-		return append(to, r.deliver())
+		return r.deliver()
 	}
 	root := r.span("change", tracepb.Span_SPAN_KIND_INTERNAL, r.seen, r.committed)
 	root.SpanId, root.ParentSpanId = root.ParentSpanId, nil
 	root.Attributes = r.attributes()
-	journal := r.span("journal", tracepb.Span_SPAN_KIND_INTERNAL, r.seen, r.committed)
-	journal.SpanId = spanID(r.trace, "journal", "", time.Time{})
-	return append(to, root, journal)
+	return root
 }
 
 // span returns a child of the root, without its own ID.
@@ -120,7 +110,7 @@ func (r *record) attributes() (a attributes) {
 func (r *record) deliver() *tracepb.Span {
 	d := r.delivery
 	s := r.span("deliver", tracepb.Span_SPAN_KIND_PRODUCER, d.Taken, d.Done)
-	s.SpanId = spanID(r.trace, "deliver", d.Sink, d.Taken)
+	s.SpanId = deliverID(r.trace, d.Sink, d.Taken)
 	outcome := "acknowledged"
 	if d.SetAside {
 		outcome = "set aside"
@@ -142,14 +132,10 @@ func (r *record) deliver() *tracepb.Span {
 	return s
 }
 
-// spanID returns the ID of a span other than the root: always the same for the same arguments.
-func spanID(trace [16]byte, name, sink string, start time.Time) []byte {
-	b := append(slices.Clone(trace[:]), name...)
-	b = append(append(b, 0), sink...)
-	if !start.IsZero() {
-		b = binary.BigEndian.AppendUint64(append(b, 0), nanos(start))
-	}
-	sum := sha256.Sum256(b)
+// deliverID returns the ID of the span of a delivery: always the same for the same arguments.
+func deliverID(trace [16]byte, sink string, start time.Time) []byte {
+	b := append(append(slices.Clone(trace[:]), sink...), 0)
+	sum := sha256.Sum256(binary.BigEndian.AppendUint64(b, nanos(start)))
 	return sum[:8]
 }
 

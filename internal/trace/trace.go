@@ -34,10 +34,9 @@ type Exporter struct {
 	log       *slog.Logger
 
 	mu     sync.Mutex
-	queue  []record
-	spans  int           // of the queue
+	queue  []record      // each becomes a span
+	status Status        // its Queued are those that are being sent
 	wake   chan struct{} // receives an element when the queue has grown
-	status Status
 
 	// The goroutine of Run has the fields below.
 	logged   time.Time // when the last warning was logged
@@ -56,7 +55,7 @@ type client interface {
 type Status struct {
 	// To is the receiver's address without credentials.
 	To string
-	// Exported counts spans that the receiver took, Dropped those that it will never get; Queued are waiting.
+	// Exported counts spans that the receiver took, Dropped those that it will never get; Queued are waiting, or being sent.
 	Exported, Dropped int64
 	Queued            int
 	// Error is why nothing can be exported now, or empty; ErrorAt is when that happened last.
@@ -67,7 +66,7 @@ type Status struct {
 const (
 	// maxQueued bounds the spans in memory that are not being sent.
 	maxQueued = 8192
-	// maxBatch is about the maximum number of spans in a request.
+	// maxBatch is the maximum number of spans in a request.
 	maxBatch = 512
 )
 
@@ -103,7 +102,7 @@ func (e *Exporter) sampled(id [16]byte) bool {
 	return binary.BigEndian.Uint64(id[8:])&(randomness-1) >= e.threshold
 }
 
-// Journaled adds the spans of a change that was committed to the journal: the root and journal. The cluster is the journal's.
+// Journaled adds the root span of a change that was committed to the journal. The cluster is the journal's.
 func (e *Exporter) Journaled(cluster string, m *meta.Meta, committed time.Time) {
 	if e == nil {
 		return
@@ -136,24 +135,31 @@ func (e *Exporter) Delivered(d Delivery) {
 	e.add(record{trace: trace, id: d.ID, delivery: &own})
 }
 
-// Lost counts spans that the caller could not keep.
-func (e *Exporter) Lost(spans int) {
+// Samples reports whether the spans of an event are exported.
+func (e *Exporter) Samples(id string) bool {
+	if e == nil {
+		return false
+	}
+	trace, err := event.TraceID(id)
+	return err == nil && e.sampled(trace)
+}
+
+// Lost counts a span that the caller could not keep, of an event that is sampled.
+func (e *Exporter) Lost() {
 	if e == nil {
 		return
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.status.Dropped += int64(spans)
+	e.status.Dropped++
 }
 
 func (e *Exporter) add(r record) {
-	n := r.count()
 	e.mu.Lock()
-	if e.spans+n > maxQueued {
-		e.status.Dropped += int64(n)
-	} else {
+	if len(e.queue) < maxQueued {
 		e.queue = append(e.queue, r)
-		e.spans += n
+	} else {
+		e.status.Dropped++
 	}
 	e.mu.Unlock()
 	select {
@@ -167,7 +173,7 @@ func (e *Exporter) Status() Status {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	s := e.status
-	s.Queued = e.spans
+	s.Queued += len(e.queue)
 	return s
 }
 

@@ -20,16 +20,18 @@ func TestStatus(t *testing.T) {
 		{Cluster: "west", Resource: "namespaces", Verbs: []string{"get"}, Without: "<i>less</i> is known"},
 	}
 	c.status.RightsError = "no answer from west"
+	c.status.Traces = &control.Traces{To: "https://<i>collector</i>:4318", Exported: 11, Dropped: 22, Queued: 33, Error: "503 <u>away</u>", ErrorAt: morning}
 	if w := c.do(http.MethodGet, "/status", "", nil); w.Code != http.StatusUnauthorized {
 		t.Errorf("without a credential: %d", w.Code)
 	}
-	if w := c.do(http.MethodGet, "/status", "nobody", nil); w.Code != http.StatusForbidden || (strings.Contains(w.Body.String(), "hook") || strings.Contains(w.Body.String(), "may not list")) {
+	if w := c.do(http.MethodGet, "/status", "nobody", nil); w.Code != http.StatusForbidden || (strings.Contains(w.Body.String(), "hook") || strings.Contains(w.Body.String(), "may not list") || strings.Contains(w.Body.String(), "collector")) {
 		t.Errorf("without the right: %d %s", w.Code, w.Body)
 	}
 	body := c.get("/status", "reader")
 	golden(t, "status.html", mainOf(t, body))
 	has(t, body, "&lt;b&gt;no&lt;/b&gt;\\x1b[31m", `type=secrets`, "not watched: stopped, for 4 min")
 	has(t, body, "lacks 2 of the rights", "secrets: may not list, watch in shop</li>", "west: namespaces: may not get: &lt;i&gt;less&lt;/i&gt; is known", "Not all rights are known: no answer from west")
+	has(t, body, "https://&lt;i&gt;collector&lt;/i&gt;:4318", "<td>11</td><td>22</td><td>33</td>", "503 &lt;u&gt;away&lt;/u&gt; (<time")
 	if strings.Contains(body, "expired") {
 		t.Error("a reader sees a gap of a kind that it may not see")
 	}

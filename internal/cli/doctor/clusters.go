@@ -3,6 +3,7 @@ package doctor
 import (
 	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
@@ -11,12 +12,20 @@ import (
 
 // clusters examines one cluster after the other, and adds up their objects. The total is unknown if one of them is.
 func (x *examination) clusters(ctx context.Context) {
+	names := map[string]string{} // by identity
 	for _, p := range x.parts {
 		c := &examined{name: p.Name, setup: p.Setup, cluster: p.Cluster, host: x.host, journal: x.journal, objects: -1}
 		if p.Err != nil {
 			c.add(Server, "reachable", Error, p.Err.Error(), "Nothing of this cluster can be recorded.", "Correct its entry in the configuration, or the kubeconfig.")
 		} else {
 			c.all(ctx, len(x.parts) > 1)
+		}
+		if first := names[c.identity]; c.identity != "" && first != "" {
+			c.add(Server, "identity", Error, fmt.Sprintf("this is the same cluster as %q", first),
+				"tattler run records it under one of the two names, and not under the other: every change would be recorded twice.",
+				"Correct the context of one of them, or remove it from clusters.")
+		} else {
+			names[c.identity] = p.Name
 		}
 		x.findings = append(x.findings, c.findings...)
 		if c.objects < 0 || x.objects < 0 {
@@ -39,6 +48,8 @@ type examined struct {
 	plan    *capture.Plan     // nil if the server did not answer
 	allowed []capture.Planned // kinds that may be listed and watched, at least in one namespace
 	objects int64             // counted objects; -1 if unknown
+	// identity is the UID of the namespace kube-system; empty if unknown.
+	identity string
 
 	findings []Finding
 }
@@ -55,6 +66,9 @@ func (x *examined) all(ctx context.Context, several bool) {
 		defer cancel()
 	}
 	if x.server(ctx) {
+		if several {
+			x.identify(ctx)
+		}
 		x.rights(ctx)
 		x.features(ctx)
 		x.count(ctx)

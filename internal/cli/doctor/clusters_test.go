@@ -11,6 +11,9 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
 )
@@ -154,5 +157,83 @@ func TestDaemonOfClusters(t *testing.T) {
 	want := []string{"daemon.away the daemon cannot reach west: refused", "daemon.rights the daemon lacks a right: east: secrets: may not list"}
 	if len(got) != 3 || got[1] != "west "+want[0] || got[2] != "east "+want[1] {
 		t.Errorf("%q", got)
+	}
+}
+
+// TestManyClusters: each cluster has the findings of its own trouble, and they delay no other. One has the wrong credentials,
+// one has no credentials, one may watch nothing, one is away, one hangs, and two contexts lead to the same server.
+func TestManyClusters(t *testing.T) {
+	s, hangs := serve(t), serve(t)
+	for _, one := range []*api{s, hangs} {
+		one.Put(core("namespaces"), "", "kube-system", nil)
+	}
+	hangs.afterVersion = true
+	refusing := func(code int32, reason metav1.StatusReason, versionToo bool) *httptest.Server {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/version" && !versionToo {
+				fmt.Fprint(w, `{"gitVersion":"v1.36.3"}`)
+				return
+			}
+			informertest.Refuse(w, code, reason, "no")
+		}))
+		t.Cleanup(server.Close)
+		return server
+	}
+	poor := serve(t)
+	for _, right := range []string{"list configmaps", "list secrets", "list namespaces", "get namespaces/kube-system"} {
+		poor.denied[right] = true
+	}
+	var text strings.Builder
+	text.WriteString("clusters:\n")
+	for _, c := range []struct{ name, url string }{
+		{"good", s.http.URL}, {"wrong", refusing(http.StatusUnauthorized, metav1.StatusReasonUnauthorized, true).URL},
+		{"anonymous", refusing(http.StatusForbidden, metav1.StatusReasonForbidden, false).URL},
+		{"poor", poor.http.URL}, {"away", "http://" + closed(t)}, {"hangs", hangs.http.URL}, {"again", s.http.URL},
+	} {
+		file := s.write(t, c.name+".kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c, user: u}}],
+			clusters: [{name: c, cluster: {server: %q}}], users: [{name: u, user: {token: geheim}}]}`, c.url))
+		fmt.Fprintf(&text, "- {name: %s, kubeconfig: %q}\n", c.name, file)
+	}
+	o, out := s.options(t, text.String())
+	o.host.cluster = 4 * time.Second // of each
+	o.Output = "json"
+	err := Run(t.Context(), o)
+	if !errors.Is(err, ErrFindings) {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	var r Report
+	if err := json.Unmarshal(out.Bytes(), &r); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []struct {
+		cluster, check string
+		level          Level
+		title, action  string
+	}{
+		{"good", "rights.watch", OK, "3 kinds", ""},
+		{"wrong", "server.reachable", Error, "refused the credentials", "Renew the credentials"},
+		{"anonymous", "server.kinds", Error, "system:discovery", "cluster role system:discovery"},
+		{"poor", "rights.watch", Error, "nothing of this may be watched", "tattler rbac --cluster poor "},
+		{"away", "server.reachable", Error, "cannot reach", "Check the address"},
+		{"hangs", "server.kinds", Error, "does not answer", "Check the address"},
+		{"again", "server.identity", Error, `this is the same cluster as "good"`, "remove it from clusters"},
+		{"again", "rights.watch", OK, "3 kinds", ""},
+	} {
+		if !slices.ContainsFunc(r.Findings, func(f Finding) bool {
+			return f.Cluster == want.cluster && f.Check == want.check && f.Level == want.level && strings.Contains(f.Title, want.title) && strings.Contains(f.Action, want.action)
+		}) {
+			t.Errorf("no finding %+v in %s", want, out)
+		}
+	}
+	if n := strings.Count(out.String(), "server.identity"); n != 1 {
+		t.Errorf("%d findings about identities", n)
+	}
+	for _, f := range r.Findings {
+		if f.Cluster != "" && f.Level == Error && (strings.Contains(f.Meaning, "does not start") || strings.Contains(f.Meaning, "Nothing can be recorded")) {
+			t.Errorf("the other clusters are recorded: %+v", f)
+		}
+	}
+	if strings.Contains(out.String(), "geheim") {
+		t.Error("a token is shown")
 	}
 }

@@ -86,7 +86,7 @@ func (x *examination) daemon() {
 		if l.Without != "" {
 			level, meaning = Warning, "Without it, "+l.Without+"."
 		}
-		x.of(l.Cluster, Daemon, "rights", level, "the daemon lacks a right: "+l.Text(), meaning, grant)
+		x.of(l.Cluster, Daemon, "rights", level, "the daemon lacks a right: "+l.Text(), meaning, grant(l.Cluster))
 	}
 	notLive := map[control.StreamState][]string{}
 	for _, st := range s.Streams {

@@ -47,9 +47,9 @@ type api struct {
 	dir        string
 	// denied are missing rights: "list secrets", "get namespaces/kube-system".
 	denied map[string]bool
-	// user is who asks; noReviews refuses to review rights; hangs never answers.
-	user             string
-	noReviews, hangs bool
+	// user is who asks; noReviews refuses to review rights; hangs never answers, and afterVersion only the version.
+	user                           string
+	noReviews, hangs, afterVersion bool
 }
 
 func serve(t *testing.T) *api {
@@ -95,7 +95,7 @@ func (s *api) answer(w http.ResponseWriter, r *http.Request) bool {
 		return true
 	}
 	switch {
-	case s.hangs:
+	case s.hangs || s.afterVersion && r.URL.Path != "/version":
 		<-r.Context().Done()
 		return true
 	case r.URL.Path == "/version":

@@ -12,7 +12,18 @@ import (
 	"github.com/tattler-dev/tattler/internal/rights"
 )
 
-const grant = "tattler rbac with the same flags prints the roles that grant it: apply them, or leave the kind out."
+// grant says how to get a right in one of several clusters, or in the only one.
+func grant(cluster string) string {
+	return rbac(cluster) + " prints the roles that grant it: apply them, or leave the kind out."
+}
+
+// rbac is the command for the rights in a cluster.
+func rbac(cluster string) string {
+	if cluster != "" {
+		return "tattler rbac --cluster " + cluster + " with the same file"
+	}
+	return "tattler rbac with the same flags"
+}
 
 // rights reviews what may be watched.
 func (x *examined) rights(ctx context.Context) {
@@ -35,11 +46,15 @@ func (x *examined) rights(ctx context.Context) {
 		}
 	}
 	x.lacking(lacks)
+	records := "tattler run starts, and records nothing"
+	if x.name != "" {
+		records += " of this cluster"
+	}
 	switch {
 	case len(x.allowed) > 0:
 		x.add(Rights, "watch", OK, terminal.Count(len(x.allowed), "kind")+" may be listed and watched", "", "")
 	case len(x.plan.Kinds) > 0:
-		x.add(Rights, "watch", Error, "nothing of this may be watched", "tattler run starts, and records nothing.", "tattler rbac with the same flags prints the roles that are needed.")
+		x.add(Rights, "watch", Error, "nothing of this may be watched", records+".", rbac(x.name)+" prints the roles that are needed.")
 	}
 	x.user(ctx, reviewer)
 }
@@ -92,12 +107,12 @@ func (x *examined) lacking(lacks []rights.Lack) {
 		case l.Err != nil:
 			x.add(Rights, "unknown", Warning, fmt.Sprintf("%s: the rights are unknown: %s", subject, x.cause(l.Err)), "", "Try again.")
 		case required(l):
-			x.add(Rights, "missing", Error, subject+": "+l.Text(), "Their changes are not recorded.", grant)
+			x.add(Rights, "missing", Error, subject+": "+l.Text(), "Their changes are not recorded.", grant(x.name))
 		case l.Without != "":
-			x.add(Rights, "missing", Warning, subject+": "+l.Text(), strings.ToUpper(l.Without[:1])+l.Without[1:]+".", grant)
+			x.add(Rights, "missing", Warning, subject+": "+l.Text(), strings.ToUpper(l.Without[:1])+l.Without[1:]+".", grant(x.name))
 		default:
 			x.add(Rights, "missing", Warning, subject+": "+l.Text(),
-				"A restart must list again, so that versions in between may be missed; and whether an object that leaves a selection was deleted is unknown.", grant)
+				"A restart must list again, so that versions in between may be missed; and whether an object that leaves a selection was deleted is unknown.", grant(x.name))
 		}
 	}
 }

@@ -9,12 +9,13 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
-	"k8s.io/client-go/rest"
-
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 )
@@ -36,7 +37,7 @@ func (x *examined) server(ctx context.Context) bool {
 	ended := x.host.now()
 	if err != nil {
 		x.add(Server, "reachable", Error, x.cluster.ExplainStart(err).Error(),
-			"Nothing can be recorded. Everything that needs the server was left out below.", advice(err))
+			x.nothing()+" Everything that needs the server was left out below.", advice(err))
 		return false
 	}
 	var version struct {
@@ -60,12 +61,39 @@ func advice(err error) string {
 	switch {
 	case apierrors.IsUnauthorized(err):
 		return "Renew the credentials of the kubeconfig. kubectl auth whoami with the same context shows whether they work."
+	case apierrors.IsForbidden(err):
+		return "Grant the user the cluster role system:discovery. Without credentials in the context, the user is system:anonymous."
 	case errors.As(err, &status) && status.Status().Code >= http.StatusInternalServerError:
 		return "Check the server's log, and the load balancer in front of it, if there is one."
 	case errors.As(err, &certificate):
 		return "Correct the certificate authority and the address of the cluster in the kubeconfig."
 	}
 	return "Check the address, the network, and the credentials of the kubeconfig."
+}
+
+// ofServer reports whether an error is about the server or the way to it, and not about what was asked for.
+func ofServer(err error) bool {
+	var status apierrors.APIStatus
+	var request *url.Error
+	return errors.As(err, &status) || errors.As(err, &request) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// nothing says what follows if the server cannot be used.
+func (x *examined) nothing() string {
+	if x.name != "" {
+		return "Nothing of this cluster can be recorded."
+	}
+	return "Nothing can be recorded."
+}
+
+// identify asks for the cluster's identity, which stays unknown if the namespace kube-system must not be read.
+func (x *examined) identify(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, cmp.Or(x.host.reach, reachTimeout))
+	defer cancel()
+	var namespace metav1.PartialObjectMetadata
+	if _, body, err := x.get(ctx, "/api/v1/namespaces/kube-system", "application/json"); err == nil && json.Unmarshal(body, &namespace) == nil {
+		x.identity = string(namespace.UID)
+	}
 }
 
 // get requests a path with the user's credentials; an answer that is not 200 is an error.
@@ -124,7 +152,14 @@ func (x *examined) planned(ctx context.Context) bool {
 	defer cancel()
 	plan, err := x.setup.Plan(ctx, x.cluster)
 	if err != nil {
-		x.add(Server, "kinds", Error, err.Error(), "tattler run does not start.", "Correct the TYPE, or watch: in the configuration.")
+		meaning, action := "tattler run does not start.", "Correct the TYPE, or watch: in the configuration."
+		if x.name != "" {
+			meaning = x.nothing()
+		}
+		if ofServer(err) {
+			action = advice(err)
+		}
+		x.add(Server, "kinds", Error, err.Error(), meaning, action)
 		return false
 	}
 	x.plan = plan

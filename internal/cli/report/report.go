@@ -269,7 +269,7 @@ func (p *page) traces(t *control.Traces) {
 	}
 	p.line("")
 	p.line("%-*s%s", indent, "Traces", clean(t.To))
-	p.text(indent, "%s exported, %d dropped", Count(t.Exported, "span"), t.Dropped)
+	p.text(indent, "%s exported, %d dropped, %d waiting", Count(t.Exported, "span"), t.Dropped, t.Queued)
 	if t.Error != "" {
 		p.text(indent, "%s (%s ago)", t.Error, age(p.now.Sub(t.ErrorAt)))
 	}

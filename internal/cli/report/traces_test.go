@@ -21,8 +21,8 @@ func TestTraces(t *testing.T) {
 	if text := show(nil); strings.Contains(text, "Traces") {
 		t.Errorf("without traces:\n%s", text)
 	}
-	text := show(&control.Traces{To: "http://h:4318", Exported: 4, Dropped: 1, Error: "away\x1b[31m", ErrorAt: now.Add(-time.Minute)})
-	for _, want := range []string{"\nTraces    http://h:4318\n          4 spans exported, 1 dropped\n", "away", "(60s ago)"} {
+	text := show(&control.Traces{To: "http://h:4318", Exported: 4, Dropped: 1, Queued: 3, Error: "away\x1b[31m", ErrorAt: now.Add(-time.Minute)})
+	for _, want := range []string{"\nTraces    http://h:4318\n          4 spans exported, 1 dropped, 3 waiting\n", "away", "(60s ago)"} {
 		if !strings.Contains(text, want) || strings.Contains(text, "\x1b") {
 			t.Errorf("no %q in\n%s", want, text)
 		}

@@ -109,7 +109,8 @@ func serve(t *testing.T, s *access.Source, viewer access.Access, edit func(*api.
 			if err != nil {
 				return control.Status{}, err
 			}
-			return control.Status{Version: "v9", Cluster: "test", Streams: []control.Stream{{Resource: "pods", State: control.Live}}, Sinks: []control.Sink{}}, nil
+			return control.Status{Version: "v9", Cluster: "test", Streams: []control.Stream{{Resource: "pods", State: control.Live}}, Sinks: []control.Sink{},
+				Traces: &control.Traces{To: "https://collector:4318", Exported: 11, Dropped: 22, Error: "503 away"}}, nil
 		}
 		if edit != nil {
 			edit(o)
