@@ -131,12 +131,12 @@ func (p *Page) play(ctx context.Context, f *filter, seqs []int64, until time.Tim
 			player.damaged(e, known)
 			return nil
 		}
-		return player.change(c)
+		return player.Change(c)
 	})
 	if err != nil {
 		return err
 	}
-	return player.flush(until)
+	return player.Flush(until)
 }
 
 // entry makes an entry of a line.
