@@ -167,46 +167,77 @@
 
   // New entries, as they are recorded. While the reader is further down, they wait, so that nothing moves.
   const maxEntries = 500;
-  let source = null, waiting = [], paused = false, redraw = 0;
+  let source = null, waiting = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""];
+  // say shows how the page is connected. That it is paused matters only while it is live.
   function say(text, state) {
+    if (text) connection = [text, state];
     const live = $("#live");
     if (!live) return;
-    $(".say", live).textContent = text;
-    live.classList.toggle("on", state === "on");
-    live.classList.toggle("off", state === "off");
+    const [shown, now] = paused && connection[1] === "on" ? ["paused", ""] : connection;
+    $(".say", live).textContent = shown;
+    live.classList.toggle("on", now === "on");
+    live.classList.toggle("off", now === "off");
   }
-  function insert(html) {
+  // insert shows new entries, the oldest first. An entry that is shown already, because the page has connected again, stays
+  // where it is.
+  function insert(texts) {
     const list = $("#entries");
-    const box = document.createElement("template");
-    box.innerHTML = html;
-    const entry = box.content.querySelector(".entry");
-    if (!entry) return;
-    const old = entry.id && document.getElementById(entry.id);
-    if (old) old.remove();
-    entry.classList.add("new");
-    list.prepend(entry);
-    localTimes(entry);
+    for (const html of texts) {
+      const box = document.createElement("template");
+      box.innerHTML = html;
+      const entry = box.content.querySelector(".entry");
+      if (!entry) continue;
+      const old = entry.id && $(":scope > #" + entry.id, list);
+      if (old && (old === current || $(":scope > .below", old).hasChildNodes())) continue; // the reader looks at it
+      if (old) {
+        old.replaceWith(entry);
+      } else {
+        entry.classList.add("new");
+        list.prepend(entry);
+      }
+      localTimes(entry);
+      if (window.htmx) htmx.process(entry);
+    }
+    trim(list);
     dayHeadings();
-    if (window.htmx) htmx.process(entry);
     const empty = $(".empty");
-    if (empty) empty.remove();
-    while (list.children.length > maxEntries) list.lastElementChild.remove();
+    if (empty && $(".entry", list)) empty.remove();
+  }
+  // trim removes the oldest entries of a long list. The older pages do not follow the rest.
+  function trim(list) {
+    const entries = all(":scope > .entry", list);
+    if (entries.length <= maxEntries && !lost) return;
+    for (const e of entries.slice(maxEntries)) e.remove();
+    for (const e of all(":scope > .older, :scope > .note", list)) e.remove();
+    const item = document.createElement("li"), link = document.createElement("a");
+    item.className = "older";
+    link.href = location.href;
+    link.textContent = "Reload the page for older changes";
+    item.append(link);
+    list.append(item);
   }
   function showFresh() {
     const fresh = $("#fresh");
     if (!fresh) return;
-    for (const html of waiting) insert(html);
+    const texts = waiting;
     waiting = [];
     fresh.hidden = true;
+    if (lost) $("#entries").replaceChildren(); // entries are missing between the shown ones and those that waited
+    if (texts.length) insert(texts);
+    lost = false;
   }
   function arrive(html) {
     if (!paused && window.scrollY < 200) {
-      insert(html);
+      showFresh();
+      insert([html]);
     } else {
       waiting.push(html);
-      if (waiting.length > maxEntries) waiting.shift();
+      if (waiting.length > maxEntries) {
+        waiting.shift();
+        lost = true;
+      }
       const fresh = $("#fresh");
-      fresh.textContent = waiting.length === 1 ? "1 new entry" : waiting.length + " new entries";
+      fresh.textContent = waiting.length === 1 ? "1 new entry" : (lost ? "more than " : "") + waiting.length + " new entries";
       fresh.hidden = false;
     }
     if (!redraw && !paused) redraw = setTimeout(refresh, 5000);
@@ -220,25 +251,29 @@
       .then((html) => { if (!drag) { box.innerHTML = html; localTimes(box); } })
       .catch(() => { /* the next change tries again */ });
   }
-  function listen() {
-    const live = $("#live");
-    if (!live) return;
+  // connect starts to listen for what was recorded after the page was made.
+  function connect() {
     say("connecting", "");
-    source = new EventSource(live.dataset.url);
+    source = new EventSource($("#live").dataset.url);
     source.onopen = () => say("live", "on");
     source.onerror = () => say(source.readyState === EventSource.CLOSED ? "not live: reload the page" : "not connected; trying again", "off");
     source.addEventListener("entry", (e) => arrive(e.data));
     source.addEventListener("stale", () => { source.close(); say("much has changed: reload the page", "off"); });
+  }
+  function listen() {
+    if (!$("#live")) return;
+    connect();
     $("#pause").addEventListener("click", () => {
       paused = !paused;
       $("#pause").textContent = paused ? "Resume" : "Pause";
       $("#pause").setAttribute("aria-pressed", String(paused));
-      say(paused ? "paused" : "live", paused ? "" : "on");
+      say();
       if (!paused) { showFresh(); refresh(); }
     });
     $("#fresh").addEventListener("click", () => { window.scrollTo(0, 0); showFresh(); refresh(); });
     addEventListener("scroll", () => { if (window.scrollY < 50 && !paused && waiting.length) showFresh(); }, { passive: true });
     addEventListener("pagehide", () => source.close());
+    addEventListener("pageshow", (e) => { if (e.persisted) connect(); }); // the browser had kept the page
   }
 
   // A form without what is empty makes a shorter link.
