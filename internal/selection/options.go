@@ -90,12 +90,17 @@ func (o *Options) scope(s *Selection) (err error) {
 	return nil
 }
 
+// times reads the time range. A range with both ends may lie in the future: a daemon with a wrong clock recorded there.
 func (o *Options) times(s *Selection, now time.Time) (err error) {
+	parseSince := when.Parse
+	if o.Until != "" {
+		parseSince = when.ParseEnd
+	}
 	for _, t := range []struct {
 		flag, text string
 		parse      func(string, time.Time) (time.Time, error)
 		to         *time.Time
-	}{{"since", o.Since, when.Parse, &s.Query.Since}, {"until", o.Until, when.ParseEnd, &s.Query.Until}} {
+	}{{"since", o.Since, parseSince, &s.Query.Since}, {"until", o.Until, when.ParseEnd, &s.Query.Until}} {
 		if t.text == "" {
 			continue
 		}

@@ -184,7 +184,7 @@ const aroundTime = 5 * time.Minute
 // around returns the URL of everything that changed around a moment.
 func around(at time.Time) string {
 	f := &filter{}
-	return f.with("/", "at", machine(at), "since", machine(at.Add(-aroundTime)), "until", machine(at.Add(aroundTime)))
+	return f.with("/", "at", machine(at), "since", machine(nameable(at.Add(-aroundTime))), "until", machine(nameable(at.Add(aroundTime))))
 }
 
 // encodeNumbers encodes ascending numbers: the first, and the distances of the others, which repeat with *.

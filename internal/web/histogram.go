@@ -307,7 +307,9 @@ func (h *histogram) draw(f *filter, counts [][len(stack)]int) {
 	}
 	if f.values.Has("since") || f.values.Has("until") {
 		d := h.To.Sub(h.From) / 2
-		h.Out = f.with("/", "since", machine(h.From.Add(-d)), "until", machine(h.To.Add(d)))
+		if from, to := nameable(h.From.Add(-d)), nameable(h.To.Add(d)); to.Sub(from) <= maxWindow && (!from.Equal(h.From) || !to.Equal(h.To)) {
+			h.Out = f.with("/", "since", machine(from), "until", machine(to))
+		}
 	}
 }
 
