@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/web/auth"
 )
 
 const (
@@ -55,15 +57,20 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "after: want the number of a change", http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
 	out, err := newSender(w, r)
-	if err != nil {
+	switch {
+	case errors.Is(err, auth.ErrStreams):
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
+		return
+	case err != nil:
 		p.o.Log.Error("cannot begin a live page", "err", err)
 		http.Error(w, "the page cannot be live", http.StatusInternalServerError)
 		return
 	}
 	defer out.Close()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	s := &stream{p: p, f: f, out: out, after: after, start: after, sent: p.o.Now()}
 	s.player = newPlayer(f, s.line)
