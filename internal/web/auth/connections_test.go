@@ -52,7 +52,12 @@ func TestConnections(t *testing.T) {
 		t.Errorf("%d lines in the log: %s", n, text)
 	}
 	_ = idle[0].Close()
+	end := time.Now().Add(20 * time.Second)
 	for got := ""; got != "HTTP/1.1 200 OK"; got = ask(dial()) { // the server learns of the end later
+		if time.Now().After(end) {
+			t.Fatal("no connection is accepted after one has ended")
+		}
+		<-time.After(time.Millisecond)
 	}
 	if got := ask(idle[1]); got != "HTTP/1.1 200 OK" {
 		t.Errorf("an accepted one: %s", got)

@@ -276,8 +276,23 @@
     addEventListener("pageshow", (e) => { if (e.persisted) connect(); }); // the browser had kept the page
   }
 
+  // moment returns a time or a day of the reader's time zone as a moment, which the server reads the same. It leaves other
+  // texts, such as 1h, alone.
+  function moment(text) {
+    const parts = text.trim().match(/^(today|yesterday|\d{4}-\d\d-\d\d)?[ T]*(\d{1,2}:\d\d(?::\d\d)?)?$/);
+    if (!parts || !parts[0]) return text;
+    const at = new Date(), [, date, time] = parts;
+    if (date === "yesterday") at.setDate(at.getDate() - 1);
+    else if (date && date !== "today") at.setFullYear(+date.slice(0, 4), date.slice(5, 7) - 1, +date.slice(8));
+    const [hours, minutes, seconds] = (time || "0:00").split(":");
+    if (hours > 23 || minutes > 59 || seconds > 59) return text;
+    at.setHours(hours, minutes, seconds || 0, 0);
+    return at.toISOString().replace(".000Z", "Z");
+  }
+
   // A form without what is empty makes a shorter link.
   document.addEventListener("submit", (e) => {
+    for (const input of all(".filter input[name=since], .filter input[name=until]")) if (e.target.contains(input)) input.value = moment(input.value);
     for (const input of all("input[name]", e.target)) if (!input.value) input.disabled = true;
   });
   addEventListener("pageshow", () => { for (const input of all(".filter input:disabled")) input.disabled = false; });
