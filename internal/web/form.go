@@ -131,11 +131,11 @@ func (p *Page) window(ctx context.Context, f *filter) (from, to time.Time, err e
 		}
 	}
 	if from.IsZero() {
-		if from, err = p.past.oldest(ctx); err != nil {
-			return from, to, err
-		}
-		if from.IsZero() || !from.Before(to) {
+		if from, err = p.past.oldest(ctx); from.IsZero() || !from.Before(to) {
 			from = to.Add(-time.Hour)
+		}
+		if err != nil {
+			return from, to, err
 		}
 	}
 	if to.Sub(from) > maxWindow {

@@ -77,6 +77,9 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	ctx := out.Context()
 	if err := s.run(ctx); err != nil && ctx.Err() == nil {
 		p.o.Log.Warn("a live page ended", "err", err)
+		if damage := (*journal.DamagedError)(nil); errors.As(err, &damage) {
+			_ = s.send("stale", nil) // connecting again would not help, and the page says why
+		}
 	}
 }
 
