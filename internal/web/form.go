@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func (p *Page) form(ctx context.Context, f *filter) (form, error) {
 			out.More = out.More || v != ""
 		}
 		if v != "" {
-			out.Chips = append(out.Chips, chip{name, v, f.with("/", name, "")})
+			out.Chips = append(out.Chips, chip{cmp.Or(map[string]string{"q": "text"}[name], name), v, f.with("/", name, "")})
 		}
 	}
 	for _, op := range shownOps {
