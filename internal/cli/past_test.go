@@ -135,6 +135,7 @@ func TestPast(t *testing.T) {
 			"helm", "| apiVersion: apps/v1", "helm", "|   replicas: 2", "10:20", "kubectl-set", "|       - image: app:2", "10:00", "helm", "|         name: app"}, nil, []string{"managedFields"}},
 		{"one path", "blame deploy/web --at " + clock(30) + " --path spec.template.spec.containers[name=app].image", 0, []string{"| spec:", "containers:", "kubectl-set", "- image: app:2"}, nil, []string{"replicas", "name: app"}},
 		{"older than the journal", "blame cm/flag --at " + clock(30), 0, []string{"<2026-03-01 10:00", "?", `k: "on"`}, nil, nil},
+		{"before the journal begins", "blame cm/flag --at " + clock(-1), 1, nil, []string{"the journal does not reach back to 2026-03-01 09:59:00 for cm/flag: it was first recorded at 2026-03-01 10:00:00"}, nil},
 		{"several", "blame cm --at " + clock(30), 2, nil, []string{`"cm" names no single object: say TYPE/NAME`}, nil},
 		{"no such path", "blame cm/flag --path spec.x", 1, nil, []string{"cm/flag has nothing below spec.x"}, nil},
 	} {
@@ -263,6 +264,33 @@ func TestGetDamaged(t *testing.T) {
 		if code != 1 || out != "" || !strings.Contains(stderr, "damaged") {
 			t.Errorf("%s: exit code %d, %q, %q", args, code, out, stderr)
 		}
+	}
+}
+
+// TestBlameSeveral: a name that several objects have names none of them.
+func TestBlameSeveral(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []journaldb.Row
+	for i, namespace := range []string{"pay", "shop"} {
+		rows = append(rows, journaldb.Row{After: []byte(`{"kind":"ConfigMap","data":{"in":"` + namespace + `"}}`), Meta: journaldb.Meta{
+			Op: event.Created, Kind: cmKind, Namespace: namespace, Name: "same", UID: namespace, ResourceVersion: fmt.Sprint(i + 1), Time: ten, At: ten,
+		}})
+	}
+	_, err = j.Append(t.Context(), []journaldb.Batch{{Stream: journaldb.Stream{GroupResource: "configmaps"}, Head: journaldb.Head{Version: "9", Epoch: 1, Live: true, At: ten}, Rows: rows}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	code, out, stderr := tattler(t.Context(), "tattler", "blame", "cm/same")
+	if code != 2 || out != "" || !strings.Contains(stderr, "names several objects: configmaps in pay, configmaps in shop; say which with -n") {
+		t.Errorf("exit code %d, %q, %q", code, out, stderr)
+	}
+	if code, out, stderr := tattler(t.Context(), "tattler", "blame", "cm/same", "-n", "shop"); code != 0 || !strings.Contains(out, "in: shop") {
+		t.Errorf("of a namespace: exit code %d, %q, %q", code, out, stderr)
 	}
 }
 
