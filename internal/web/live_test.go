@@ -44,11 +44,11 @@ func (b *browser) connect(url string) {
 		b.t.Fatal(err)
 	}
 	b.lines = bufio.NewScanner(resp.Body)
-	b.leave = func() {
+	b.leave = cancel
+	b.t.Cleanup(func() {
 		cancel()
 		_ = resp.Body.Close()
-	}
-	b.t.Cleanup(b.leave)
+	})
 }
 
 // next returns the next event.
