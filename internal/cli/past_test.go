@@ -294,6 +294,40 @@ func TestBlameSeveral(t *testing.T) {
 	}
 }
 
+// TestDiffLabels: a deleted object is selected by the labels that it had, a created one by those that it has.
+func TestDiffLabels(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(op event.Op, minute int, name string) journaldb.Row {
+		at := ten.Add(time.Duration(minute) * time.Minute)
+		r := journaldb.Row{Meta: journaldb.Meta{Op: op, Kind: cmKind, Namespace: "shop", Name: name, UID: name, ResourceVersion: fmt.Sprint(minute + 1), Time: at, At: at}}
+		object := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"shop","labels":{"app":%[1]q}}}`, name)
+		if op == event.Deleted {
+			r.Before = object
+		} else {
+			r.After = object
+		}
+		return r
+	}
+	_, err = j.Append(t.Context(), []journaldb.Batch{{
+		Stream: journaldb.Stream{GroupResource: "configmaps"}, Head: journaldb.Head{Version: "99", Epoch: 1, Live: true, At: ten.Add(time.Hour)},
+		Rows: []journaldb.Row{row(event.Created, 0, "old"), row(event.Deleted, 20, "old"), row(event.Created, 21, "new")},
+	}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	for labels, want := range map[string]string{"app=old": "cm/old", "app=new": "cm/new", "app=other": ""} {
+		code, out, stderr := tattler(t.Context(), "tattler", "diff", "-l", labels, "--since", clock(10), "--until", clock(30))
+		if code == 0 != (want == "") || !strings.Contains(out, want) || strings.Count(out, "cm/") != code {
+			t.Errorf("%s: exit code %d, %q, %q", labels, code, out, stderr)
+		}
+	}
+}
+
 // TestDiffNoise: an object of which only quiet fields differ is listed with --noise only.
 func TestDiffNoise(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")

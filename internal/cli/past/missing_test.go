@@ -46,4 +46,18 @@ func TestMissing(t *testing.T) {
 			t.Errorf("%s: %q, %v", tc.why, path, missing)
 		}
 	}
+	t.Setenv(kube.JournalVariable, "")
+	f := Flags{Kube: kube.Flags{Kubeconfig: config}}
+	path, _ := f.Missing(t.Context())
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for content, want := range map[string]bool{"": true, "SQLite": false} {
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, missing := f.Missing(t.Context()); missing != want {
+			t.Errorf("a file with %q is missing: %v, want %v", content, missing, want)
+		}
+	}
 }
