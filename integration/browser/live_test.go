@@ -12,11 +12,17 @@ const fakeSource = `(() => {
   window.sources = [];
   window.EventSource = class {
     static CLOSED = 2;
-    constructor() { this.readyState = 1; this.on = {}; sources.push(this); }
+    constructor(url) { this.url = String(url); this.readyState = 1; this.on = {}; sources.push(this); }
     addEventListener(name, f) { this.on[name] = f; }
     close() { this.readyState = 2; }
   };
-  window.feed = (name, data) => sources.at(-1).on[name]({ data });
+  window.feed = (name, data, lastEventId) => sources.at(-1).on[name]({ data, lastEventId });
+  window.show = (visible) => {
+    Object.defineProperty(document, "hidden", { value: !visible, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));
+  };
+  const later = setTimeout;
+  window.setTimeout = (f, ms, ...more) => later(f, ms === 10000 ? 0 : ms, ...more); // the test does not wait
   window.entry = (n) => '<li class="entry plain" id="c' + n + '" data-at="2026-11-24T12:00:00Z"><div class="row"><span class="obj">' + n + '</span></div><div class="below"></div></li>';
   window.shown = () => [...document.querySelectorAll("#entries > .entry .obj")].map((e) => e.textContent);
 })()`
@@ -74,4 +80,14 @@ func TestLiveScript(t *testing.T) {
 	b.eval(`dispatchEvent(new PageTransitionEvent("pagehide", { persisted: true })); dispatchEvent(new PageTransitionEvent("pageshow", { persisted: true })); sources[1].onopen(); 1`)
 	b.eval(`feed("entry", entry(4000)); 1`)
 	b.is(`sources.length + " " + sources[1].readyState`, "2 1")
+
+	// A page in the background gives its connection back, and goes on from where it was.
+	b.click("#pause")
+	b.eval(`feed("entry", entry(4001), "3999"); show(false); 1`)
+	b.until(`sources[1].readyState === 2`)
+	b.is(say, "not live in the background live")
+	b.eval(`show(true); sources[2].onopen(); 1`)
+	b.is(say+` + " " + new URL(sources[2].url).searchParams.get("after")`, "live live on 3999")
+	b.eval(`show(false); show(true); 1`) // only for a moment
+	b.is(`sources.length`, "3")
 }

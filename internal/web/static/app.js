@@ -167,7 +167,7 @@
 
   // New entries, as they are recorded. While the reader is further down, they wait, so that nothing moves.
   const maxEntries = 500;
-  let source = null, waiting = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""];
+  let source = null, waiting = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""], last = "", resting = 0;
   // say shows how the page is connected. That it is paused matters only while it is live.
   function say(text, state) {
     if (text) connection = [text, state];
@@ -251,13 +251,15 @@
       .then((html) => { if (!drag) { box.innerHTML = html; localTimes(box); } })
       .catch(() => { /* the next change tries again */ });
   }
-  // connect starts to listen for what was recorded after the page was made.
+  // connect starts to listen for what was recorded after what the page has.
   function connect() {
     say("connecting", "");
-    source = new EventSource($("#live").dataset.url);
+    const url = new URL($("#live").dataset.url, location.href);
+    if (last) url.searchParams.set("after", last);
+    source = new EventSource(url);
     source.onopen = () => say("live", "on");
     source.onerror = () => say(source.readyState === EventSource.CLOSED ? "not live: reload the page" : "not connected; trying again", "off");
-    source.addEventListener("entry", (e) => arrive(e.data));
+    source.addEventListener("entry", (e) => { last = e.lastEventId || last; arrive(e.data); });
     source.addEventListener("stale", () => { source.close(); say("much has changed: reload the page", "off"); });
   }
   function listen() {
@@ -272,6 +274,16 @@
     });
     $("#fresh").addEventListener("click", () => { window.scrollTo(0, 0); showFresh(); refresh(); });
     addEventListener("scroll", () => { if (window.scrollY < 50 && !paused && waiting.length) showFresh(); }, { passive: true });
+    // A page in the background gives its connection back: without HTTP/2, a browser has only six for all tabs of a server.
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(resting);
+      if (document.hidden && source.readyState !== EventSource.CLOSED) {
+        resting = setTimeout(() => { source.close(); say("not live in the background", ""); resting = -1; }, 10000);
+      } else if (!document.hidden && resting === -1) {
+        resting = 0;
+        connect();
+      }
+    });
     addEventListener("pagehide", () => source.close());
     addEventListener("pageshow", (e) => { if (e.persisted) connect(); }); // the browser had kept the page
   }
