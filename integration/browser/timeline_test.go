@@ -88,6 +88,14 @@ func TestTimes(t *testing.T) {
 			t.Errorf("%s became %s, want %s", text, got, want)
 		}
 	}
+	// In Berlin, the hour from 2 to 3 occurs twice: a time range has both.
+	night := open(t, b.base, look{zone: "Europe/Berlin"})
+	night.visit("/")
+	night.eval(`document.querySelector("[name=since]").value = "2026-10-25 02:10"; document.querySelector("[name=until]").value = "2026-10-25 02:50"; window.before = true; document.querySelector("form.filter").requestSubmit(); 1`)
+	night.until("!window.before && document.readyState === 'complete'")
+	if q := night.location().Query(); q.Get("since") != "2026-10-25T00:10:00Z" || q.Get("until") != "2026-10-25T01:50:00Z" {
+		t.Errorf("from 02:10 until 02:50 became %v", q)
+	}
 	b.eval(`document.querySelector("[name=since]").value = "00:00"; window.before = true; document.querySelector("form.filter").requestSubmit(); 1`)
 	b.until("!window.before && document.readyState === 'complete'")
 	if got := b.location().Query().Get("since"); !strings.HasSuffix(got, "T15:00:00Z") {

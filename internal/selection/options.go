@@ -90,10 +90,11 @@ func (o *Options) scope(s *Selection) (err error) {
 	return nil
 }
 
-// times reads the time range. A range with both ends may lie in the future: a daemon with a wrong clock recorded there.
+// times reads the time range. One between two moments in RFC 3339 may lie in the future, where a daemon with a wrong clock
+// recorded.
 func (o *Options) times(s *Selection, now time.Time) (err error) {
 	parseSince := when.Parse
-	if o.Until != "" {
+	if _, err := time.Parse(time.RFC3339Nano, o.Since); err == nil && o.Until != "" {
 		parseSince = when.ParseEnd
 	}
 	for _, t := range []struct {

@@ -288,9 +288,9 @@
     addEventListener("pageshow", (e) => { if (e.persisted) connect(); }); // the browser had kept the page
   }
 
-  // moment returns a time or a day of the reader's time zone as a moment, which the server reads the same. It leaves other
-  // texts, such as 1h, alone.
-  function moment(text) {
+  // moment returns a time or a day of the reader's time zone as a moment, which the server reads the same. Of a time that
+  // occurs twice, because the clock is set back, it is the last if it ends a time range. It leaves other texts, such as 1h, alone.
+  function moment(text, end) {
     const parts = text.trim().match(/^(today|yesterday|\d{4}-\d\d-\d\d)?[ T]*(\d{1,2}:\d\d(?::\d\d)?)?$/);
     if (!parts || !parts[0]) return text;
     const at = new Date(), [, date, time] = parts;
@@ -299,12 +299,14 @@
     const [hours, minutes, seconds] = (time || "0:00").split(":");
     if (hours > 23 || minutes > 59 || seconds > 59) return text;
     at.setHours(hours, minutes, seconds || 0, 0);
+    const again = new Date(+at + 3600000);
+    if (end && again.getHours() === at.getHours()) at.setTime(+again);
     return at.toISOString().replace(".000Z", "Z");
   }
 
   // A form without what is empty makes a shorter link.
   document.addEventListener("submit", (e) => {
-    for (const input of all(".filter input[name=since], .filter input[name=until]")) if (e.target.contains(input)) input.value = moment(input.value);
+    for (const input of all(".filter input[name=since], .filter input[name=until]")) if (e.target.contains(input)) input.value = moment(input.value, input.name === "until");
     for (const input of all("input[name]", e.target)) if (!input.value) input.disabled = true;
   });
   addEventListener("pageshow", () => { for (const input of all(".filter input:disabled")) input.disabled = false; });
