@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ncruces/go-sqlite3"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tattler-dev/tattler/event"
@@ -122,17 +123,19 @@ func TestPast(t *testing.T) {
 
 		{"between two times", "diff -n shop --since " + clock(10) + " --until " + clock(30), 1,
 			[]string{"cm/old", "deploy/web", "kubectl-set", "spec.template.spec.containers[name=app].image: app:1 → app:2"}, nil, []string{"cm/back", "cm/flag"}},
-		{"created and deleted", "diff deploy/web --since " + clock(-5) + " --until " + clock(56), 0, nil, nil, []string{"web"}},
+		{"created and deleted", "diff deploy/web --since " + clock(-5) + " --until " + clock(56), 0, nil, []string{"the journal reaches back to 2026-03-01 10:00:00 only"}, []string{"web"}},
 		{"nothing differs", "diff cm/back --since " + clock(10) + " --until " + clock(30), 0, nil, nil, []string{"back"}},
 		{"how it was before is not known", "diff cm/flag --since " + clock(-5) + " --until " + clock(30), 0, nil, []string{"1 object was first recorded after"}, []string{"flag"}},
 		{"as kubectl diff: a failure is more than 1", "diff foo --since 1h", 2, nil, []string{`the journal has no "foo"`}, nil},
 		{"times the wrong way round", "diff --since " + clock(30) + " --until " + clock(10), 2, nil, []string{"--since is not before --until"}, nil},
-		{"for programs", "diff deploy --since " + clock(10) + " --until " + clock(30) + " -o json", 1, []string{`"op": "updated"`, `"path": "spec.template.spec.containers[name=app].image"`, `"manager": "kubectl-set"`}, nil, nil},
+		{"for programs", "diff deploy --since " + clock(10) + " --until " + clock(30) + " -o json", 1, []string{`"op": "updated"`, `"path": "spec.template.spec.containers[name=app].image"`, `"manager": "kubectl-set"`}, nil, []string{`"path": ""`, `"quiet": true`}},
+		{"for programs, with quiet fields", "diff deploy --noise --since " + clock(10) + " --until " + clock(30) + " -o json", 1, []string{`"quiet": true`}, nil, nil},
 
 		{"who changed the image, and when?", "blame deploy/web --at " + clock(30), 0, []string{
 			"helm", "| apiVersion: apps/v1", "helm", "|   replicas: 2", "10:20", "kubectl-set", "|       - image: app:2", "10:00", "helm", "|         name: app"}, nil, []string{"managedFields"}},
 		{"one path", "blame deploy/web --at " + clock(30) + " --path spec.template.spec.containers[name=app].image", 0, []string{"| spec:", "containers:", "kubectl-set", "- image: app:2"}, nil, []string{"replicas", "name: app"}},
 		{"older than the journal", "blame cm/flag --at " + clock(30), 0, []string{"<2026-03-01 10:00", "?", `k: "on"`}, nil, nil},
+		{"before the journal begins", "blame cm/flag --at " + clock(-1), 1, nil, []string{"the journal does not reach back to 2026-03-01 09:59:00 for cm/flag: it was first recorded at 2026-03-01 10:00:00"}, nil},
 		{"several", "blame cm --at " + clock(30), 2, nil, []string{`"cm" names no single object: say TYPE/NAME`}, nil},
 		{"no such path", "blame cm/flag --path spec.x", 1, nil, []string{"cm/flag has nothing below spec.x"}, nil},
 	} {
@@ -173,9 +176,12 @@ func TestPast(t *testing.T) {
 func TestPastFormats(t *testing.T) {
 	t.Setenv("TATTLER_JOURNAL", recordedPast(t))
 	for _, args := range []string{
-		"get cm -o json --at " + clock(10), "get cm/flag -o yaml", "diff -o yaml --since " + clock(5), "diff -o json --since " + clock(5), "blame cm/flag -o json",
+		"get cm -o json --at " + clock(10), "get deploy -o json --at " + clock(10), "get cm/flag -o yaml", "diff -o yaml --since " + clock(5), "diff -o json --since " + clock(5), "blame cm/flag -o json",
 	} {
 		_, out, _ := tattler(t.Context(), append([]string{"tattler"}, strings.Split(args, " ")...)...)
+		if strings.HasPrefix(args, "get deploy ") && !strings.Contains(out, `"kind": "List"`) { // one of a list is a list
+			t.Errorf("%s: %s", args, out)
+		}
 		var v any
 		err := json.Unmarshal([]byte(out), &v)
 		if strings.Contains(args, "yaml") {
@@ -237,6 +243,129 @@ func TestGetPurged(t *testing.T) {
 	}
 }
 
+// TestGetDamaged: a damaged object does not hide the others, but the exit code says that the list is not complete.
+func TestGetDamaged(t *testing.T) {
+	path := recordedPast(t)
+	c, err := sqlite3.OpenFlags(path, sqlite3.OPEN_READWRITE)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = c.Exec("UPDATE objects SET content = x'09' || substr(content, 2) WHERE name = 'back'")
+	if err := errors.Join(err, c.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	code, out, stderr := tattler(t.Context(), "tattler", "get", "cm", "-o", "name")
+	if code != 1 || out != "configmap/flag\n" || !strings.Contains(stderr, "configmaps/back in shop: ") || !strings.Contains(stderr, "damaged") {
+		t.Errorf("exit code %d, %q, %q", code, out, stderr)
+	}
+	for _, args := range [][]string{{"blame", "cm/back"}, {"get", "cm/back"}} {
+		code, out, stderr := tattler(t.Context(), append([]string{"tattler"}, args...)...)
+		if code != 1 || out != "" || !strings.Contains(stderr, "damaged") {
+			t.Errorf("%s: exit code %d, %q, %q", args, code, out, stderr)
+		}
+	}
+}
+
+// TestBlameSeveral: a name that several objects have names none of them.
+func TestBlameSeveral(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var rows []journaldb.Row
+	for i, namespace := range []string{"pay", "shop"} {
+		rows = append(rows, journaldb.Row{After: []byte(`{"kind":"ConfigMap","data":{"in":"` + namespace + `"}}`), Meta: journaldb.Meta{
+			Op: event.Created, Kind: cmKind, Namespace: namespace, Name: "same", UID: namespace, ResourceVersion: fmt.Sprint(i + 1), Time: ten, At: ten,
+		}})
+	}
+	_, err = j.Append(t.Context(), []journaldb.Batch{{Stream: journaldb.Stream{GroupResource: "configmaps"}, Head: journaldb.Head{Version: "9", Epoch: 1, Live: true, At: ten}, Rows: rows}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	code, out, stderr := tattler(t.Context(), "tattler", "blame", "cm/same")
+	if code != 2 || out != "" || !strings.Contains(stderr, "names several objects: configmaps in pay, configmaps in shop; say which with -n") {
+		t.Errorf("exit code %d, %q, %q", code, out, stderr)
+	}
+	if code, out, stderr := tattler(t.Context(), "tattler", "blame", "cm/same", "-n", "shop"); code != 0 || !strings.Contains(out, "in: shop") {
+		t.Errorf("of a namespace: exit code %d, %q, %q", code, out, stderr)
+	}
+}
+
+// TestDiffLabels: a deleted object is selected by the labels that it had, a created one by those that it has.
+func TestDiffLabels(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(op event.Op, minute int, name string) journaldb.Row {
+		at := ten.Add(time.Duration(minute) * time.Minute)
+		r := journaldb.Row{Meta: journaldb.Meta{Op: op, Kind: cmKind, Namespace: "shop", Name: name, UID: name, ResourceVersion: fmt.Sprint(minute + 1), Time: at, At: at}}
+		object := fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":%q,"namespace":"shop","labels":{"app":%[1]q}}}`, name)
+		if op == event.Deleted {
+			r.Before = object
+		} else {
+			r.After = object
+		}
+		return r
+	}
+	_, err = j.Append(t.Context(), []journaldb.Batch{{
+		Stream: journaldb.Stream{GroupResource: "configmaps"}, Head: journaldb.Head{Version: "99", Epoch: 1, Live: true, At: ten.Add(time.Hour)},
+		Rows: []journaldb.Row{row(event.Created, 0, "old"), row(event.Deleted, 20, "old"), row(event.Created, 21, "new")},
+	}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	for labels, want := range map[string]string{"app=old": "cm/old", "app=new": "cm/new", "app=other": ""} {
+		code, out, stderr := tattler(t.Context(), "tattler", "diff", "-l", labels, "--since", clock(10), "--until", clock(30))
+		if code == 0 != (want == "") || !strings.Contains(out, want) || strings.Count(out, "cm/") != code {
+			t.Errorf("%s: exit code %d, %q, %q", labels, code, out, stderr)
+		}
+	}
+}
+
+// TestDiffNoise: an object of which only quiet fields differ is listed with --noise only.
+func TestDiffNoise(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	node := func(heartbeat string) []byte {
+		return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"Node","metadata":{"name":"n1","uid":"n1","creationTimestamp":"2026-03-01T10:00:00Z"},
+			"status":{"conditions":[{"type":"Ready","status":"True","lastHeartbeatTime":%q}]}}`, heartbeat)
+	}
+	kind := journaldb.Kind{Version: "v1", Resource: "nodes", Kind: "Node"}
+	row := func(op event.Op, minute int, before, after []byte) journaldb.Row {
+		at := ten.Add(time.Duration(minute) * time.Minute)
+		return journaldb.Row{Before: before, After: after, Meta: journaldb.Meta{
+			Op: op, Kind: kind, Name: "n1", UID: "n1", ResourceVersion: fmt.Sprint(minute + 1), Time: at, At: at, Manager: "kubelet", Quiet: op == event.Updated,
+		}}
+	}
+	first, second := node(clock(0)), node(clock(20))
+	_, err = j.Append(t.Context(), []journaldb.Batch{{
+		Stream: journaldb.Stream{GroupResource: "nodes"}, Head: journaldb.Head{Version: "99", Epoch: 1, Live: true, At: ten.Add(time.Hour)},
+		Rows: []journaldb.Row{row(event.Created, 0, nil, first), row(event.Updated, 20, first, second)},
+	}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	for _, tc := range []struct {
+		args []string
+		code int
+	}{{nil, 0}, {[]string{"--noise"}, 1}} {
+		code, out, stderr := tattler(t.Context(), append([]string{"tattler", "diff", "--since", clock(10), "--until", clock(30)}, tc.args...)...)
+		if code != tc.code || strings.Contains(out, "lastHeartbeatTime") != (code == 1) {
+			t.Errorf("%v: exit code %d, %q, %q", tc.args, code, out, stderr)
+		}
+	}
+}
+
 // TestEnded: that nothing was recorded for a while is worth a note only if no daemon records. In an idle cluster, nothing
 // changes.
 func TestEnded(t *testing.T) {
@@ -260,7 +389,7 @@ func TestEnded(t *testing.T) {
 			s.Away, s.Clusters = "no route", []control.Cluster{{Name: "a", Away: "no route"}, {Name: "b"}}
 		}), false},
 		{"none of two clusters answers", state(func(s *control.Status) {
-			s.Away, s.Clusters = "no route", []control.Cluster{{Name: "a", Away: "no route"}, {Name: "b", Away: "no route"}}
+			s.Clusters = []control.Cluster{{Name: "a", Away: "no route"}, {Name: "b", Away: "no route"}}
 		}), true},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
@@ -273,6 +402,12 @@ func TestEnded(t *testing.T) {
 				_, _, stderr := tattler(t.Context(), append([]string{"tattler"}, args...)...)
 				if got := strings.Contains(stderr, "nothing was recorded after 2026-03-01 "); got != tt.note {
 					t.Errorf("%s: note %v, want %v: %s", args[0], got, tt.note, stderr)
+				}
+			}
+			for _, args := range [][]string{{"get", "cm", "--at", clock(30)}, {"diff", "--since", clock(10), "--until", clock(30)}} { // before the end
+				_, _, stderr := tattler(t.Context(), append([]string{"tattler"}, args...)...)
+				if strings.Contains(stderr, "nothing was recorded after") || strings.Contains(stderr, "the journal reaches back") {
+					t.Errorf("%s: %s", args[0], stderr)
 				}
 			}
 		})

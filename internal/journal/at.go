@@ -100,6 +100,13 @@ func each[T any](ctx context.Context, r *Reader, q Query, read func(*selected) (
 			var found []T
 			err = r.do(ctx, func() error {
 				for i := range page {
+					there, err := r.still(&page[i])
+					if err != nil {
+						return err
+					}
+					if !there {
+						continue
+					}
 					t, ok, err := read(&page[i])
 					if err != nil {
 						return err
@@ -187,6 +194,16 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 		return cmp.Or(cmp.Compare(plural[a.resource], plural[b.resource]), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
 	})
 	return all, nil
+}
+
+// still reports whether the journal still has a selected object. After the object is removed, another one can get its number.
+func (r *Reader) still(o *selected) (there bool, err error) {
+	err = r.db.query("SELECT resource, uid, namespace, name FROM objects WHERE id = ?", []any{o.id}, func(s *sqlite3.Stmt) error {
+		namespace, err := r.names.text(s.ColumnInt64(2))
+		there = s.ColumnInt64(0) == o.resource && uid(s.ColumnText(1)) == o.uid && namespace == o.namespace && s.ColumnText(3) == o.name
+		return err
+	})
+	return there, err
 }
 
 // spans calls f with the changes of an object, the newest first, until it returns false: when each happened, or the

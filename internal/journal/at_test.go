@@ -2,10 +2,13 @@ package journal
 
 import (
 	"bytes"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/tattler-dev/tattler/event"
 )
 
 // since returns from when on a row's state is known. A snapshot has the time of the object's creation, but shows the object as it
@@ -151,5 +154,39 @@ func TestHistory(t *testing.T) {
 			t.Fatalf("replay with JOURNAL_SEED=%d", seed)
 		}
 		r.Close()
+	}
+}
+
+// TestAtRemoved: while objects are read, one is removed, and another one gets its number. It is not shown under the name, nor
+// with the rights, of the removed one.
+func TestAtRemoved(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j := open(t, path)
+	row := func(op event.Op, second int, namespace, name string, before, after []byte) Row {
+		at := epoch.Add(time.Duration(second) * time.Second)
+		return Row{Before: before, After: after, Meta: Meta{Op: op, Kind: podKind, Namespace: namespace, Name: name, UID: name, ResourceVersion: "1", Time: at, At: at}}
+	}
+	for i := range statesPage {
+		add(t, j, row(event.Created, 0, "a", fmt.Sprint("first-", i), nil, []byte(`{"kind":"Pod"}`)))
+	}
+	public, secret := []byte(`{"kind":"Pod","public":true}`), []byte(`{"kind":"Pod","secret":true}`)
+	add(t, j, row(event.Created, 1, "z", "public", nil, public))
+	add(t, j, row(event.Deleted, 2, "z", "public", public, nil))
+	r, err := OpenReader(t.Context(), path)
+	must(t, err)
+	defer r.Close()
+	seen := 0
+	for s, err := range r.At(t.Context(), Query{}, epoch.Add(time.Second)) {
+		must(t, err)
+		if seen++; seen == 1 {
+			must(t, j.Purge(t.Context(), Purge{Until: epoch.Add(3 * time.Second)}, nil))
+			add(t, j, row(event.Created, 1, "hidden", "secret", nil, secret))
+		}
+		if s.Namespace == "z" && bytes.Contains(s.JSON, []byte("secret")) {
+			t.Errorf("%s/%s is shown as %s", s.Namespace, s.Name, s.JSON)
+		}
+	}
+	if seen < statesPage {
+		t.Errorf("only %d objects", seen)
 	}
 }

@@ -37,7 +37,11 @@ func OpenReader(ctx context.Context, path string) (*Reader, error) {
 	}
 	r := &Reader{path: path}
 	if err := r.open(); err != nil {
-		return nil, errors.Join(classify("open", path, err), r.Close())
+		err = classify("open", path, err)
+		if errors.Is(err, ErrFull) {
+			err = fmt.Errorf("%w: reading needs some 100 KiB beside the file; free space, or copy the journal to another disk", err)
+		}
+		return nil, errors.Join(err, r.Close())
 	}
 	return r, nil
 }

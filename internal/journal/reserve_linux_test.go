@@ -205,6 +205,10 @@ func saysFull(path string) error {
 	if err != nil {
 		return err
 	}
+	moved := filepath.Join(filepath.Dir(path), "copy.db")
+	if _, err := Backup(ctx, path, moved, nil); err != nil {
+		return err
+	}
 	if _, err := s.fill(1000); err != nil {
 		return err
 	}
@@ -226,6 +230,11 @@ func saysFull(path string) error {
 	errs := []error{check("backup of more than there is room for", halfway), check("append", err)}
 	_, err = Backup(ctx, path, filepath.Join(filepath.Dir(path), "backup"), nil)
 	errs = append(errs, check("backup", err))
+	_, err = OpenReader(ctx, moved)
+	errs = append(errs, check("read", err))
+	if !strings.Contains(fmt.Sprint(err), "free space, or copy the journal to another disk") {
+		errs = append(errs, errors.New("it does not say what to do"))
+	}
 	other := filepath.Join(filepath.Dir(path), "new", "journal.db")
 	_, err = Open(ctx, other, Options{Cluster: "prod"})
 	return errors.Join(append(errs, check("open", err), s.Close())...)

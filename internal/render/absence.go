@@ -2,6 +2,8 @@ package render
 
 import (
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
@@ -33,7 +35,11 @@ func absenceText(c change.Change) string {
 	case event.AbsenceUnreachable:
 		text = "tattler could not reach the API server for "
 	}
-	text += Duration(c.At.Sub(c.Since)) + ": "
+	length := Duration(c.At.Sub(c.Since))
+	if c.At.Sub(c.Since) < time.Second { // the clock may have been set back
+		text = strings.TrimSuffix(text, "at most ")
+	}
+	text += length + ": "
 	switch {
 	case a.Incomplete == 1:
 		text += "it caught up with " + plural(a.Changes, "change") + ", but 1 kind is incomplete: it has a gap, or cannot be watched"

@@ -90,12 +90,18 @@ func (o *Options) scope(s *Selection) (err error) {
 	return nil
 }
 
+// times reads the time range. One between two moments in RFC 3339 may lie in the future, where a daemon with a wrong clock
+// recorded.
 func (o *Options) times(s *Selection, now time.Time) (err error) {
+	parseSince := when.Parse
+	if _, err := time.Parse(time.RFC3339Nano, o.Since); err == nil && o.Until != "" {
+		parseSince = when.ParseEnd
+	}
 	for _, t := range []struct {
 		flag, text string
 		parse      func(string, time.Time) (time.Time, error)
 		to         *time.Time
-	}{{"since", o.Since, when.Parse, &s.Query.Since}, {"until", o.Until, when.ParseEnd, &s.Query.Until}} {
+	}{{"since", o.Since, parseSince, &s.Query.Since}, {"until", o.Until, when.ParseEnd, &s.Query.Until}} {
 		if t.text == "" {
 			continue
 		}

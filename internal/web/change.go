@@ -111,10 +111,10 @@ func (p *Page) detail(ctx context.Context, e *journal.Entry, c change.Change, kn
 // newPlayerOf plays one change.
 func newPlayerOf(c change.Change, line func(render.Line)) error {
 	player := newPlayer(&filter{flat: true}, line)
-	if err := player.change(c); err != nil {
+	if err := player.Change(c); err != nil {
 		return err
 	}
-	return player.flush(c.At)
+	return player.Flush(c.At)
 }
 
 // tabs lists the views that the change has.

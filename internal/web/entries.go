@@ -131,12 +131,12 @@ func (p *Page) play(ctx context.Context, f *filter, seqs []int64, until time.Tim
 			player.damaged(e, known)
 			return nil
 		}
-		return player.change(c)
+		return player.Change(c)
 	})
 	if err != nil {
 		return err
 	}
-	return player.flush(until)
+	return player.Flush(until)
 }
 
 // entry makes an entry of a line.
@@ -184,7 +184,7 @@ const aroundTime = 5 * time.Minute
 // around returns the URL of everything that changed around a moment.
 func around(at time.Time) string {
 	f := &filter{}
-	return f.with("/", "at", machine(at), "since", machine(at.Add(-aroundTime)), "until", machine(at.Add(aroundTime)))
+	return f.with("/", "at", machine(at), "since", machine(nameable(at.Add(-aroundTime))), "until", machine(nameable(at.Add(aroundTime))))
 }
 
 // encodeNumbers encodes ascending numbers: the first, and the distances of the others, which repeat with *.

@@ -1,13 +1,19 @@
 package web
 
 import (
+	"encoding/binary"
 	"fmt"
+	"math/rand/v2"
 	"net/http"
+	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/internal/journal"
@@ -103,5 +109,76 @@ func TestPurgedVersion(t *testing.T) {
 	}
 	if err := b.j.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestDamagedPages damages one page of the file after the other. Each web page is right, or says that the journal is damaged
+// and what to do.
+func TestDamagedPages(t *testing.T) {
+	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 80 {
+		value := make([]byte, 600)
+		for i := range value {
+			value[i] = byte('a' + random.IntN(26))
+		}
+		b.set(cmKind, "shop", fmt.Sprint("settings-", i%3), "helm", configMap("value", string(value)), nil)
+		b.wait(time.Minute)
+	}
+	if err := b.j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	whole, err := os.ReadFile(b.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	urls := []string{"/?flat=1", "/?lanes=object&namespace=shop", "/entries?flat=1&before=50", "/histogram", "/object?type=configmaps&namespace=shop&name=settings-1", "/?type=cm&name=settings-2&since=" + machine(morning.Add(time.Hour))}
+	number := regexp.MustCompile(`(?s)<nav.*?</nav>|\?v=[0-9a-f]+`)
+	want := map[string]string{}
+	undamaged := newPage(t, b.path, b.at)
+	for _, url := range urls {
+		want[url] = number.ReplaceAllString(undamaged.get(url).Body.String(), "")
+	}
+	size := int(binary.BigEndian.Uint16(whole[16:])) // the header's page size
+	shown, helped := 0, 0
+	for at := size; at < len(whole); at += size {
+		damaged := slices.Clone(whole)
+		for i := at + size/3; i < at+size/2; i++ {
+			damaged[i] ^= 0x5a
+		}
+		path := filepath.Join(t.TempDir(), "journal.db")
+		if err := os.WriteFile(path, damaged, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		r, err := journal.OpenReader(t.Context(), path)
+		if err != nil {
+			if !strings.Contains(err.Error(), "damaged") {
+				t.Errorf("page %d: %v", at/size, err)
+			}
+			continue
+		}
+		p, err := New(Options{Source: r, Now: func() time.Time { return b.at }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		damage := &page{Page: p, t: t}
+		for _, url := range urls {
+			w := damage.get(url)
+			body := number.ReplaceAllString(w.Body.String(), "")
+			switch {
+			case body == want[url] && w.Code == http.StatusOK:
+				shown++
+			case !strings.Contains(body, "damaged") || !strings.Contains(body, "tattler journal verify") && !strings.Contains(body, "cannot be shown") && !strings.Contains(body, "This version is damaged"):
+				t.Errorf("page %d, %s: %d (-undamaged +damaged)\n%.2000s", at/size, url, w.Code, cmp.Diff(strings.Split(want[url], "\n"), strings.Split(body, "\n")))
+			case w.Code == http.StatusOK:
+				helped++
+			}
+		}
+		if err := r.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if shown == 0 || helped == 0 {
+		t.Errorf("%d pages are right, and %d are right in part", shown, helped)
 	}
 }

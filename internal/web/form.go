@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -63,7 +64,7 @@ func (p *Page) form(ctx context.Context, f *filter) (form, error) {
 			out.More = out.More || v != ""
 		}
 		if v != "" {
-			out.Chips = append(out.Chips, chip{name, v, f.with("/", name, "")})
+			out.Chips = append(out.Chips, chip{cmp.Or(map[string]string{"q": "text"}[name], name), v, f.with("/", name, "")})
 		}
 	}
 	for _, op := range shownOps {
@@ -99,6 +100,26 @@ func (p *Page) form(ctx context.Context, f *filter) (form, error) {
 	return out, nil
 }
 
+// earliest and latest are the ends of the times that a URL can name: see when.Parse and RFC 3339.
+var (
+	earliest = time.Unix(0, 0).UTC()
+	latest   = time.Date(9999, 12, 31, 23, 59, 59, 999e6, time.UTC)
+)
+
+// nameable returns the nearest time that a URL can name.
+func nameable(t time.Time) time.Time {
+	switch {
+	case t.Before(earliest):
+		return earliest
+	case t.After(latest):
+		return latest
+	}
+	return t
+}
+
+// maxWindow is the longest time range, well below the longest time.Duration.
+const maxWindow = 200 * 365 * 24 * time.Hour
+
 // window returns the shown time range.
 func (p *Page) window(ctx context.Context, f *filter) (from, to time.Time, err error) {
 	from, to = f.Query.Since, f.Query.Until
@@ -111,12 +132,15 @@ func (p *Page) window(ctx context.Context, f *filter) (from, to time.Time, err e
 		}
 	}
 	if from.IsZero() {
-		if from, err = p.past.oldest(ctx); err != nil {
-			return from, to, err
-		}
-		if from.IsZero() || !from.Before(to) {
+		if from, err = p.past.oldest(ctx); from.IsZero() || !from.Before(to) {
 			from = to.Add(-time.Hour)
 		}
+		if err != nil {
+			return from, to, err
+		}
+	}
+	if to.Sub(from) > maxWindow {
+		return from, to, mistake("since and until: the time between %s and %s is longer than 200 years, which the page cannot show", stamp(from), stamp(to))
 	}
 	return from, to, nil
 }

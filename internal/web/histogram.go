@@ -28,6 +28,8 @@ type histogram struct {
 	Note string
 	// Out is the URL of twice the time range; empty if all is shown.
 	Out string
+	// Damaged says that nothing was counted, because the journal is damaged.
+	Damaged bool
 	// UncountedTo is the end, in thousandths of the width, of the time that was not counted.
 	UncountedTo int
 	Marks       []mark
@@ -130,28 +132,51 @@ func (p *Page) counts(w http.ResponseWriter, r *http.Request) error {
 // histogram counts what a filter selects.
 func (p *Page) histogram(ctx context.Context, f *filter) (*histogram, error) {
 	from, to, err := p.window(ctx, f)
-	if err != nil {
+	h := &histogram{From: from, To: to, Step: stepOf(to.Sub(from))}
+	if h.Damaged, err = p.withoutDamage("time range", err); err != nil {
 		return nil, err
 	}
-	h := &histogram{From: from, To: to, Step: stepOf(to.Sub(from))}
 	h.Start = from.Truncate(h.Step)
 	n := int(to.Add(h.Step-1).Sub(h.Start) / h.Step)
 	h.End = h.Start.Add(time.Duration(n) * h.Step)
 	counts := make([][len(stack)]int, n)
-	counter, can := p.past.source.(access.Counter)
-	if can && f.countable() {
+	if !h.Damaged {
+		if h.Damaged, err = p.withoutDamage("histogram", p.tally(ctx, f, h, counts)); err != nil {
+			return nil, err
+		}
+	}
+	if h.Damaged {
+		clear(counts)
+		h.Marks, h.UncountedTo, h.Note = nil, h.x(h.End), "changes are not counted, because "+partDamaged
+	}
+	h.draw(f, counts)
+	return h, nil
+}
+
+// tally counts, and marks gaps and absences.
+func (p *Page) tally(ctx context.Context, f *filter, h *histogram, counts [][len(stack)]int) (err error) {
+	if counter, can := p.past.source.(access.Counter); can && f.countable() {
 		err = p.count(ctx, f, counter, h, counts)
 	} else {
 		err = p.scan(ctx, f, h, counts)
 	}
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := p.marks(ctx, f, h); err != nil {
-		return nil, err
+	return p.marks(ctx, f, h)
+}
+
+const partDamaged = "a part of the journal is damaged: tattler journal verify names it"
+
+// withoutDamage reports whether the journal is damaged where a part of a page reads it: the rest of the page still helps. It
+// returns other errors.
+func (p *Page) withoutDamage(part string, err error) (damaged bool, _ error) {
+	var damage *journal.DamagedError
+	if !errors.As(err, &damage) {
+		return false, err
 	}
-	h.draw(f, counts)
-	return h, nil
+	p.o.Log.Error("cannot make a part of a page", "part", part, "err", err)
+	return true, nil
 }
 
 // countable reports whether the journal's counts know everything that the filter needs.
@@ -307,7 +332,9 @@ func (h *histogram) draw(f *filter, counts [][len(stack)]int) {
 	}
 	if f.values.Has("since") || f.values.Has("until") {
 		d := h.To.Sub(h.From) / 2
-		h.Out = f.with("/", "since", machine(h.From.Add(-d)), "until", machine(h.To.Add(d)))
+		if from, to := nameable(h.From.Add(-d)), nameable(h.To.Add(d)); to.Sub(from) <= maxWindow && (!from.Equal(h.From) || !to.Equal(h.To)) {
+			h.Out = f.with("/", "since", machine(from), "until", machine(to))
+		}
 	}
 }
 

@@ -60,10 +60,14 @@ func (p *Page) lanes(ctx context.Context, f *filter, h *histogram) (s swim, err 
 		l.Total++
 	})
 	if err != nil {
+		damaged, err := p.withoutDamage("lanes", err)
+		if damaged {
+			s.Note = "not shown, because " + partDamaged
+		}
 		return s, err
 	}
 	if !until.IsZero() {
-		s.Note = "lanes of the newest " + thousands(read) + " changes; earlier ones are not shown"
+		s.Note = "those of the newest " + thousands(read) + " changes; earlier ones are not shown"
 	}
 	for _, l := range all {
 		s.Lanes = append(s.Lanes, *l)

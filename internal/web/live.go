@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/web/auth"
 )
 
 const (
@@ -19,13 +21,16 @@ const (
 	// pingEvery is how often an idle stream sends a comment, so that proxies keep it.
 	pingEvery = 15 * time.Second
 	// maxBehind is how many changes a browser may be behind; beyond that it loads the page again.
-	maxBehind = 1000
+	maxBehind = 2000
+	// maxHeld is how many changes are read again, at most, for a browser that connects again, because some of them waited for
+	// their line. It must be less than maxBehind.
+	maxHeld = 1000
 )
 
 // live sends new entries as server-sent events, until the browser leaves.
 //
-// The events are entry (the HTML of an entry) and stale (the browser must load the page again). Their id is the number of
-// the newest change that was read.
+// The events are entry (the HTML of an entry) and stale (the browser must load the page again). An id follows them: the
+// number up to which all changes were sent, so that a browser that connects again misses none. It may get an entry twice.
 func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead { // its client has all of the answer, and would not notice a stream that goes on
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -52,21 +57,29 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "after: want the number of a change", http.StatusBadRequest)
 		return
 	}
-	w.Header().Set("Content-Type", "text/event-stream")
-	w.Header().Set("X-Accel-Buffering", "no")
 	out, err := newSender(w, r)
-	if err != nil {
+	switch {
+	case errors.Is(err, auth.ErrStreams):
+		w.Header().Set("Retry-After", "10")
+		http.Error(w, err.Error(), http.StatusTooManyRequests)
+		return
+	case err != nil:
 		p.o.Log.Error("cannot begin a live page", "err", err)
 		http.Error(w, "the page cannot be live", http.StatusInternalServerError)
 		return
 	}
 	defer out.Close()
+	w.Header().Set("Content-Type", "text/event-stream")
+	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
 	s := &stream{p: p, f: f, out: out, after: after, start: after, sent: p.o.Now()}
 	s.player = newPlayer(f, s.line)
 	ctx := out.Context()
 	if err := s.run(ctx); err != nil && ctx.Err() == nil {
 		p.o.Log.Warn("a live page ended", "err", err)
+		if damage := (*journal.DamagedError)(nil); errors.As(err, &damage) {
+			_ = s.send("stale", nil) // connecting again would not help, and the page says why
+		}
 	}
 }
 
@@ -79,6 +92,8 @@ type stream struct {
 	after  int64 // everything up to here was read
 	warm   bool  // lines are sent
 	start  int64 // the page shows everything up to here
+	id     int64 // the last id that was sent
+	since  bool  // an entry was sent after it
 	sent   time.Time
 	err    error
 }
@@ -105,12 +120,11 @@ func (s *stream) run(ctx context.Context) error {
 			}
 		}
 		now := s.p.o.Now()
-		if err := s.player.until(now); err != nil {
+		if err := s.player.Until(now); err != nil {
 			return err
 		}
-		if now.Sub(s.sent) >= pingEvery {
-			s.sent = now
-			_, s.err = s.out.Write([]byte(": ping\n\n"))
+		if s.since || now.Sub(s.sent).Abs() >= pingEvery {
+			s.mark(now)
 		}
 		select {
 		case <-ctx.Done():
@@ -121,9 +135,29 @@ func (s *stream) run(ctx context.Context) error {
 	return s.err
 }
 
+// mark sends the id, which also keeps an idle stream open.
+func (s *stream) mark(now time.Time) {
+	if s.err != nil {
+		return
+	}
+	s.id = max(s.id, s.shown())
+	s.since, s.sent = false, now
+	_, s.err = fmt.Fprintf(s.out, "id: %d\n\n", s.id)
+}
+
+// shown returns the number up to which no change waits for its line. A line that repeats an earlier one can wait for an hour;
+// it does not count for so long.
+func (s *stream) shown() int64 {
+	if held := s.player.Held(); held > 0 {
+		return max(held-1, s.after-maxHeld)
+	}
+	return s.after
+}
+
 // begin plays the changes before the first new one, so that a rollout that has begun is one entry.
 func (s *stream) begin(ctx context.Context) error {
-	if _, s.err = fmt.Fprintf(s.out, "retry: 3000\nid: %d\n\n", s.after); s.err != nil {
+	s.id = s.after
+	if _, s.err = fmt.Fprintf(s.out, "retry: 3000\nid: %d\n\n", s.id); s.err != nil {
 		return s.err
 	}
 	if !s.f.flat {
@@ -174,7 +208,7 @@ func (s *stream) between(ctx context.Context, from, to int64) error {
 			s.player.damaged(e, known)
 			return s.err
 		}
-		if err := s.player.change(c); err != nil {
+		if err := s.player.Change(c); err != nil {
 			return err
 		}
 		return s.err
@@ -200,7 +234,7 @@ func (s *stream) line(l render.Line) {
 // send sends an event.
 func (s *stream) send(name string, data []byte) error {
 	var b bytes.Buffer
-	fmt.Fprintf(&b, "event: %s\nid: %d\n", name, s.after)
+	fmt.Fprintf(&b, "event: %s\n", name)
 	for line := range bytes.Lines(data) {
 		b.WriteString("data: ")
 		b.Write(bytes.TrimRight(line, "\r\n"))
@@ -210,7 +244,7 @@ func (s *stream) send(name string, data []byte) error {
 		b.WriteString("data: \n")
 	}
 	b.WriteByte('\n')
+	s.since = true
 	_, err := s.out.Write(b.Bytes())
-	s.sent = s.p.o.Now()
 	return err
 }

@@ -181,13 +181,13 @@ func TestLive(t *testing.T) {
 	b.set(cmKind, "shop", "after", "helm", configMap("k", "v"), nil)
 	got := ""
 	buf := make([]byte, 4096)
-	for !strings.Contains(got, "after</a>") {
+	for !strings.Contains(got, "id: 2\n\n") {
 		n, err := resp.Body.Read(buf)
 		if got += string(buf[:n]); err != nil {
 			t.Fatalf("%v in\n%s", err, got)
 		}
 	}
-	if strings.Contains(got, "before</a>") || !strings.Contains(got, "event: entry\nid: 2\n") {
+	if strings.Contains(got, "before</a>") || strings.Count(got, "event: entry\n") != 1 || !strings.Contains(got, "after</a>") {
 		t.Errorf("got %s", got)
 	}
 	cancel()

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/access"
+	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
@@ -69,6 +70,9 @@ func (l *list) remark(f *filter, s *found) {
 	if s.early {
 		l.Note = "looked at " + thousands(s.read) + " changes, back to " + stamp(s.until) + " UTC"
 	}
+	if s.damage != nil {
+		l.Note = strings.TrimPrefix(l.Note+"; ", "; ") + "older changes cannot be read, because " + partDamaged + "; a time range before the damage may work"
+	}
 	if s.failed > 0 {
 		l.Note = strings.TrimPrefix(l.Note+"; ", "; ") + "the expression could not judge " + thousands(s.failed) + " changes, such as " + f.LastError.Error()
 	}
@@ -97,7 +101,11 @@ func (p *Page) fill(ctx context.Context, f *filter, at place, s *found, end time
 	if !f.flat {
 		q := f.query()
 		q.Since, q.Until = time.Time{}, time.Time{}
-		if before, err = p.search(ctx, f, q, place{low, at.shown}, p.contextChanges, contextSearch); err != nil {
+		before, err = p.search(ctx, f, q, place{low, at.shown}, p.contextChanges, contextSearch)
+		switch damage := (*journal.DamagedError)(nil); {
+		case errors.As(err, &damage):
+			before = found{next: low} // the older page says so
+		case err != nil:
 			return more, nil, err
 		}
 		all = slices.Concat(before.seqs, s.seqs)

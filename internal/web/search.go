@@ -20,9 +20,12 @@ type found struct {
 	read, failed int
 	// until is the time of the oldest change that was looked at.
 	until time.Time
+	// damage is why older changes cannot be read.
+	damage *journal.DamagedError
 }
 
-// search finds the newest matching changes of a query before a place. The query is the filter's, or a part of it.
+// search finds the newest matching changes of a query before a place. The query is the filter's, or a part of it. It returns
+// what it found before a damaged part of the journal.
 func (p *Page) search(ctx context.Context, f *filter, q journal.Query, at place, limit int, budget time.Duration) (s found, err error) {
 	q.Before = at.before
 	failed := f.Failed
@@ -31,6 +34,10 @@ func (p *Page) search(ctx context.Context, f *filter, q journal.Query, at place,
 		var paused *access.Paused
 		if errors.As(err, &paused) {
 			s.next, s.early = paused.Seq, true
+			break
+		}
+		if len(s.seqs) > 0 && errors.As(err, &s.damage) {
+			p.o.Log.Error("cannot read older changes", "before", s.seqs[len(s.seqs)-1], "err", err)
 			break
 		}
 		if err != nil {

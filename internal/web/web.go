@@ -149,6 +149,7 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		var several *journal.AmbiguousError
 		var many *auth.TooManyReviews
 		var unchecked *access.CheckError
+		var damage *journal.DamagedError
 		code, text := http.StatusInternalServerError, "The journal cannot be read. The log of this program says why."
 		switch {
 		case err == nil, r.Context().Err() != nil:
@@ -174,6 +175,9 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		case errors.As(err, &unchecked):
 			p.o.Log.Warn("cannot check the rights of a viewer", "path", r.URL.Path, "err", err)
 			code, text = http.StatusServiceUnavailable, "Your rights cannot be checked now. Try again in a moment."
+		case errors.As(err, &damage):
+			p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "err", err)
+			text = "A part of the journal that this page reads is damaged. Other pages, and other time ranges, may still work. The command tattler journal verify names what is damaged."
 		default:
 			p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "err", err)
 		}

@@ -99,7 +99,10 @@ func (o *Options) query() (q journal.Query, err error) {
 	if q.Since, err = when.Parse(o.Since, o.Now()); err != nil {
 		return q, capture.Usage("--since: %v", err)
 	}
-	if q.Until, err = when.Parse(o.Until, o.Now()); err != nil {
+	if q.Until, err = when.ParseEnd(o.Until, o.Now()); err == nil && q.Until.After(o.Now()) {
+		q.Until, err = when.Parse(o.Until, o.Now())
+	}
+	if err != nil {
 		return q, capture.Usage("--until: %v", err)
 	}
 	if !q.Since.Before(q.Until) {

@@ -204,7 +204,7 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 		}
 		all = append(all, one)
 	}
-	if len(all) > 0 && !until.IsZero() && until.Before(at) && o.Now().Sub(at) > -time.Minute {
+	if len(all) > 0 && !until.IsZero() && until.Before(at) && o.Now().Sub(until) > time.Minute {
 		o.note("nothing was recorded after %s", when.Moment(until))
 	}
 	switch {

@@ -194,3 +194,35 @@ func TestFollowNothingIsLost(t *testing.T) {
 		b.close()
 	})
 }
+
+// TestFollowClockSetBack: what a daemon with a wrong clock recorded is shown at once, and so is everything after it, folded as
+// usual, once the clock is right again.
+func TestFollowClockSetBack(t *testing.T) {
+	everyWay(t, func(t *testing.T, follow follows) {
+		b := newBook(t, time.Now())
+		b.add(maps, event.Created, "shop", "first", nil, data("1"))
+		f := follow(t, b.path, Options{Output: "text", Limit: 1, Recording: running})
+		f.after(pollEvery, "cm/first")
+		for _, wrong := range []time.Time{time.Now().Add(time.Hour), time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)} {
+			b.at = wrong
+			b.add(maps, event.Created, "shop", "future", nil, data("1"))
+			b.add(widgets, event.Created, "pay", "w", nil, status("a"))
+			b.add(widgets, event.Updated, "pay", "w", status("a"), status("b"))
+			f.after(2*pollEvery, "+ shop     cm/future", "+ pay      widget/w")
+			f.after(3*time.Second, "·", "widget/w")
+			b.at = time.Now()
+			b.add(maps, event.Deleted, "shop", "future", data("1"), nil)
+			f.after(2*pollEvery, "- shop     cm/future")
+			b.at = time.Now()
+			b.add(widgets, event.Updated, "pay", "w", status("b"), status("c"))
+			b.at = b.at.Add(200 * time.Millisecond)
+			b.add(widgets, event.Updated, "pay", "w", status("c"), status("d"))
+			f.after(2 * pollEvery)
+			f.after(3*time.Second, "·", "widget/w", "2")
+			b.add(widgets, event.Deleted, "pay", "w", status("d"), nil)
+			f.after(3*time.Second, "widget/w")
+		}
+		f.end()
+		b.close()
+	})
+}

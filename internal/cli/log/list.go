@@ -21,6 +21,7 @@ type lister struct {
 	out printer
 
 	last    int64 // sequence number up to which everything was read
+	lowest  int64 // sequence number of the oldest change that was read; 0 without one
 	shown   int
 	quiet   int // quiet changes that were not shown; maxQuiet means that many or more
 	damaged int
@@ -104,6 +105,13 @@ func (t *lister) list(ctx context.Context) error {
 	}
 	if err := t.listPast(ctx); err != nil || !t.o.Follow {
 		return err
+	}
+	removed, err := t.removed(ctx)
+	if err != nil {
+		return err
+	}
+	if removed != "" {
+		fmt.Fprintf(t.o.IO.Err, "%s\n", removed)
 	}
 	return t.follow(ctx)
 }
@@ -253,6 +261,11 @@ func (t *lister) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.E
 				case err != nil:
 					yield(e, err)
 					return
+				}
+				if t.lowest == 0 || e.Seq < t.lowest {
+					t.lowest = e.Seq
+				}
+				switch {
 				case !t.Selects(&e):
 					continue
 				case !e.Quiet || t.Noise:

@@ -353,6 +353,61 @@ func TestClosedPipe(t *testing.T) {
 	}
 }
 
+// purging is an output that purges the journal before the first write.
+type purging struct {
+	bytes.Buffer
+	purge func()
+}
+
+func (p *purging) Write(b []byte) (int, error) {
+	if p.purge != nil {
+		p.purge()
+		p.purge = nil
+	}
+	return p.Buffer.Write(b)
+}
+
+// TestPurgedWhileRead: a list in which changes are missing, because they were removed while it was made, says so. One that
+// does not reach back to them does not.
+func TestPurgedWhileRead(t *testing.T) {
+	for _, tc := range []struct {
+		why   string
+		o     Options
+		until int // the purge removes so many changes
+		says  bool
+	}{
+		{"the oldest first", Options{Limit: -1}, 500, true},
+		{"everything is removed", Options{Limit: -1}, 600, true},
+		{"as lines", Options{Limit: -1, Output: "oneline"}, 500, true},
+		{"only the newest", Options{Limit: 20}, 500, false},
+		{"only later ones", Options{Limit: -1, Since: start.Add(510 * time.Second).Format(time.RFC3339)}, 500, false},
+		{"nothing is removed", Options{Limit: -1}, 0, false},
+	} {
+		t.Run(tc.why, func(t *testing.T) {
+			b := newBook(t, start)
+			var rows []journal.Row
+			for i := range 600 { // more than one page of the reader
+				rows = append(rows, b.row(maps, event.Created, "shop", fmt.Sprint("a", i), nil, data("1")))
+				b.at = b.at.Add(time.Second)
+			}
+			b.append(rows...)
+			out := &purging{purge: func() {
+				if tc.until > 0 {
+					if err := b.j.Purge(t.Context(), journal.Purge{Until: start.Add(time.Duration(tc.until) * time.Second)}, nil); err != nil {
+						t.Error(err)
+					}
+				}
+			}}
+			tc.o.IO = &terminal.IO{Out: out, Width: func() int { return 0 }}
+			_, said, err := playOnce(t, b.path, tc.o)
+			if says := strings.Contains(said, "were removed from the journal while it was read"); err != nil || says != tc.says {
+				t.Errorf("%d lines, %v, %q", strings.Count(out.String(), "\n"), err, said)
+			}
+			b.close()
+		})
+	}
+}
+
 // TestManyQuiet: only maxQuiet changes are counted, without reading their objects.
 func TestManyQuiet(t *testing.T) {
 	b := newBook(t, start)

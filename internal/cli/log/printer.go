@@ -2,7 +2,6 @@ package log
 
 import (
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/change"
@@ -33,7 +32,7 @@ func (o *Options) printer(s *selected, cluster string) (printer, error) {
 	switch o.Output {
 	case text:
 		f := &folding{width: o.IO.Width}
-		f.gate = &gate{out: o.IO.Out, now: func() time.Time { return f.now }}
+		f.gate = &gate{out: o.IO.Out, now: f.Now}
 		ro.Out = f.gate
 		switch {
 		case o.HTML != "":
@@ -41,7 +40,8 @@ func (o *Options) printer(s *selected, cluster string) (printer, error) {
 		case o.Tree:
 			f.asTree(s, &ro)
 		}
-		f.text = render.New(ro)
+		f.Text = render.New(ro)
+		f.Before = func() { f.Text.SetWidth(f.width()) }
 		return f, nil
 	case oneline:
 		return &lines{text: render.NewLines(ro, cluster), width: o.IO.Width}, nil
@@ -50,81 +50,22 @@ func (o *Options) printer(s *selected, cluster string) (printer, error) {
 	return &events{e, o.IO}, err
 }
 
-// lag is the maximum delay between a change's time and its arrival here through the journal. Folded lines wait that much
-// longer, so that they are complete.
-const lag = 500 * time.Millisecond
-
 // folding plays changes back at the times at which they were seen, so that folded lines are due as they were in watch.
 type folding struct {
-	text  *render.Text
-	gate  *gate // which text writes to
-	order render.Order
+	render.Playback
+	gate  *gate // which the Text writes to
 	width func() int
-	now   time.Time // of the playback. It never goes back, although kinds are not seen in order
 	// At most one of these is set. They keep the lines until the end.
 	tree *tree
 	page *page
 }
 
-func (f *folding) Change(c change.Change) error {
-	return f.list(slices.Concat(f.order.Due(c.At), f.order.Add(c.At, c)))
-}
-
-func (f *folding) Notice(at time.Time, text string) error {
-	if err := f.list(f.order.Rest()); err != nil {
-		return err
-	}
-	if err := f.advance(at); err != nil {
-		return err
-	}
-	return f.text.Notice(f.now, text)
-}
-
-func (f *folding) Until(at time.Time) error {
-	if err := f.list(f.order.Due(at)); err != nil {
-		return err
-	}
-	return f.advance(at.Add(-lag))
-}
-
 func (f *folding) Flush(at time.Time) error {
-	if err := f.list(f.order.Rest()); err != nil {
+	if err := f.Settle(at); err != nil {
 		return err
 	}
-	if err := f.advance(at); err != nil {
-		return err
-	}
-	f.text.Forget(f.gate.from)
-	return f.text.Flush(f.now)
-}
-
-func (f *folding) list(changes []change.Change) error {
-	for _, c := range changes {
-		if err := f.advance(c.At); err != nil {
-			return err
-		}
-		if err := f.text.Change(f.now, c); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// advance moves the playback's time, and prints folded lines that become due.
-func (f *folding) advance(to time.Time) error {
-	f.text.SetWidth(f.width())
-	for due, ok := f.text.Next(); ok && !due.After(to); due, ok = f.text.Next() {
-		if due.After(f.now) {
-			f.now = due
-		}
-		if err := f.text.Tick(f.now); err != nil {
-			return err
-		}
-	}
-	if to.After(f.now) {
-		f.now = to
-	}
-	return nil
+	f.Text.Forget(f.gate.from)
+	return f.Text.Flush(f.Now())
 }
 
 // lines prints changes without folding.

@@ -2,11 +2,13 @@ package log
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/journal"
 )
 
 // notes say what was not shown.
@@ -28,16 +30,35 @@ func (t *lister) notes(ctx context.Context) (said []string, err error) {
 	if t.Failed > 0 {
 		said = append(said, fmt.Sprintf("--where could not judge %s, such as %v", count(t.Failed, "change"), t.LastError))
 	}
-	if !t.o.Follow {
-		ended, err := t.ended(ctx)
+	if t.o.Follow {
+		return said, nil
+	}
+	for _, note := range []func(context.Context) (string, error){t.removed, t.ended} {
+		text, err := note(ctx)
 		if err != nil {
 			return nil, err
 		}
-		if ended != "" {
-			said = append(said, ended)
+		if text != "" {
+			said = append(said, text)
 		}
 	}
 	return said, nil
+}
+
+// removed says that a purge or retention removed changes while they were read, so that some of them may not have been shown.
+func (t *lister) removed(ctx context.Context) (string, error) {
+	if t.lowest == 0 {
+		return "", nil
+	}
+	q := journal.Query{After: t.lowest - 1, Before: t.lowest + 1, Quiet: true, Snapshots: true}
+	for _, err := range t.journal.Rows(ctx, q) {
+		var damage *journal.DamagedError
+		if errors.As(err, &damage) { // it is not removed
+			err = nil
+		}
+		return "", err
+	}
+	return "changes were removed from the journal while it was read, by retention or a purge: some of them may not be shown", nil
 }
 
 // sumUp prints notes on stderr.

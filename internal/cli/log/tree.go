@@ -182,7 +182,7 @@ func (f *folding) asTree(s *selected, ro *render.Options) {
 	ro.Head = func(l render.Line) {
 		f.gate.head = l
 		if w := f.width(); w > 0 {
-			f.text.SetWidth(max(w-f.tree.indent(l), 1))
+			f.Text.SetWidth(max(w-f.tree.indent(l), 1))
 		}
 	}
 	f.gate.take = func(e entry) { f.tree.add(e) }

@@ -104,6 +104,7 @@ func (p *page) handlers(s *access.Source, r *journal.Reader) (http.Handler, erro
 	mux.Handle("/", h)
 	mux.Handle(api.Root, api.New(api.Options{
 		Source: s, Changes: history.New(s, rules), Log: p.log,
+		Viewer: func(ctx context.Context) string { return auth.From(ctx).String() },
 		Status: func(ctx context.Context) (control.Status, error) {
 			switch may, err := auth.From(ctx).MayDo(ctx, auth.SeeStatus); {
 			case err != nil:

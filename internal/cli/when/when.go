@@ -20,10 +20,11 @@ func Moment(t time.Time) string { return t.Local().Format(time.DateTime) }
 
 // Parse reads a past time, relative to now and in its zone: RFC 3339, a time of today (10:42, 10:42:05), a day with or
 // without a time (today, yesterday 10:42, 2026-11-21, 2026-11-21 10:42), or an age (90s, 30m, 2h30m, 3d, 2w). A day alone
-// means its beginning. Times before 1970 are refused.
+// means its beginning. Of a time that occurs twice, because the clock was set back from summer time, it is the first.
+// Times before 1970 are refused.
 func Parse(text string, now time.Time) (time.Time, error) {
 	s := strings.Join(strings.Fields(text), " ")
-	t, ok := parse(s, now)
+	t, ok := parse(s, now, first)
 	switch {
 	case !ok:
 		return time.Time{}, fmt.Errorf("%q is not a time: write %s", text, Forms)
@@ -37,21 +38,55 @@ func Parse(text string, now time.Time) (time.Time, error) {
 	return time.Time{}, fmt.Errorf("%q is later than now", text)
 }
 
-// ParseEnd reads the end of a time range, which may be in the future.
+// ParseEnd reads the end of a time range, which may be in the future. Of a time that occurs twice, it is the second.
 func ParseEnd(text string, now time.Time) (time.Time, error) {
-	if t, ok := parse(strings.Join(strings.Fields(text), " "), now); ok && !t.Before(earliest) {
+	if t, ok := parse(strings.Join(strings.Fields(text), " "), now, second); ok && !t.Before(earliest) {
 		return t, nil
 	}
 	return Parse(text, now)
 }
 
-func parse(s string, now time.Time) (time.Time, bool) {
+// first returns the first time with the date and the time of day of t.
+func first(t time.Time) time.Time {
+	start, _ := t.ZoneBounds()
+	if start.IsZero() {
+		return t
+	}
+	if other := t.Add(offset(t) - offset(start.Add(-1))); other.Before(start) && other.Before(t) {
+		return other
+	}
+	return t
+}
+
+// second returns the last time with the date and the time of day of t.
+func second(t time.Time) time.Time {
+	_, end := t.ZoneBounds()
+	if end.IsZero() {
+		return t
+	}
+	if other := t.Add(offset(t) - offset(end)); !other.Before(end) {
+		return other
+	}
+	return t
+}
+
+// offset is how far a time's zone is ahead of UTC.
+func offset(t time.Time) time.Duration {
+	_, seconds := t.Zone()
+	return time.Duration(seconds) * time.Second
+}
+
+// parse reads a time; pick chooses one of two times with the same date and time of day.
+func parse(s string, now time.Time, pick func(time.Time) time.Time) (time.Time, bool) {
 	if d, ok := ago(s); ok {
 		return now.Add(-d), true
 	}
-	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
+	if t, err := time.ParseInLocation(time.RFC3339Nano, s, now.Location()); err == nil {
+		return t, true
+	}
+	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02T15:04", "2006-01-02 15:04:05", "2006-01-02 15:04"} {
 		if t, err := time.ParseInLocation(layout, s, now.Location()); err == nil {
-			return t, true
+			return pick(t), true
 		}
 	}
 	day, rest, _ := strings.Cut(s, " ")
@@ -66,13 +101,13 @@ func parse(s string, now time.Time) (time.Time, bool) {
 		rest = s
 	default:
 		t, err := time.ParseInLocation(time.DateOnly, s, now.Location())
-		return t, err == nil
+		return pick(t), err == nil
 	}
 	at, ok := timeOfDay(rest)
 	if !ok {
 		return time.Time{}, false
 	}
-	return time.Date(y, m, d, at.Hour(), at.Minute(), at.Second(), 0, now.Location()), true
+	return pick(time.Date(y, m, d, at.Hour(), at.Minute(), at.Second(), 0, now.Location())), true
 }
 
 // clock reports whether a text is a time of day alone.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	_ "time/tzdata" // where the system has none
 )
 
 func TestParse(t *testing.T) {
@@ -73,5 +74,43 @@ func TestParseEnd(t *testing.T) {
 	}
 	if _, err := ParseEnd("noon", now); err == nil || !strings.Contains(err.Error(), "is not a time") {
 		t.Error(err)
+	}
+}
+
+// TestTwice: of a time that occurs twice, a range has both; a time that does not occur is not changed, and neither is RFC 3339.
+func TestTwice(t *testing.T) {
+	berlin, err := time.LoadLocation("Europe/Berlin")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct{ why, now, in, first, second string }{
+		{"the repeated hour", "2026-10-26T10:00:00Z", "2026-10-25 02:30", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"},
+		{"its beginning", "2026-10-26T10:00:00Z", "2026-10-25T02:00", "2026-10-25T00:00:00Z", "2026-10-25T01:00:00Z"},
+		{"after it", "2026-10-26T10:00:00Z", "2026-10-25 03:00", "2026-10-25T02:00:00Z", "2026-10-25T02:00:00Z"},
+		{"before it", "2026-10-26T10:00:00Z", "2026-10-25 01:59:59", "2026-10-24T23:59:59Z", "2026-10-24T23:59:59Z"},
+		{"yesterday", "2026-10-26T10:00:00Z", "yesterday 02:30", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"},
+		{"today, in the first of the hours", "2026-10-25T00:40:00Z", "02:30", "2026-10-25T00:30:00Z", "2026-10-25T01:30:00Z"},
+		{"with its zone", "2026-10-26T10:00:00Z", "2026-10-25T02:30:00+01:00", "2026-10-25T01:30:00Z", "2026-10-25T01:30:00Z"},
+		{"with the other zone", "2026-10-26T10:00:00Z", "2026-10-25T02:30:00+02:00", "2026-10-25T00:30:00Z", "2026-10-25T00:30:00Z"},
+		{"an age", "2026-10-25T01:30:00Z", "1h", "2026-10-25T00:30:00Z", "2026-10-25T00:30:00Z"},
+		{"in summer", "2026-10-26T10:00:00Z", "2026-07-01 02:30", "2026-07-01T00:30:00Z", "2026-07-01T00:30:00Z"},
+		{"after the clock was set forward", "2026-10-26T10:00:00Z", "2026-03-29 03:30", "2026-03-29T01:30:00Z", "2026-03-29T01:30:00Z"},
+	} {
+		now, err := time.Parse(time.RFC3339, tc.now)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, end := range []struct {
+			parse func(string, time.Time) (time.Time, error)
+			want  string
+		}{{Parse, tc.first}, {ParseEnd, tc.second}} {
+			if got, err := end.parse(tc.in, now.In(berlin)); err != nil || got.UTC().Format(time.RFC3339) != end.want {
+				t.Errorf("%s: %q is %s, %v, want %s", tc.why, tc.in, got.UTC(), err, end.want)
+			}
+		}
+	}
+	// A zone without changes.
+	if got, err := Parse("10:42", time.Date(2026, 3, 1, 10, 45, 0, 0, time.FixedZone("X", 3600))); err != nil || got.UTC().Hour() != 9 {
+		t.Error(got, err)
 	}
 }

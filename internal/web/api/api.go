@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/access"
@@ -44,8 +45,10 @@ type Options struct {
 	// Now is the time; nil is time.Now.
 	Now func() time.Time
 	// Expensive is how many requests that read many changes or objects are answered at once; 0: 4, so that others
-	// are answered meanwhile, and the daemon keeps recording.
+	// are answered meanwhile, and the daemon keeps recording. Twice as many streams are sent at once.
 	Expensive int
+	// Viewer names the viewer of a request, who has at most half of the streams; nil: all requests have the same viewer.
+	Viewer func(ctx context.Context) string
 }
 
 // ErrForbidden means that the viewer may not see something that exists for everybody, such as the status.
@@ -69,8 +72,9 @@ const (
 
 // api is the handler.
 type api struct {
-	o    Options
-	busy chan struct{} // has an element for each expensive request
+	o       Options
+	busy    chan struct{} // has an element for each expensive request that reads the journal
+	streams streams
 }
 
 // New returns the handler of all paths below Root.
@@ -87,7 +91,10 @@ func New(o Options) http.Handler {
 	if o.Expensive <= 0 {
 		o.Expensive = 4
 	}
-	a := &api{o: o, busy: make(chan struct{}, o.Expensive)}
+	if o.Viewer == nil {
+		o.Viewer = func(context.Context) string { return "" }
+	}
+	a := &api{o: o, busy: make(chan struct{}, o.Expensive), streams: streams{limit: o.Expensive, of: map[string]int{}}}
 	mux := http.NewServeMux()
 	for _, e := range endpoints() {
 		mux.HandleFunc("GET "+Root+e.path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, &e) })
@@ -115,29 +122,22 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, e *endpoint) {
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	r = r.WithContext(ctx)
-	if e.expensive || e.stream != nil {
-		leave, err := a.enter(ctx)
-		if err != nil {
-			a.fail(w, r, err)
-			return
-		}
-		defer leave()
-	}
 	if err := e.unknownParameter(r); err != nil {
 		a.fail(w, r, err)
 		return
 	}
 	if e.stream != nil {
+		who := a.o.Viewer(ctx)
+		if !a.streams.enter(who) {
+			a.fail(w, r, busy("too many answers are being sent: repeat this request later"))
+			return
+		}
+		defer a.streams.leave(who)
 		a.serveStream(w, r, e)
 		return
 	}
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(limit + stalled)) // not every ResponseWriter has one
-	answer, err := e.handle(a, r)
-	if err != nil {
-		a.fail(w, r, err)
-		return
-	}
-	body, err := encode(answer)
+	body, err := a.answer(r, e)
 	switch {
 	case err != nil:
 		a.fail(w, r, err)
@@ -149,6 +149,22 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, e *endpoint) {
 	write(w, http.StatusOK, body)
 }
 
+// answer returns the body of an answer. An expensive one has a place only while it is made, however slowly it is read.
+func (a *api) answer(r *http.Request, e *endpoint) ([]byte, error) {
+	if e.expensive {
+		leave, err := a.enter(r.Context())
+		if err != nil {
+			return nil, err
+		}
+		defer leave()
+	}
+	answer, err := e.handle(a, r)
+	if err != nil {
+		return nil, err
+	}
+	return encode(answer)
+}
+
 // enter waits for a place among the expensive requests.
 func (a *api) enter(ctx context.Context) (leave func(), err error) {
 	wait := time.NewTimer(waitTime)
@@ -157,9 +173,41 @@ func (a *api) enter(ctx context.Context) (leave func(), err error) {
 	case a.busy <- struct{}{}:
 		return func() { <-a.busy }, nil
 	case <-wait.C:
-		return nil, &failure{http.StatusServiceUnavailable, Error{Error: "too many requests read the journal: repeat this one later", Reason: ReasonBusy}}
+		return nil, busy("too many requests read the journal: repeat this one later")
 	case <-ctx.Done():
 		return nil, ctx.Err()
+	}
+}
+
+func busy(text string) error {
+	return &failure{http.StatusServiceUnavailable, Error{Error: text, Reason: ReasonBusy}}
+}
+
+// streams counts the streams that are sent, of which a viewer has half at most: slow readers cannot take them all.
+type streams struct {
+	limit int
+	mu    sync.Mutex
+	open  int
+	of    map[string]int // by viewer
+}
+
+func (s *streams) enter(viewer string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.open >= 2*s.limit || s.of[viewer] >= s.limit {
+		return false
+	}
+	s.open++
+	s.of[viewer]++
+	return true
+}
+
+func (s *streams) leave(viewer string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.open--
+	if s.of[viewer]--; s.of[viewer] == 0 {
+		delete(s.of, viewer)
 	}
 }
 

@@ -82,6 +82,8 @@ const (
 	maxRequests = 512
 	// maxPerViewer is the share of one viewer: several pages, each with a stream.
 	maxPerViewer = 32
+	// maxStreams is how many of them may be streams, so that a viewer with many live pages can still open others.
+	maxStreams = 16
 	// grace is how long requests may take to end when the server does.
 	grace = 2 * time.Second
 )
@@ -102,7 +104,10 @@ type Auth struct {
 	rights   *rights
 	requests chan struct{} // has an element for each request
 	viewers  slots
+	streams  slots
 	timeouts timeouts
+	// connections is maxConnections, except in tests.
+	connections int
 }
 
 // timeouts are constants, except in tests.
@@ -124,7 +129,10 @@ func New(o Options) (*Auth, error) {
 		csrf:     http.NewCrossOriginProtection(),
 		requests: make(chan struct{}, maxRequests),
 		viewers:  slots{limit: maxPerViewer},
+		streams:  slots{limit: maxStreams},
 		timeouts: timeouts{readTimeout, writeTimeout},
+
+		connections: maxConnections,
 	}
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)

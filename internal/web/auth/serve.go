@@ -55,7 +55,7 @@ func (a *Auth) Wrap(next http.Handler) http.Handler {
 
 func (a *Auth) viewer(r *http.Request) (*Viewer, *problem) {
 	if a.open {
-		return &Viewer{all: true, timeout: a.timeouts.write}, nil
+		return &Viewer{all: true, timeout: a.timeouts.write, streams: &a.streams}, nil
 	}
 	id, err := a.identify(r.Context(), r)
 	var refused *refusal
@@ -66,7 +66,7 @@ func (a *Auth) viewer(r *http.Request) (*Viewer, *problem) {
 	case err != nil: // the log has the details
 		return nil, &problem{http.StatusServiceUnavailable, "credentials cannot be verified: the API server does not answer, or does not let Tattler ask; its log says why"}
 	}
-	v := &Viewer{User: id.User, UID: id.UID, Groups: id.Groups, Extra: id.Extra, key: id.key(), rights: a.rights, timeout: a.timeouts.write}
+	v := &Viewer{User: id.User, UID: id.UID, Groups: id.Groups, Extra: id.Extra, key: id.key(), rights: a.rights, timeout: a.timeouts.write, streams: &a.streams}
 	v.again = func(ctx context.Context) error {
 		now, err := a.identify(ctx, r)
 		if err == nil && now.key() != v.key {
@@ -145,6 +145,7 @@ func answer(w http.ResponseWriter, p *problem) {
 // error is the listener's, or reports an open page on an address that other machines reach.
 func (a *Auth) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	defer l.Close()
+	l = &connections{Listener: l, log: a.log, limit: a.connections}
 	if (a.open || a.pair == nil) && !isLoopback(l.Addr().String()) {
 		return fmt.Errorf("serve the web page on %s: other machines can reach this address, and the page has no TLS or no authentication", l.Addr())
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 )
 
@@ -27,16 +28,25 @@ type Stream struct {
 	stop     func() bool
 	verified time.Time
 	timeout  time.Duration
+	leave    sync.Once
 }
 
-// NewStream begins a stream in a handler that Auth.Wrap protects. The caller closes it.
+// ErrStreams means that a viewer has too many streams.
+var ErrStreams = fmt.Errorf("you have %d live pages already: close one", maxStreams)
+
+// NewStream begins a stream in a handler that Auth.Wrap protects. The caller closes it. The error is ErrStreams if the
+// viewer has too many.
 func NewStream(w http.ResponseWriter, r *http.Request) (*Stream, error) {
 	s := &Stream{w: w, control: http.NewResponseController(w), viewer: From(r.Context()), verified: time.Now()}
 	if s.viewer == nil {
 		return nil, errNoViewer
 	}
 	s.timeout = s.viewer.timeout
+	if !s.viewer.streams.enter(s.viewer.key) {
+		return nil, ErrStreams
+	}
 	if err := s.control.SetWriteDeadline(time.Time{}); err != nil {
+		s.viewer.streams.leave(s.viewer.key)
 		return nil, fmt.Errorf("begin stream: %w", err)
 	}
 	s.ctx, s.cancel = context.WithCancel(r.Context())
@@ -76,4 +86,5 @@ func (s *Stream) Write(b []byte) (int, error) {
 func (s *Stream) Close() {
 	s.stop()
 	s.cancel()
+	s.leave.Do(func() { s.viewer.streams.leave(s.viewer.key) })
 }

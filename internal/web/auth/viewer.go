@@ -22,6 +22,7 @@ type Viewer struct {
 	rights  *rights
 	again   func(context.Context) error // authenticates the request again
 	timeout time.Duration               // of a stream's write
+	streams *slots                      // of all viewers
 
 	mu    sync.Mutex
 	since time.Time // the start of the budget's interval

@@ -167,46 +167,77 @@
 
   // New entries, as they are recorded. While the reader is further down, they wait, so that nothing moves.
   const maxEntries = 500;
-  let source = null, waiting = [], paused = false, redraw = 0;
+  let source = null, waiting = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""], last = "", resting = 0;
+  // say shows how the page is connected. That it is paused matters only while it is live.
   function say(text, state) {
+    if (text) connection = [text, state];
     const live = $("#live");
     if (!live) return;
-    $(".say", live).textContent = text;
-    live.classList.toggle("on", state === "on");
-    live.classList.toggle("off", state === "off");
+    const [shown, now] = paused && connection[1] === "on" ? ["paused", ""] : connection;
+    $(".say", live).textContent = shown;
+    live.classList.toggle("on", now === "on");
+    live.classList.toggle("off", now === "off");
   }
-  function insert(html) {
+  // insert shows new entries, the oldest first. An entry that is shown already, because the page has connected again, stays
+  // where it is.
+  function insert(texts) {
     const list = $("#entries");
-    const box = document.createElement("template");
-    box.innerHTML = html;
-    const entry = box.content.querySelector(".entry");
-    if (!entry) return;
-    const old = entry.id && document.getElementById(entry.id);
-    if (old) old.remove();
-    entry.classList.add("new");
-    list.prepend(entry);
-    localTimes(entry);
+    for (const html of texts) {
+      const box = document.createElement("template");
+      box.innerHTML = html;
+      const entry = box.content.querySelector(".entry");
+      if (!entry) continue;
+      const old = entry.id && $(":scope > #" + entry.id, list);
+      if (old && (old === current || $(":scope > .below", old).hasChildNodes())) continue; // the reader looks at it
+      if (old) {
+        old.replaceWith(entry);
+      } else {
+        entry.classList.add("new");
+        list.prepend(entry);
+      }
+      localTimes(entry);
+      if (window.htmx) htmx.process(entry);
+    }
+    trim(list);
     dayHeadings();
-    if (window.htmx) htmx.process(entry);
     const empty = $(".empty");
-    if (empty) empty.remove();
-    while (list.children.length > maxEntries) list.lastElementChild.remove();
+    if (empty && $(".entry", list)) empty.remove();
+  }
+  // trim removes the oldest entries of a long list. The older pages do not follow the rest.
+  function trim(list) {
+    const entries = all(":scope > .entry", list);
+    if (entries.length <= maxEntries && !lost) return;
+    for (const e of entries.slice(maxEntries)) e.remove();
+    for (const e of all(":scope > .older, :scope > .note", list)) e.remove();
+    const item = document.createElement("li"), link = document.createElement("a");
+    item.className = "older";
+    link.href = location.href;
+    link.textContent = "Reload the page for older changes";
+    item.append(link);
+    list.append(item);
   }
   function showFresh() {
     const fresh = $("#fresh");
     if (!fresh) return;
-    for (const html of waiting) insert(html);
+    const texts = waiting;
     waiting = [];
     fresh.hidden = true;
+    if (lost) $("#entries").replaceChildren(); // entries are missing between the shown ones and those that waited
+    if (texts.length) insert(texts);
+    lost = false;
   }
   function arrive(html) {
     if (!paused && window.scrollY < 200) {
-      insert(html);
+      showFresh();
+      insert([html]);
     } else {
       waiting.push(html);
-      if (waiting.length > maxEntries) waiting.shift();
+      if (waiting.length > maxEntries) {
+        waiting.shift();
+        lost = true;
+      }
       const fresh = $("#fresh");
-      fresh.textContent = waiting.length === 1 ? "1 new entry" : waiting.length + " new entries";
+      fresh.textContent = waiting.length === 1 ? "1 new entry" : (lost ? "more than " : "") + waiting.length + " new entries";
       fresh.hidden = false;
     }
     if (!redraw && !paused) redraw = setTimeout(refresh, 5000);
@@ -220,29 +251,62 @@
       .then((html) => { if (!drag) { box.innerHTML = html; localTimes(box); } })
       .catch(() => { /* the next change tries again */ });
   }
-  function listen() {
-    const live = $("#live");
-    if (!live) return;
+  // connect starts to listen for what was recorded after what the page has.
+  function connect() {
     say("connecting", "");
-    source = new EventSource(live.dataset.url);
+    const url = new URL($("#live").dataset.url, location.href);
+    if (last) url.searchParams.set("after", last);
+    source = new EventSource(url);
     source.onopen = () => say("live", "on");
     source.onerror = () => say(source.readyState === EventSource.CLOSED ? "not live: reload the page" : "not connected; trying again", "off");
-    source.addEventListener("entry", (e) => arrive(e.data));
+    source.addEventListener("entry", (e) => { last = e.lastEventId || last; arrive(e.data); });
     source.addEventListener("stale", () => { source.close(); say("much has changed: reload the page", "off"); });
+  }
+  function listen() {
+    if (!$("#live")) return;
+    connect();
     $("#pause").addEventListener("click", () => {
       paused = !paused;
       $("#pause").textContent = paused ? "Resume" : "Pause";
       $("#pause").setAttribute("aria-pressed", String(paused));
-      say(paused ? "paused" : "live", paused ? "" : "on");
+      say();
       if (!paused) { showFresh(); refresh(); }
     });
     $("#fresh").addEventListener("click", () => { window.scrollTo(0, 0); showFresh(); refresh(); });
     addEventListener("scroll", () => { if (window.scrollY < 50 && !paused && waiting.length) showFresh(); }, { passive: true });
+    // A page in the background gives its connection back: without HTTP/2, a browser has only six for all tabs of a server.
+    document.addEventListener("visibilitychange", () => {
+      clearTimeout(resting);
+      if (document.hidden && source.readyState !== EventSource.CLOSED) {
+        resting = setTimeout(() => { source.close(); say("not live in the background", ""); resting = -1; }, 10000);
+      } else if (!document.hidden && resting === -1) {
+        resting = 0;
+        connect();
+      }
+    });
     addEventListener("pagehide", () => source.close());
+    addEventListener("pageshow", (e) => { if (e.persisted) connect(); }); // the browser had kept the page
+  }
+
+  // moment returns a time or a day of the reader's time zone as a moment, which the server reads the same. Of a time that
+  // occurs twice, because the clock is set back, it is the last if it ends a time range. It leaves other texts, such as 1h, alone.
+  function moment(text, end) {
+    const parts = text.trim().match(/^(today|yesterday|\d{4}-\d\d-\d\d)?[ T]*(\d{1,2}:\d\d(?::\d\d)?)?$/);
+    if (!parts || !parts[0]) return text;
+    const at = new Date(), [, date, time] = parts;
+    if (date === "yesterday") at.setDate(at.getDate() - 1);
+    else if (date && date !== "today") at.setFullYear(+date.slice(0, 4), date.slice(5, 7) - 1, +date.slice(8));
+    const [hours, minutes, seconds] = (time || "0:00").split(":");
+    if (hours > 23 || minutes > 59 || seconds > 59) return text;
+    at.setHours(hours, minutes, seconds || 0, 0);
+    const again = new Date(+at + 3600000);
+    if (end && again.getHours() === at.getHours()) at.setTime(+again);
+    return at.toISOString().replace(".000Z", "Z");
   }
 
   // A form without what is empty makes a shorter link.
   document.addEventListener("submit", (e) => {
+    for (const input of all(".filter input[name=since], .filter input[name=until]")) if (e.target.contains(input)) input.value = moment(input.value, input.name === "until");
     for (const input of all("input[name]", e.target)) if (!input.value) input.disabled = true;
   });
   addEventListener("pageshow", () => { for (const input of all(".filter input:disabled")) input.disabled = false; });
