@@ -81,7 +81,7 @@ func TestLiveScript(t *testing.T) {
 	b.eval(`feed("entry", entry(4000)); 1`)
 	b.is(`sources.length + " " + sources[1].readyState`, "2 1")
 
-	// A page in the background gives its connection back, and goes on from where it was.
+	// A page in the background gives its connection back, and continues where it was.
 	b.click("#pause")
 	b.eval(`feed("entry", entry(4001), "3999"); show(false); 1`)
 	b.until(`sources[1].readyState === 2`)
