@@ -4,15 +4,20 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"time"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
+	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 )
 
 // clusters examines one cluster after the other, and adds up their objects. The total is unknown if one of them is.
 func (x *examination) clusters(ctx context.Context) {
-	names := map[string]string{} // by identity
+	names, recorded := map[string]string{}, x.recorded(ctx) // by identity, and by name
 	for _, p := range x.parts {
 		c := &examined{name: p.Name, setup: p.Setup, cluster: p.Cluster, host: x.host, journal: x.journal, objects: -1}
 		if p.Err != nil {
@@ -26,12 +31,54 @@ func (x *examination) clusters(ctx context.Context) {
 				"Correct the context of one of them, or remove it from clusters.")
 		} else {
 			names[c.identity] = p.Name
+			c.compare(recorded)
 		}
 		x.findings = append(x.findings, c.findings...)
 		if c.objects < 0 || x.objects < 0 {
 			x.objects = -1
 		} else {
 			x.objects += c.objects
+		}
+	}
+}
+
+// recorded returns the identities of the clusters in the journal, by name; nil if that cannot be read.
+func (x *examination) recorded(ctx context.Context) map[string]string {
+	if _, err := os.Stat(x.journal); err != nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
+	defer cancel()
+	r, err := past.OpenReader(ctx, x.journal)
+	if err != nil {
+		return nil // journalFile says so
+	}
+	defer r.Close()
+	streams, err := r.Streams(ctx)
+	if err != nil {
+		return nil
+	}
+	identities, newest := map[string]string{}, map[string]time.Time{}
+	for i := range streams {
+		s := &streams[i]
+		if name := cmp.Or(s.Stream.Cluster, r.Cluster()); s.Head.Identity != "" && s.Head.At.After(newest[name]) {
+			identities[name], newest[name] = s.Head.Identity, s.Head.At
+		}
+	}
+	return identities
+}
+
+// compare compares the cluster's identity with those in the journal, as the daemon does.
+func (x *examined) compare(recorded map[string]string) {
+	if x.identity == "" || recorded[x.name] == x.identity {
+		return
+	}
+	for _, name := range slices.Sorted(maps.Keys(recorded)) {
+		if name != x.name && recorded[name] == x.identity {
+			x.add(Server, "identity", Error, fmt.Sprintf("this is the cluster that the journal records as %q", name),
+				"tattler run does not record it under another name: it would record deletions that did not happen.",
+				fmt.Sprintf("Correct the context of %q, or name it %q.", x.name, name))
+			return
 		}
 	}
 }
@@ -66,7 +113,7 @@ func (x *examined) all(ctx context.Context, several bool) {
 		defer cancel()
 	}
 	if x.server(ctx) {
-		if several {
+		if x.name != "" {
 			x.identify(ctx)
 		}
 		x.rights(ctx)

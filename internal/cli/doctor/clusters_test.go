@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -16,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/journal"
 )
 
 // clusters are three clusters: one that is healthy, one of which nothing may be watched, and one that no context reaches.
@@ -235,5 +237,80 @@ func TestManyClusters(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "geheim") {
 		t.Error("a token is shown")
+	}
+}
+
+// TestSwappedClusters: a cluster that the journal has under another name is an error, because the daemon refuses it. A cluster
+// that was made again under its name is accepted.
+func TestSwappedClusters(t *testing.T) {
+	s, other, again := serve(t), serve(t), serve(t)
+	identities := map[*api]string{}
+	for i, one := range []*api{s, other, again} {
+		for n := range i { // so that the UIDs differ
+			one.Put(core("namespaces"), "", fmt.Sprint("n", n), nil)
+		}
+		one.Put(core("namespaces"), "", "kube-system", nil)
+		resp, err := http.Get(one.http.URL + "/api/v1/namespaces/kube-system")
+		if err != nil {
+			t.Fatal(err)
+		}
+		var m metav1.PartialObjectMetadata
+		err = json.NewDecoder(resp.Body).Decode(&m)
+		resp.Body.Close()
+		if err != nil || m.UID == "" {
+			t.Fatal(m, err)
+		}
+		identities[one] = string(m.UID)
+	}
+	if identities[s] == identities[other] || identities[other] == identities[again] {
+		t.Fatalf("%v", identities)
+	}
+	s.point(t, s.http.URL)
+	o, _ := s.options(t, "")
+	j, err := journal.Open(t.Context(), filepath.Join(s.dir, "journal.db"), journal.Options{Cluster: "east"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range []struct {
+		cluster, identity string
+		ago               time.Duration
+	}{{"", "an older one", time.Hour}, {"", identities[s], 0}, {"west", identities[other], 0}} {
+		stream := journal.Stream{GroupResource: "configmaps", Cluster: h.cluster, Selection: h.ago.String()}
+		if _, err := j.Append(t.Context(), []journal.Batch{{Stream: stream, Head: journal.Head{Version: "1", Identity: h.identity, At: time.Now().Add(-h.ago)}}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, tc := range []struct {
+		why  string
+		east *api
+		west *api
+		name string // of west
+		want []string
+	}{
+		{"as recorded", s, other, "west", nil},
+		{"swapped", other, s, "west", []string{`east: this is the cluster that the journal records as "west"`, `west: this is the cluster that the journal records as "east"`}},
+		{"renamed", s, other, "north", []string{`north: this is the cluster that the journal records as "west"`}},
+		{"made again", again, other, "west", nil},
+		{"a new one", s, again, "north", nil},
+	} {
+		text := "clusters:\n"
+		for name, one := range map[string]*api{"east": tc.east, tc.name: tc.west} {
+			file := s.write(t, name+".kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: x, contexts: [{name: x, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}`, one.http.URL))
+			text += fmt.Sprintf("- {name: %s, kubeconfig: %q}\n", name, file)
+		}
+		o.Setup.File = s.file(t, text)
+		var got []string
+		for _, f := range s.examine(t, o).findings {
+			if f.Check == "server.identity" {
+				got = append(got, f.Cluster+": "+f.Title)
+			}
+		}
+		slices.Sort(got)
+		if !slices.Equal(got, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.why, got, tc.want)
+		}
 	}
 }
