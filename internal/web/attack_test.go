@@ -121,6 +121,7 @@ func TestClocks(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := newPage(t, b.path, now)
+	p.patience = 1000 // no search is cut short
 	negative := regexp.MustCompile(`-\d+(\.\d+)? (s|min|h|d|y)\b| (x|y|width|height)="-`)
 	page := func(url string) string {
 		t.Helper()

@@ -218,7 +218,7 @@ const (
 func (p *Page) scanned(ctx context.Context, f *filter, h *histogram, each func(*journal.Entry)) (read int, until time.Time, err error) {
 	q := f.query()
 	q.Since, q.Until = h.From, h.To
-	deadline := time.Now().Add(maxScanTime)
+	deadline := p.deadline(maxScanTime)
 	last := h.To
 	for e, err := range p.past.rows(access.WithPause(ctx, deadline), q) {
 		var paused *access.Paused

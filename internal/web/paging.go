@@ -83,7 +83,7 @@ func (l *list) remark(f *filter, s *found) {
 func (p *Page) next(ctx context.Context, f *filter, at place, now time.Time) (time.Time, error) {
 	q := f.query()
 	q.Since, q.Until, q.After, q.Limit, q.OldestFirst = time.Time{}, time.Time{}, at.before-1, 1, true
-	for e, err := range p.past.rows(access.WithPause(ctx, time.Now().Add(contextSearch)), q) {
+	for e, err := range p.past.rows(access.WithPause(ctx, p.deadline(contextSearch)), q) {
 		var paused *access.Paused
 		if errors.As(err, &paused) {
 			break

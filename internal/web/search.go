@@ -24,12 +24,17 @@ type found struct {
 	damage *journal.DamagedError
 }
 
+// deadline returns when a search that begins now must end.
+func (p *Page) deadline(budget time.Duration) time.Time {
+	return time.Now().Add(time.Duration(p.patience) * budget)
+}
+
 // search finds the newest matching changes of a query before a place. The query is the filter's, or a part of it. It returns
 // what it found before a damaged part of the journal.
 func (p *Page) search(ctx context.Context, f *filter, q journal.Query, at place, limit int, budget time.Duration) (s found, err error) {
 	q.Before = at.before
 	failed := f.Failed
-	deadline := time.Now().Add(budget)
+	deadline := p.deadline(budget)
 	for e, err := range p.past.rows(access.WithPause(ctx, deadline), q) {
 		var paused *access.Paused
 		if errors.As(err, &paused) {

@@ -53,7 +53,9 @@ type Page struct {
 	narrowings narrowings
 	// pageChanges and contextChanges are the constants, except in tests.
 	pageChanges, contextChanges int
-	handler                     http.Handler
+	// patience multiplies the times that searches may take: 1, except in tests.
+	patience int
+	handler  http.Handler
 }
 
 // maxStreams is how many browsers are kept current at once.
@@ -70,7 +72,7 @@ func New(o Options) (*Page, error) {
 	if o.Recording == nil {
 		o.Recording = func(context.Context) bool { return true }
 	}
-	p := &Page{o: o, streams: make(chan struct{}, maxStreams), pageChanges: pageChanges, contextChanges: contextChanges}
+	p := &Page{o: o, streams: make(chan struct{}, maxStreams), pageChanges: pageChanges, contextChanges: contextChanges, patience: 1}
 	var err error
 	if p.past, err = newPast(o.Source); err != nil {
 		return nil, err
