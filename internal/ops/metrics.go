@@ -132,7 +132,7 @@ var metrics = []metric{
 	{"tattler_stream_gaps_total", "Gaps: versions were missed, for instance because they had expired, and the net change was recorded instead.", counter, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return s.Gaps })},
 
-	{"tattler_audits_total", "Audits of a kind's streams: the known state is compared with a list that is read beside the watch. Audits compare metadata (UIDs and versions) or, after the API server has begun to serve the kind in another form, contents. Results: passed, the audit found nothing that the watch had missed; missed, it found something, and a gap is recorded; failed, it was inconclusive, and is repeated.", counter, []string{"resource", "compared", "result"}, audits},
+	{"tattler_audits_total", "Audits of a kind's streams: the known state is compared with a list that is read beside the watch. Audits compare metadata (UIDs and versions) or, after the API server has begun to serve the kind in another form, contents. The result is passed if the audit found nothing that the watch had missed; missed if it found something, and a gap is recorded; failed if it was inconclusive, and is repeated.", counter, []string{"resource", "compared", "result"}, audits},
 	{"tattler_audit_reread_objects_total", "Objects that an audit read again, because their content differed at the same version or the watch could not read them.", counter, []string{"resource"}, reread},
 
 	{"tattler_changes_recorded_total", "Changes written to the journal, including quiet ones.", counter, nil,

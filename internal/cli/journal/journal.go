@@ -19,8 +19,9 @@ import (
 
 const long = `Measure, verify, purge, back up or restore the journal that tattler run writes:
 the one that --journal, --config or $TATTLER_JOURNAL names. By default, this is
-the journal of the current context or, except for purge and restore, the journal
-of the only running daemon. These commands do not contact the cluster.`
+the journal of the only running daemon; without one, and always for purge and
+restore, it is the journal of the current context. These commands do not contact
+the cluster.`
 
 // NewCommand returns the journal command.
 func NewCommand(io *terminal.IO) *cobra.Command {

@@ -47,7 +47,7 @@ type Flags struct {
 
 // Add declares the flags, for commands that use File.
 func (f *Flags) Add(cmd *cobra.Command) {
-	f.add(cmd, ", the journal of the current context, or the journal of the only running daemon")
+	f.add(cmd, ", the journal of the only running daemon, or the journal of the current context")
 }
 
 // AddOffline declares the flags, for commands that use Default.
