@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/chromedp/chromedp"
@@ -20,9 +21,13 @@ type daemon struct {
 	args    []string
 }
 
+// namespaces counts those that startDaemon made, so that a test can run again.
+var namespaces atomic.Int64
+
 // startDaemon makes a namespace with a Deployment and a ConfigMap, and records it.
 func startDaemon(t *testing.T, ns string) *daemon {
 	t.Helper()
+	ns = fmt.Sprint(ns, namespaces.Add(1))
 	if cluster == nil {
 		t.Fatal("no control plane")
 	}
@@ -166,7 +171,7 @@ func TestDaemonPages(t *testing.T) {
 	b := open(t, d.address, look{})
 	b.visit("/")
 	b.until(entries + `.includes("rolled out in")`)
-	pages := b.pages("/object?type=configmaps&namespace=pages&name=web-settings")
+	pages := b.pages("/object?type=configmaps&namespace=" + d.ns + "&name=web-settings")
 	for _, l := range []look{{}, {phone: true, dark: true}} {
 		b := open(t, d.address, l)
 		for _, p := range pages {
@@ -189,7 +194,7 @@ func TestDaemonPages(t *testing.T) {
 			t.Errorf("the status has no %s:\n%s", want, got)
 		}
 	}
-	b.visit("/object?type=deployments.apps&namespace=pages&name=web&view=related")
+	b.visit("/object?type=deployments.apps&namespace=" + d.ns + "&name=web&view=related")
 	if got := b.eval("document.body.innerText"); !strings.Contains(got, "replicasets.apps/web-") {
 		t.Errorf("related:\n%s", got)
 	}
