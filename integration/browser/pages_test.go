@@ -48,7 +48,7 @@ func (b *tab) pages(object string) []pageOf {
 	b.whole()
 	all = append(all, pageOf{"unfolded", b.href(".entry:has(.count) a.unfold")})
 	b.visit(object)
-	all = append(all, pageOf{"object-compared", b.hrefs("#versions a.with")[0]})
+	all = append(all, pageOf{"object-compared", b.href("#versions a.with")})
 	change := b.href("dd a.permalink")
 	b.visit(change)
 	for _, view := range b.hrefs(".tabs a:not(.permalink)") {
