@@ -22,8 +22,8 @@ type Options struct {
 	Headers map[string]string `yaml:"headers"`
 	// Secret signs each request, as https://www.standardwebhooks.com specifies: the header webhook-signature is "v1,"
 	// and the base64 of the HMAC-SHA256 of ID.TIMESTAMP.BODY; the headers webhook-id and webhook-timestamp (Unix
-	// seconds) contain ID and TIMESTAMP. After the prefix whsec_ comes the key in base64; a secret without that prefix
-	// is the key itself.
+	// seconds) contain ID and TIMESTAMP. A secret that begins with whsec_ has the key in base64 after that
+	// prefix; any other secret is the key itself.
 	Secret string `yaml:"secret"`
 	// Template is a text/template over the event that makes the body. The template has the field names of package
 	// event, and the function json. The Content-Type is then application/json unless headers sets another; a body that
