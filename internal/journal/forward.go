@@ -8,7 +8,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/delta"
 )
 
-// A pump reads forwards, with its own connection. It unwinds a chain once and keeps the following versions as forward
+// A pump reads forwards, with its own connection; so does tattler log. It unwinds a chain once and keeps the following versions as forward
 // differences (Reader.ReadForwards), within a bound that all pumps share, until it reaches the journal's end.
 
 // A chain is read from its newest change, but a lagging sink reads an object's changes from the oldest, which would read
@@ -26,8 +26,8 @@ const (
 	stepBytes = 112
 )
 
-// forwards keeps, by object, the changes that follow the last one read. Contents never change, except by a purge, during
-// which nothing may read: the kept ones stay valid.
+// forwards keeps, by object, the changes that follow the last one read. Contents never change, except by a purge: the kept
+// ones are those from before it. Pumps do not read during a purge, and tattler log reads each change once.
 type forwards struct {
 	limit, size int  // in bytes
 	on          bool // the last query is oldest first
@@ -177,8 +177,8 @@ func (f *forwards) clear() {
 }
 
 // ReadForwards makes Contents keep the changes that follow the one it returns, as far as it read them, in at most limit
-// bytes of memory, if the last query of Rows was oldest first. Rows clears them at its end. A change that retention has
-// removed since may be returned.
+// bytes of memory, if the last query of Rows was oldest first. Rows clears them when it has read everything. A change that
+// retention or a purge has removed since may be returned.
 func (r *Reader) ReadForwards(limit int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -187,6 +187,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer j.Close()
+	j.ReadForwards()
 	clusters, err := j.Within(ctx, o.Scope.Clusters)
 	if err != nil {
 		return err

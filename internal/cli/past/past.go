@@ -62,7 +62,7 @@ func (f *Flags) add(cmd *cobra.Command, otherwise string) {
 	f.stderr = cmd.ErrOrStderr
 }
 
-// forwardBytes bounds the versions that a verb keeps in memory while it reads forwards.
+// forwardBytes bounds the versions that ReadForwards keeps in memory.
 const forwardBytes = 32 << 20
 
 // Journal is an open journal.
@@ -160,7 +160,6 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.ReadForwards(forwardBytes)
 	return &Journal{source: r, changes: history.New(r, rules), path: path, file: file}, nil
 }
 
@@ -186,6 +185,14 @@ func Exists(path string) error {
 
 // Close closes the journal.
 func (j *Journal) Close() error { return j.source.Close() }
+
+// ReadForwards prepares for a verb that reads each change once, from the oldest on: it unwinds the history of an object once.
+// What was read before a purge may be returned after it, so it is not for a program that lasts, such as a server.
+func (j *Journal) ReadForwards() {
+	if r, ok := j.source.(*journal.Reader); ok {
+		r.ReadForwards(forwardBytes)
+	}
+}
 
 // Last returns the newest sequence number. It fails if the file was removed or replaced: nothing will be added to the one
 // that is open.
