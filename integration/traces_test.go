@@ -2,9 +2,7 @@ package integration
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/json"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,11 +10,10 @@ import (
 	"testing"
 	"time"
 
-	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/trace/tracetest"
 )
 
 // collector receives traces.
@@ -39,15 +36,7 @@ func newCollector(t *testing.T) *collector {
 }
 
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	request := &coltracepb.ExportTraceServiceRequest{}
-	z, err := gzip.NewReader(r.Body)
-	var body []byte
-	if err == nil {
-		body, err = io.ReadAll(z)
-	}
-	if err == nil {
-		err = proto.Unmarshal(body, request)
-	}
+	request, body, err := tracetest.Read(r.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
@@ -55,11 +44,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.text.Write(body)
-	for _, rs := range request.ResourceSpans {
-		for _, ss := range rs.ScopeSpans {
-			c.spans = append(c.spans, ss.Spans...)
-		}
-	}
+	c.spans = append(c.spans, tracetest.Spans(request)...)
 }
 
 // has waits until the trace of each event has a span of the change, in the event's cluster, and of its delivery to a sink. No

@@ -2,7 +2,6 @@ package torture
 
 import (
 	"bytes"
-	"compress/gzip"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -12,11 +11,11 @@ import (
 	"sync"
 	"testing"
 
-	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/trace/tracetest"
 )
 
 // collector receives traces, with random responses. What it refuses counts, too: it was reported.
@@ -73,26 +72,15 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // take keeps the spans of a request, and chooses the response.
-func (c *collector) take(r *http.Request, text []byte) string {
+func (c *collector) take(r *http.Request, body []byte) string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	z, err := gzip.NewReader(bytes.NewReader(text))
-	if err == nil {
-		text, err = io.ReadAll(z)
-	}
-	request := &coltracepb.ExportTraceServiceRequest{}
-	if err == nil {
-		err = proto.Unmarshal(text, request)
-	}
+	request, text, err := tracetest.Read(bytes.NewReader(body))
 	if err != nil || r.URL.Path != "/v1/traces" {
 		c.errs = append(c.errs, fmt.Errorf("a request to %s: %w", r.URL.Path, err))
 	}
 	c.text.Write(text)
-	for _, rs := range request.ResourceSpans {
-		for _, ss := range rs.ScopeSpans {
-			c.spans = append(c.spans, ss.Spans...)
-		}
-	}
+	c.spans = append(c.spans, tracetest.Spans(request)...)
 	answer := "ok"
 	if c.rng != nil {
 		if all := []string{"503", "429", "413", "hang", "reset"}; c.rng.IntN(3) == 0 {

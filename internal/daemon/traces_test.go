@@ -2,11 +2,9 @@ package daemon
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/base32"
 	"errors"
-	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -17,16 +15,15 @@ import (
 	"testing"
 	"time"
 
-	coltracepb "go.opentelemetry.io/proto/otlp/collector/trace/v1"
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/trace"
+	"github.com/tattler-dev/tattler/internal/trace/tracetest"
 )
 
 // collector is an OTLP receiver.
@@ -46,15 +43,7 @@ func newCollector(t *testing.T) *collector {
 }
 
 func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	request := &coltracepb.ExportTraceServiceRequest{}
-	z, err := gzip.NewReader(r.Body)
-	var body []byte
-	if err == nil {
-		body, err = io.ReadAll(z)
-	}
-	if err == nil {
-		err = proto.Unmarshal(body, request)
-	}
+	request, body, err := tracetest.Read(r.Body)
 	if err != nil || r.URL.Path != "/v1/traces" {
 		http.Error(w, "not a request of a trace exporter", http.StatusBadRequest)
 		return
@@ -62,11 +51,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.raw.Write(body)
-	for _, rs := range request.ResourceSpans {
-		for _, ss := range rs.ScopeSpans {
-			c.spans = append(c.spans, ss.Spans...)
-		}
-	}
+	c.spans = append(c.spans, tracetest.Spans(request)...)
 }
 
 // of returns the spans of the event with an id, by name.

@@ -2,7 +2,6 @@ package trace
 
 import (
 	"bytes"
-	"compress/gzip"
 	"context"
 	"encoding/hex"
 	"fmt"
@@ -23,6 +22,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/meta"
+	"github.com/tattler-dev/tattler/internal/trace/tracetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -61,16 +61,7 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		r.answer(w, req)
 		return
 	}
-	z, err := gzip.NewReader(req.Body)
-	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
-	}
-	body, err := io.ReadAll(z)
-	one := &coltracepb.ExportTraceServiceRequest{}
-	if err == nil {
-		err = proto.Unmarshal(body, one)
-	}
+	one, _, err := tracetest.Read(req.Body)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
