@@ -344,6 +344,8 @@ func TestParallel(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
 	var now, most int
+	var full bool
+	three := make(chan struct{})
 	ms := sinktest.Messages(0, 30)
 	bad := ms[4].ID
 	s := serve(t, Options{Parallel: 3}, func(w http.ResponseWriter, r *http.Request) {
@@ -355,7 +357,15 @@ func TestParallel(t *testing.T) {
 		mu.Lock()
 		now++
 		most = max(most, now)
+		if now == 3 && !full {
+			full = true
+			close(three)
+		}
 		mu.Unlock()
+		select {
+		case <-three: // the first three requests wait for each other
+		case <-r.Context().Done():
+		}
 		<-time.After(time.Duration(i%3) * time.Millisecond)
 		mu.Lock()
 		defer mu.Unlock()
