@@ -88,10 +88,10 @@ type taken struct {
 	kubeconfig, config, address string
 }
 
-// readyz returns the answer of /readyz.
-func (d *taken) readyz(ctx context.Context, t *testing.T) string {
+// get returns the answer of /readyz or /metrics.
+func (d *taken) get(ctx context.Context, t *testing.T, path string) string {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+"/readyz", http.NoBody)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.address+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +111,7 @@ func (d *taken) readyz(ctx context.Context, t *testing.T) string {
 func (d *taken) names(ctx context.Context, t *testing.T, why, text string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; pause() {
-		got := d.readyz(ctx, t)
+		got := d.get(ctx, t, "/readyz")
 		if text == "" && !strings.Contains(got, "missing right") || text != "" && strings.Contains(got, text) {
 			return
 		}
@@ -215,6 +215,9 @@ func (d *taken) goesOn(ctx context.Context, t *testing.T, h holder, server *cutt
 	d.names(ctx, t, "without rights in "+h.where, "missing right: get, list, watch configmaps\n")
 	server.cut()
 	d.shows(ctx, t, "2 forbidden")
+	if got := d.get(ctx, t, "/metrics"); !strings.Contains(got, "\ntattler_stream_revoked{resource=\"configmaps\"} 1\n") {
+		t.Errorf("the revoked streams are missing in\n%s", got)
+	}
 	d.kubectl(ctx, t, "create", "configmap", "meanwhile", "-n", h.where, "--from-literal=a=1")
 	if err := h.set(h.rules); err != nil {
 		t.Fatal(err)

@@ -143,14 +143,19 @@ func notLiveKinds(s *control.Status, now time.Time) (reasons []string) {
 func overdue(s *control.Stream, settled bool, now time.Time) bool {
 	switch {
 	case s.State == control.Forbidden:
-		// It was recorded before, so its rights were taken away. A kind that was never allowed does not count.
-		return settled && s.ResourceVersion != "" && now.Sub(s.Since) > reconnectGrace
+		return settled && revoked(s) && now.Sub(s.Since) > reconnectGrace
 	case s.State != control.Listing && s.State != control.Waiting:
 		return false
 	case !settled, s.State == control.Waiting && now.Sub(s.Since) > reconnectGrace:
 		return true
 	}
 	return !s.TryingSince.IsZero() && now.Sub(s.TryingSince) > listGrace
+}
+
+// revoked reports whether a stream was recorded before and is forbidden now. A kind that was never allowed does not
+// count.
+func revoked(s *control.Stream) bool {
+	return s.State == control.Forbidden && s.ResourceVersion != ""
 }
 
 // notLiveSince returns since when a stream has not been live, as far as known.

@@ -53,6 +53,7 @@ func full() control.Status {
 				Since: began, TryingSince: began.Add(-90 * time.Second), Error: "geheim", Objects: 4, ResourceVersion: "987654321", Lists: 2, Watches: 20, Gaps: 1},
 			{Resource: "pods", Version: "v1", State: control.Listing, Since: began, TryingSince: began, Objects: 100, Lists: 1},
 			{Resource: "secrets", Version: "v1", State: control.Forbidden, Since: began, Error: "geheim"},
+			{Resource: "roles.rbac.authorization.k8s.io", Version: "v1", State: control.Forbidden, Since: began, Error: "geheim", ResourceVersion: "987654321"},
 			{Resource: "widgets.example.com", Version: "v1", State: control.Gone, Since: began, Error: "geheim", Gaps: 1},
 		},
 		Journal: control.Journal{

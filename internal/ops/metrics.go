@@ -123,6 +123,8 @@ var metrics = []metric{
 
 	{"tattler_streams", "Streams (a list and its watch) by state. Waiting streams are retried after an error, forbidden ones at intervals; gone streams belong to kinds that the server no longer serves.", gauge, []string{"state"}, streamStates},
 	{"tattler_stream_not_live_timestamp_seconds", "Since when a stream of the kind has not been live: the time at which it lost its connection or started. If several are not live, the earliest of these times. Only listing and waiting streams count, not forbidden or gone ones. Absent if there are none.", gauge, []string{"resource"}, notLive},
+	{"tattler_stream_revoked", "Streams of the kind that were recorded before and are forbidden now: a right was revoked.", gauge, []string{"resource"},
+		perResource(func(s *control.Stream) int64 { return int64(truth(revoked(s))) })},
 	{"tattler_stream_objects", "Watched objects.", gauge, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return int64(s.Objects) })},
 	{"tattler_stream_lists_total", "Lists started: one per stream at the first start, more when a watch could not be resumed.", counter, []string{"resource"},
