@@ -243,6 +243,24 @@ func TestGetPurged(t *testing.T) {
 	}
 }
 
+// TestDiffPurged: an object without a state is neither a difference nor called new.
+func TestDiffPurged(t *testing.T) {
+	path := recordedPast(t)
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cut := ten.Add(22*time.Minute + time.Second)
+	if err := errors.Join(j.Purge(t.Context(), journaldb.Purge{Until: cut}, nil), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	code, out, stderr := tattler(t.Context(), "tattler", "diff", "deploy", "--since", clock(24), "--until", clock(56))
+	if code != 0 || out != "" || !strings.Contains(stderr, "1 object was left out: the state at one of the two times was purged") || strings.Contains(stderr, "first recorded") {
+		t.Errorf("exit code %d, %q, %q", code, out, stderr)
+	}
+}
+
 // TestGetDamaged: a damaged object does not hide the others, but the exit code says that the list is not complete.
 func TestGetDamaged(t *testing.T) {
 	path := recordedPast(t)
@@ -294,7 +312,8 @@ func TestBlameSeveral(t *testing.T) {
 	}
 }
 
-// TestDiffLabels: a deleted object is selected by the labels that it had, a created one by those that it has.
+// TestDiffLabels: a deleted object is selected by the labels that it had, a created one by those that it has. An object that
+// did not exist had none, and does not match app!=old either.
 func TestDiffLabels(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
@@ -320,7 +339,7 @@ func TestDiffLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("TATTLER_JOURNAL", path)
-	for labels, want := range map[string]string{"app=old": "cm/old", "app=new": "cm/new", "app=other": ""} {
+	for labels, want := range map[string]string{"app=old": "cm/old", "app=new": "cm/new", "app=other": "", "app!=old": "cm/new", "app notin (new)": "cm/old", "!app": ""} {
 		code, out, stderr := tattler(t.Context(), "tattler", "diff", "-l", labels, "--since", clock(10), "--until", clock(30))
 		if code == 0 != (want == "") || !strings.Contains(out, want) || strings.Count(out, "cm/") != code {
 			t.Errorf("%s: exit code %d, %q, %q", labels, code, out, stderr)

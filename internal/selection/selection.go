@@ -141,18 +141,11 @@ func (s *Selection) MatchesLabels(c *change.Change) bool {
 	if s.labels.Empty() || !c.Op.HasObject() {
 		return true
 	}
-	return c.After != nil && s.Labelled(c.After) || c.Before != nil && s.Labelled(c.Before)
+	return s.Labelled(c.After) || s.Labelled(c.Before)
 }
 
-// Labelled reports whether an object has the labels.
-func (s *Selection) Labelled(object map[string]any) bool {
-	has := labels.Set{}
-	m, _ := change.Metadata(object)["labels"].(map[string]any)
-	for k, v := range m {
-		has[k], _ = v.(string)
-	}
-	return s.labels.Matches(has)
-}
+// Labelled reports whether an object, which may be nil, has the labels.
+func (s *Selection) Labelled(object map[string]any) bool { return scope.Labelled(s.labels, object) }
 
 // SelectsNamespace applies the namespaces alone.
 func (s *Selection) SelectsNamespace(name string) bool { return scope.Has(s.Namespaces, name) }

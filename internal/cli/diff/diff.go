@@ -130,6 +130,9 @@ func Run(ctx context.Context, o *Options) error {
 		o.note("%s first recorded after %s, at %s or later; the state before is not known",
 			terminal.Count(unknown.n, "object")+was(unknown.n), when.Moment(q.Since), when.Moment(unknown.first))
 	}
+	if unknown.purged > 0 {
+		o.note("%s left out: the state at one of the two times was purged", terminal.Count(unknown.purged, "object")+was(unknown.purged))
+	}
 	if oldest, err := j.Oldest(ctx); err != nil {
 		return err
 	} else if q.Since.Before(oldest) && unknown.n == 0 {
@@ -153,10 +156,11 @@ func Run(ctx context.Context, o *Options) error {
 	return ErrDiffers
 }
 
-// unknown counts objects whose earlier state is not known.
+// unknown counts objects whose earlier state is not known, and those of which a state was purged.
 type unknown struct {
-	n     int
-	first time.Time
+	n      int
+	first  time.Time
+	purged int
 }
 
 // add counts an object that was first recorded at a time.
@@ -195,6 +199,10 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 			if s.Err != nil && !errors.Is(s.Err, journal.ErrPurged) {
 				return nil, u, s.Err
 			}
+		}
+		if before.Err != nil || after.Err != nil {
+			u.purged++
+			continue
 		}
 		if before.Presence == journal.Unknown || after.Presence == journal.Unknown {
 			u.add(before.From)

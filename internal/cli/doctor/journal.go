@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,8 @@ const (
 	leastFree = 64 << 20
 	// leastSpan is the time that a journal must cover before its growth says anything.
 	leastSpan = 10 * time.Minute
+	// century is the history that is enough where no age limits it.
+	century = 100 * 365 * 24 * time.Hour
 	// reserveAfter is the time after its start by which a daemon has made the reserve: it does so with its first removal of old
 	// changes, after a minute.
 	reserveAfter = 2 * time.Minute
@@ -144,8 +147,9 @@ func (x *examination) growth(size *journal.Size) {
 	text := fmt.Sprintf("it grows by %s a day: %d changes in %s, %.2g a second", volume(int64(bytes*86400)), changes, span(covers), perSecond)
 	limit, age := int64(retain.Size), retain.Age
 	if limit > 0 && bytes > 0 {
-		holds := time.Duration(float64(max(limit-states, limit/4)) / bytes * float64(time.Second))
-		if age == 0 || holds < age {
+		seconds := float64(max(limit-states, limit/4)) / bytes
+		if most := cmp.Or(age, century); seconds < most.Seconds() {
+			holds := time.Duration(seconds * float64(time.Second))
 			x.add(JournalFile, "growth", Note, text, fmt.Sprintf("At that rate, journal.retain.size (%s) holds %s of history.", volume(limit), span(holds)), "For a longer history, raise journal.retain.size.")
 			return
 		}

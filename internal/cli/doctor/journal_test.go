@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/cli/setup"
+	"github.com/tattler-dev/tattler/internal/config"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
@@ -164,6 +166,33 @@ func TestMemoryLimit(t *testing.T) {
 	if _, err := os.Stat("/proc/self"); errors.Is(err, fs.ErrNotExist) {
 		if n, _ := memoryLimit(os.Getpid()); n != 0 {
 			t.Error(n)
+		}
+	}
+}
+
+// TestGrowthOfSmallClusters checks a journal whose limit holds more years than a Duration.
+func TestGrowthOfSmallClusters(t *testing.T) {
+	now := time.Date(2026, 5, 4, 10, 42, 0, 0, time.UTC)
+	week := journal.Size{First: 1, Last: 120, Oldest: now.Add(-7 * 24 * time.Hour), Newest: now}
+	for _, tc := range []struct {
+		used int64
+		age  time.Duration
+		want Level
+	}{
+		{215 << 10, 0, OK}, // more than a century
+		{215 << 10, 365 * 24 * time.Hour, OK},
+		{215 << 20, 0, Note}, // a year
+		{215 << 20, 30 * 24 * time.Hour, OK},
+		{215 << 20, 2 * 365 * 24 * time.Hour, Note},
+	} {
+		c := &setup.Setup{Config: &config.Config{}}
+		c.Journal.Retain.Size, c.Journal.Retain.Age = 10<<30, tc.age
+		x, size := begin(&Options{}, c, nil), week
+		x.objects = 60
+		size.Used = tc.used
+		x.growth(&size)
+		if l, _ := level(t, x, "journal.growth"); l != tc.want || strings.Contains(x.findings[0].Meaning, "-") {
+			t.Errorf("%d bytes a week, at most %s: %+v", tc.used, tc.age, x.findings[0])
 		}
 	}
 }

@@ -318,7 +318,7 @@ func printTable(w io.Writer, all []found, at time.Time) error {
 	for i := range all {
 		f := &all[i]
 		age, changed, manager, id := "?", "?", "", ""
-		if t := createdAt(f.object); !t.IsZero() {
+		if t := jsonmap.Time(f.object, "metadata", "creationTimestamp"); !t.IsZero() {
 			age = render.Duration(at.Sub(t).Truncate(time.Second))
 		}
 		if f.Last != nil {
@@ -327,14 +327,4 @@ func printTable(w io.Writer, all []found, at time.Time) error {
 		line(terminal.Line(f.cluster), terminal.Line(f.Namespace), terminal.Line(qualified(&f.State)+"/"+f.Name), age, changed, terminal.Line(manager), id)
 	}
 	return tw.Flush()
-}
-
-func createdAt(object map[string]any) time.Time {
-	meta, _ := object["metadata"].(map[string]any)
-	text, _ := meta["creationTimestamp"].(string)
-	t, err := time.Parse(time.RFC3339, text)
-	if err != nil {
-		return time.Time{}
-	}
-	return t
 }

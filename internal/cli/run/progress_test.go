@@ -3,6 +3,7 @@ package run
 import (
 	"bytes"
 	"context"
+	"errors"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -53,5 +54,18 @@ func TestProgress(t *testing.T) {
 				t.Errorf("%s: got %q, want %q", tc.why, got, want.String())
 			}
 		})
+	}
+}
+
+// TestProgressOfFailure checks that the daemon learns at once that a server has ended, also while the start does not settle.
+func TestProgressOfFailure(t *testing.T) {
+	var screen bytes.Buffer
+	broken := errors.New("broken")
+	p := progress(terminal.NewStatus(&screen, true), true, func(context.Context, func(context.Context) (control.Status, error)) error {
+		return broken
+	})
+	err := p(t.Context(), func(context.Context) (control.Status, error) { return control.Status{Cluster: "prod"}, nil })
+	if !errors.Is(err, broken) {
+		t.Error(err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -194,17 +195,20 @@ type served func(ctx context.Context, status func(context.Context) (control.Stat
 // otherwise it could overwrite the prompt of a credential plugin on the same line.
 func progress(line *terminal.Status, early bool, other served) served {
 	return func(ctx context.Context, status func(context.Context) (control.Status, error)) error {
-		drawn := make(chan struct{})
-		go func() {
-			defer close(drawn)
+		if other == nil {
 			defer line.Clear()
 			draw(ctx, line, early, status)
-		}()
-		var err error
-		if other != nil {
-			err = other(ctx, status)
+			return nil
 		}
-		<-drawn
+		drawing, stop := context.WithCancel(ctx)
+		var drawn sync.WaitGroup
+		drawn.Go(func() {
+			defer line.Clear()
+			draw(drawing, line, early, status)
+		})
+		err := other(ctx, status)
+		stop()
+		drawn.Wait()
 		return err
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 )
 
 // AddStates declares the flags for objects as they were.
@@ -38,13 +39,19 @@ func (f *Flags) Labelled() (func(object map[string]any) bool, error) {
 	if err != nil {
 		return nil, capture.Usage("-l: %v", err)
 	}
-	return func(object map[string]any) bool {
-		has := labels.Set{}
-		meta, _ := object["metadata"].(map[string]any)
-		m, _ := meta["labels"].(map[string]any)
-		for k, v := range m {
-			has[k], _ = v.(string)
-		}
-		return selector.Matches(has)
-	}, nil
+	return func(object map[string]any) bool { return Labelled(selector, object) }, nil
+}
+
+// Labelled reports whether an object has the labels. A nil object has not, although a selector such as tier!=debug matches
+// an object without labels.
+func Labelled(selector labels.Selector, object map[string]any) bool {
+	if object == nil {
+		return false
+	}
+	has := labels.Set{}
+	m, _ := change.Metadata(object)["labels"].(map[string]any)
+	for k, v := range m {
+		has[k], _ = v.(string)
+	}
+	return selector.Matches(has)
 }
