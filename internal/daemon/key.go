@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tattler-dev/tattler/internal/syncdir"
 )
 
 // keyBytes is the length of a redaction key.
@@ -17,7 +19,7 @@ const keyBytes = 32
 // LoadKey reads the key for hashing redacted values, and creates one if there is no file. If the key is lost,
 // every redacted value seems to change once. Keep it on another volume than the journal: with both, values can
 // be tried. Only the owner may read the file.
-func LoadKey(path string) ([]byte, error) { return loadKey(path, syncDir) }
+func LoadKey(path string) ([]byte, error) { return loadKey(path, syncdir.Sync) }
 
 // loadKey is LoadKey with the function that makes directories durable.
 func loadKey(path string, sync func(dir string) error) ([]byte, error) {

@@ -3,9 +3,7 @@
 package daemon
 
 import (
-	"errors"
 	"io/fs"
-	"os"
 	"syscall"
 )
 
@@ -17,19 +15,4 @@ func private(info fs.FileInfo) bool {
 	mode := info.Mode().Perm()
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return mode&0o077 == 0 || ok && st.Uid == 0 && mode&0o037 == 0
-}
-
-// syncDir makes new entries of a directory survive a crash of the machine, if the file system supports that.
-//
-// Source: fsync(2), which also names EINVAL for files that cannot be synchronized.
-func syncDir(dir string) error {
-	f, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	if err := f.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) {
-		return err
-	}
-	return nil
 }

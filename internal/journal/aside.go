@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"github.com/tattler-dev/tattler/internal/syncdir"
 )
 
 // journalFiles are the endings of the files that make up a journal.
@@ -43,7 +45,7 @@ func moveAside(path, to string) (string, error) {
 			return to, err
 		}
 	}
-	if err := syncDir(dir); err != nil { // a power failure must not undo a rename and keep the note's removal
+	if err := syncdir.Sync(dir); err != nil { // a power failure must not undo a rename and keep the note's removal
 		return to, err
 	}
 	return to, restoreStep(func() error { return os.Remove(note) })
@@ -95,7 +97,7 @@ func writeNote(path, text string) error {
 	if err != nil {
 		return errors.Join(err, os.Remove(partial))
 	}
-	return syncDir(filepath.Dir(path))
+	return syncdir.Sync(filepath.Dir(path))
 }
 
 // existsAny reports whether a journal has any of its files.

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
+
+	"github.com/tattler-dev/tattler/internal/syncdir"
 )
 
 // backupPages is how many pages a backup copies between checks of the context.
@@ -82,7 +84,7 @@ func (db *db) copyTo(ctx context.Context, to string, progress func(done, total i
 	if err != nil {
 		return 0, errors.Join(err, removeDB(partial))
 	}
-	return info.Size(), syncDir(filepath.Dir(to))
+	return info.Size(), syncdir.Sync(filepath.Dir(to))
 }
 
 // makeSums makes an empty file whose pages get checksums. SQLite writes them only where the file's header says so, and
@@ -159,7 +161,7 @@ func Restore(ctx context.Context, from, path string, now time.Time) (r Restored,
 		err = restoreStep(func() error { return os.Rename(next, path) })
 	}
 	if err == nil {
-		err = syncDir(filepath.Dir(path))
+		err = syncdir.Sync(filepath.Dir(path))
 	}
 	if err != nil {
 		return r, fmt.Errorf("restore journal: %w", err)
@@ -205,15 +207,6 @@ func removeLogs(path string) error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// syncDir makes changes of a directory's entries survive a power failure.
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(syncOpen(d), d.Close())
 }
 
 // escapeURI escapes a path for a file: URI.

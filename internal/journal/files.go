@@ -9,6 +9,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/tattler-dev/tattler/internal/syncdir"
 )
 
 // magic is the beginning of every SQLite file.
@@ -83,7 +85,7 @@ func create(path, cluster string) error {
 	if err != nil {
 		return errors.Join(noteFull(next, err), removeDB(next))
 	}
-	return syncDir(filepath.Dir(path))
+	return syncdir.Sync(filepath.Dir(path))
 }
 
 const (

@@ -208,7 +208,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/journal/...",
-		only: []string{"std", "./event", "./internal/delta", "./internal/filelock", "./internal/meta", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
+		only: []string{"std", "./event", "./internal/delta", "./internal/filelock", "./internal/meta", "./internal/syncdir", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
 		why:  "plain structs in and out: what is on disk does not depend on how it was seen",
 	},
 	{

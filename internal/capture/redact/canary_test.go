@@ -167,6 +167,17 @@ func TestNoCanaryIsLeft(t *testing.T) {
 		{"Helm releases in ConfigMaps, by name", "configmaps", func(c *canaries) string {
 			return `{"kind":"ConfigMap","metadata":{"name":"sh.helm.release.v1.a.v2"},"data":{"release":"` + c.base64() + `"}}`
 		}},
+		{"JSON with something behind it", "things.example.com", func(c *canaries) string {
+			var fields []string
+			for i, behind := range []string{"}", "]", "}}", "]}", " } ", "}\n{}", "\n", " x", ",", "}\n---\n", "\x00"} {
+				for j, begin := range []string{`{"a":1}`, `[1]`, `{"a":{"password":"x"}}`} {
+					for k, credential := range []string{"\npassword: " + c.text(), "\n{\"password\":\"" + c.text() + "\"}", " postgres://app:" + c.text() + "@db/x", "\nexport API_KEY=" + c.text(), "\n" + c.pem()} {
+						fields = append(fields, fmt.Sprintf(`"f%d-%d-%d":%s`, i, j, k, canonical(begin+behind+credential)))
+					}
+				}
+			}
+			return `{"metadata":{"annotations":{` + strings.Join(fields, ",") + `}},"spec":{` + strings.Join(fields, ",") + `}}`
+		}},
 		{"the user's rules", "widgets.example.com", func(c *canaries) string {
 			return `{"metadata":{"annotations":{"example.com/hint":"` + c.text() + `"}},"spec":{"db":{"mypins":"` + c.text() + `"},"users":[{"name":"a","phrase":"` + c.text() + `"},{"phrase":["` + c.text() + `"]}],"a.b/c":"` + c.text() + `","whole":{"a":["` + c.text() + `"]},"list":["` + c.text() + `"]}}`
 		}},

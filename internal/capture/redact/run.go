@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"io"
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -203,7 +204,10 @@ func (a *run) embedded(s string, how manner) (any, bool) {
 	d := json.NewDecoder(strings.NewReader(s))
 	d.UseNumber()
 	var v any
-	if d.Decode(&v) != nil || d.More() {
+	if d.Decode(&v) != nil {
+		return nil, false
+	}
+	if _, err := d.Token(); err != io.EOF { // text follows, also behind a } or ], which More takes for an end
 		return nil, false
 	}
 	before := a.hidden

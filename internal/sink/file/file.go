@@ -15,6 +15,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"syscall"
@@ -22,6 +23,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/filelock"
 	"github.com/tattler-dev/tattler/internal/sink"
+	"github.com/tattler-dev/tattler/internal/syncdir"
 )
 
 // Sink appends to a file.
@@ -57,8 +59,23 @@ func New(o Options) (*Sink, error) {
 		return nil, fmt.Errorf("file sink: %w", err)
 	}
 	return &Sink{o: o.withDefaults(), open: func(path string) (handle, error) {
-		return os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+		f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, err
+		}
+		return osFile{f}, nil
 	}}, nil
+}
+
+// osFile is a handle.
+type osFile struct{ *os.File }
+
+// Truncate implements handle. On Windows, a file that is opened to append cannot be cut, but neither can others move it.
+func (f osFile) Truncate(size int64) error {
+	if runtime.GOOS == "windows" {
+		return os.Truncate(f.Name(), size)
+	}
+	return f.File.Truncate(size)
 }
 
 func (s *Sink) String() string { return "file " + s.o.Path }
@@ -232,7 +249,9 @@ func (s *Sink) adopt(size int64) error {
 		return fmt.Errorf("open %s: %w", s.o.Path, err)
 	}
 	if s.o.Sync == Always && size == 0 { // sync the name of a new file, too
-		return syncDir(s.o.Path)
+		if err := syncdir.Sync(filepath.Dir(s.o.Path)); err != nil {
+			return fmt.Errorf("sync directory: %w", err)
+		}
 	}
 	return nil
 }

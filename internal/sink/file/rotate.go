@@ -15,6 +15,9 @@ func (s *Sink) rotate() error {
 			return err
 		}
 	}
+	if err := s.shut(); err != nil { // Windows does not rename open files
+		return err
+	}
 	name := func(n int) string { return fmt.Sprint(s.o.Path, ".", n) }
 	for n := s.o.Rotate.Keep - 1; n > 0; n-- {
 		if err := os.Rename(name(n), name(n+1)); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -24,5 +27,5 @@ func (s *Sink) rotate() error {
 	if err := os.Rename(s.o.Path, name(1)); err != nil {
 		return fmt.Errorf("rotate: %w", err)
 	}
-	return s.shut()
+	return nil
 }
