@@ -8,19 +8,26 @@ const minURLToken = 20
 
 // userInfo returns the span of a URL's user and password, after the ://, as in scheme://user:password@host and
 // scheme://token@host. A name with a digest (docker-pullable://app@sha256:…, as in a pod's status) has none;
-// nor has host:port/path@version. Passwords that are not properly escaped may contain / and @.
-func userInfo(s string, colon int) (span, bool) {
-	from := colon + len("://")
+// nor has host:port/path@version. Passwords that are not properly escaped may contain / and @. from is the end
+// of the ://, which may be written as :\/\/.
+func userInfo(s string, from int) (span, bool) {
+	colon := from + strings.LastIndexByte(s[max(0, from-len(`:\/\/`)):from], ':') - min(from, len(`:\/\/`))
 	rest := s[from:urlEnd(s, from)]
 	first := strings.IndexAny(rest, ":@/?#")
 	if first < 0 {
-		return span{}, false
+		return span{from, from + len(rest), "url"}, len(rest) == maxURL
 	}
 	user := rest[:first]
 	if rest[first] == '@' {
 		return span{from, from + first, "url"}, len(user) >= minURLToken && !isReference(user)
 	}
 	at := strings.LastIndexByte(rest, '@')
+	switch {
+	case rest[first] == ':' && at < 0 && len(rest) == maxURL: // its end is out of reach
+		return span{from, from + len(rest), "url"}, true
+	case rest[first] == ':' && at == first+1: // without a password
+		return span{from, from + first, "url"}, len(user) >= minURLToken && !isReference(user)
+	}
 	if rest[first] != ':' || at < 0 || strings.HasPrefix(rest[at+1:], "sha256:") || strings.HasPrefix(rest[at+1:], "sha512:") {
 		return span{}, false
 	}
