@@ -324,7 +324,13 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	case sep[0] == ':' && !a.startsValue(i, closed):
 		return text{}, false
 	}
-	return valueAt(s, i)
+	v, ok := valueAt(s, i)
+	if ok && v.block && (sep[0] == '=' || closed) {
+		if rest := strings.TrimLeft(s[v.from:], " \t\r\n"); rest != "" && isQuote(rest[0]) {
+			return valueAt(s, len(s)-len(rest))
+		}
+	}
+	return v, ok
 }
 
 // startsValue reports whether the colon after the name is a separator, and not part of a URL, an image, an ARN
@@ -342,6 +348,9 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 	if j := strings.LastIndexByte(before, '/'); j >= 0 && strings.IndexAny(before, " \t\n") < j { // a prefix, as in annotations
 		before = strings.TrimRight(before[:strings.LastIndexAny(before[:j], " \t\n")+1], " \t-")
 	}
+	if a.to-a.from >= maxName && isNameByte(s[a.from-min(a.from, 1)]) { // only the end of the name
+		return true
+	}
 	return before == "" || strings.HasSuffix(before, "\n") || a.escaped() || strings.HasSuffix(before, "export") ||
 		spaced && a.inFlow() || a.inStruct()
 }
@@ -351,10 +360,10 @@ func (a *assigned) escaped() bool {
 	return endsWithAny(strings.TrimRight(a.s[max(0, a.from-maxGap):a.from], " -\"'\\"), `\n`, `\r`, `\t`)
 }
 
-// printed matches a struct as Go prints it, up to one of its fields: {Host:db Password:
-var printed = regexp.MustCompile(`\{(\w+:[^\s{}]* )*$`)
+// printed matches a struct or a map as Go prints it, up to one of its fields: {Host:db Password:
+var printed = regexp.MustCompile(`(?:\{|\bmap\[)(\w+:[^\s{}\[\]]* )*$`)
 
-// inStruct reports whether the name is a field of a struct as Go prints it.
+// inStruct reports whether the name is a field of a struct, or a key of a map, as Go prints it.
 func (a *assigned) inStruct() bool {
 	return printed.MatchString(a.s[max(a.from-maxGap, lineBegin(a.s, a.from)):a.from])
 }
@@ -420,7 +429,7 @@ func opensBlock(value string) (opens, literal bool) {
 		}
 		value = strings.TrimLeft(value[i:], " \t")
 	}
-	if value == "" || strings.HasPrefix(value, "# ") {
+	if value == "" || strings.HasPrefix(value, "# ") || strings.HasPrefix(value, "// ") {
 		return true, false
 	}
 	if value[0] != '|' && value[0] != '>' {
@@ -523,7 +532,7 @@ func (t *search) paired(from, to int) (text, bool) {
 	rest := s[to:min(len(s), to+maxGap)]
 	i := strings.IndexFunc(rest, func(r rune) bool { return !strings.ContainsRune("\"'\\,; \t\r\n/", r) })
 	if i < 0 {
-		return text{}, false
+		i = len(rest)
 	}
 	for _, word := range pairValues {
 		if !strings.HasPrefix(rest[i:], word) {

@@ -141,6 +141,8 @@ func (a *assigned) spaced(i int) (text, bool) {
 		return text{}, false
 	case name == "insecure-password", name == "auth" && isAccount(value): // HAProxy
 		return v, true
+	case n > 1 && before[n-1][0] == '-' && before[n-2] == "set": // fish
+		return v, isMixed(value)
 	case n > 0 && !(n < 4 && directives[strings.ToLower(strings.TrimLeft(before[n-1], "#$"))]) || n == 0 && !a.lines:
 		return text{}, false
 	case isPassword:

@@ -32,7 +32,7 @@ type run struct {
 	hidden   int             // number of redacted values
 	within   int             // nesting of texts; see run.embedded
 	made     map[string]bool // the markers of this run, which no other rule redacts again
-	plain    map[string]bool // the plain text of redacted values; see note
+	plain    map[string]bool // the plain text of values; see note
 	again    bool            // markers of earlier runs stay, too
 }
 
@@ -159,6 +159,7 @@ func (a *run) text(s string, how manner) any {
 		end = at.to
 	}
 	out.WriteString(s[end:])
+	a.note(s)
 	return out.String()
 }
 
@@ -184,7 +185,7 @@ func hidesWhole(s string) bool {
 // byteOrderMark may start a file.
 const byteOrderMark = "\ufeff"
 
-// mayBeJSON reports whether a text starts like an object or a list.
+// mayBeJSON reports whether a text starts like an object, a list, or a text with escapes.
 func mayBeJSON(s string) bool {
 	s = strings.TrimPrefix(s, byteOrderMark)
 	for i := range len(s) {
@@ -192,6 +193,8 @@ func mayBeJSON(s string) bool {
 		case ' ', '\t', '\r', '\n':
 		case '{', '[':
 			return i+1 < len(s)
+		case '"':
+			return strings.HasSuffix(s, `"`) && strings.IndexByte(s, '\\') >= 0
 		default:
 			return false
 		}
@@ -224,6 +227,7 @@ func (a *run) embedded(s string, how manner) (any, bool) {
 		}
 		return s, true
 	}
+	a.note(s)
 	lines := len(values) == 1 && strings.Contains(strings.TrimSpace(s), "\n")
 	var out []string
 	for _, v := range values {

@@ -12,7 +12,7 @@ const minURLToken = 20
 // of the ://, which may be written as :\/\/.
 func userInfo(s string, from int) (span, bool) {
 	colon := from + strings.LastIndexByte(s[max(0, from-len(`:\/\/`)):from], ':') - min(from, len(`:\/\/`))
-	rest := s[from:urlEnd(s, from)]
+	rest := s[from:passwordEnd(s, from, urlEnd(s, from))]
 	first := strings.IndexAny(rest, ":@/?#")
 	if first < 0 {
 		return span{from, from + len(rest), "url"}, len(rest) == maxURL
@@ -39,6 +39,28 @@ func userInfo(s string, from int) (span, bool) {
 		return span{}, false
 	}
 	return span{from, from + at, "url"}, password != "" && !isReference(password) && !isMask(password)
+}
+
+// passwordEnd returns the end of a URL that has ended at end, or the @ after a character in the password that
+// usually ends a URL, such as a quote.
+func passwordEnd(s string, from, end int) int {
+	user, password, found := strings.Cut(s[from:end], ":")
+	if !found || end == len(s) || user == "" && password == "" || strings.ContainsAny(s[from:end], "@/ ") || isPort(password) || strings.IndexByte("\"'`<>\\", s[end]) < 0 {
+		return end
+	}
+	scheme := from
+	for scheme > 0 && (isWordByte(s[scheme-1]) || strings.IndexByte("+:/\\", s[scheme-1]) >= 0) {
+		scheme--
+	}
+	if scheme > 0 && strings.IndexByte("\"'`<>", s[scheme-1]) >= 0 { // a text in quotes, or an element
+		return end
+	}
+	rest := s[end:min(len(s), end+maxGap)]
+	at := strings.IndexAny(rest, "@ \t\r\n/")
+	if at < 0 || rest[at] != '@' {
+		return end
+	}
+	return end + at + 1
 }
 
 // maxURL bounds the part of a URL that is searched, in bytes.

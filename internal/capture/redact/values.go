@@ -41,7 +41,7 @@ var void = set(`true false yes no on off null nil none undefined enabled disable
 	bytes int integer number boolean bool object array any basic bearer auto 0 1`)
 
 var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./]+(:[\w./]+)*\}|\$__\w+\{[^{}]*\}|` +
-	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{?[\w.-]+\}?%?|` +
+	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{[\w.-]+\}|%[\w.-]+%|%[a-z]|` +
 	`\$\([\w.-]+\)(/(\$\([\w.-]+\)|[\w.-]+))+|ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
 
 // lookUps are the starts of expressions, in programs and templates, that read a value from elsewhere.
@@ -71,8 +71,9 @@ func isLookUp(s string) bool {
 // fallback matches a look-up's default value: os.getenv("A", "x"), process.env.A || "x".
 var fallback = regexp.MustCompile(`(\|\||\?\?|\?:|\bor|[,{(])\s*(default\s*[=:]\s*)?("[^"]+("|$)|'[^']+('|$))\s*[)}]*[,;]?$`)
 
-// literalDefault matches a template's default value: {{ .Values.password | default "x" }}.
-var literalDefault = regexp.MustCompile(`\bdefault\s+\\*("[^"]|'[^'])`)
+// literalDefault matches a template's default value, {{ .Values.password | default "x" }}, and a command's literal
+// output, $(echo x).
+var literalDefault = regexp.MustCompile(`\bdefault\s+\\*("[^"]|'[^'])|^\$\((echo|printf)\s+[^$]*\)$`)
 
 // isPath reports whether s is a file path.
 func isPath(s string) bool {

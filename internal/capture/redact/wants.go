@@ -226,7 +226,11 @@ func (s *scanner) array(b below) bool {
 	s.pos++
 	s.depth++
 	b.annotation, b.contains = false, false
-	if b.kind == manyName && strings.HasSuffix(strings.ToLower(b.name), "secrets") || b.kind == maybeName || b.kind == refName {
+	switch {
+	case b.name == "": // a list in a list, of the same kind
+	case b.kind == manyName && strings.HasSuffix(strings.ToLower(b.name), "secrets"):
+		b.kind = refName
+	case b.kind == maybeName, b.kind == refName:
 		b.kind = plainName
 	}
 	b.name = ""
@@ -236,7 +240,9 @@ func (s *scanner) array(b below) bool {
 			return false
 		}
 		if s.next() != '"' {
-			b.kind = plainName
+			if b.kind = plainName; s.next() == '[' {
+				b.kind = kind
+			}
 			if !s.value(b) {
 				return false
 			}
