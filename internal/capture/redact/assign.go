@@ -36,6 +36,9 @@ func (t *search) name(end int) int {
 	switch {
 	case !ok:
 		if v, ok = t.paired(from, to); ok && v.block {
+			if kind != credentialName && kind != manyName {
+				return to
+			}
 			return max(to, t.block(v.from, v, name))
 		}
 	case v.block:
@@ -60,6 +63,9 @@ func (t *search) name(end int) int {
 // and have no names.
 func (t *search) continued(from int, v text) int {
 	s, to := t.s, v.to
+	if strings.ContainsAny(s[v.from:v.to], "(){}[]") { // of a program
+		return to
+	}
 	indent := indentation(s, lineBegin(s, from))
 	for lines := 0; lines < maxBlock; lines++ {
 		line := lineEnd(s, to) + 1
@@ -169,7 +175,7 @@ func (v text) isNames(s string) bool {
 }
 
 // leading matches a reference at the start of a text.
-var leading = regexp.MustCompile(`^(\$\$?\([^()]*\)|\$\$?\{[^{}]*\}|\{\{[^{}]*\}\}|<%[^%]*%>)`)
+var leading = regexp.MustCompile(`^(\$\$?\([^()]*\)|\$\{\{[^{}]*\}\}|\$\$?\{[^{}]*\}|\{\{[^{}]*\}\}|<%[^%]*%>)`)
 
 // head returns the value's first word, or a quoted value completely.
 func (v text) head(s string) string {
@@ -256,33 +262,6 @@ func (a *assigned) value() (text, bool) {
 	return text{}, false
 }
 
-// isElement reports whether the name is that of an XML element, also in a namespace.
-func (a *assigned) isElement() bool {
-	before := a.s[max(0, a.from-maxGap):a.from]
-	if prefix, found := strings.CutSuffix(before, ":"); found {
-		before = strings.TrimRightFunc(prefix, func(r rune) bool { return r < utf8.RuneSelf && isNameByte(byte(r)) })
-	}
-	return strings.HasSuffix(before, "<")
-}
-
-// opening matches what may be between an XML tag and a text: white space, comments, and another tag.
-var opening = regexp.MustCompile(`^\s*(<!--[^>]*-->\s*)*(<(?:value|string)>\s*)?(<!\[CDATA\[)?\s*`)
-
-// maxElement bounds the text of an XML element, in bytes.
-const maxElement = 64 << 10
-
-// inTag returns the text of the XML element whose tag ends before i.
-func inTag(s string, i int) (text, bool) {
-	i += len(opening.FindString(s[i:min(len(s), i+maxGap)]))
-	rest := s[i:min(len(s), i+maxElement)]
-	if strings.HasSuffix(strings.TrimRight(s[:i], " \t\r\n"), "<![CDATA[") {
-		end := strings.Index(rest, "]]>")
-		return text{from: i, to: i + end}, end >= 0
-	}
-	n := strings.IndexByte(rest, '<')
-	return text{from: i, to: i + n}, n >= 0 && strings.HasPrefix(s[i+n:], "</")
-}
-
 // explicit matches what separates an explicit key of YAML from its value: ? password, and on the next line : x.
 var explicit = regexp.MustCompile(`^(#.*)?\r?\n[ \t]*:(\s)`)
 
@@ -331,7 +310,7 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	}
 	v, ok := valueAt(s, i)
 	if ok && v.block && (sep[0] == '=' || closed) {
-		if rest := strings.TrimLeft(s[v.from:], " \t\r\n"); rest != "" && isQuote(rest[0]) {
+		if rest := strings.TrimLeft(s[v.from:], " \t\r\n"); rest != "" && (rest[0] == '"' || rest[0] == '\'') {
 			return valueAt(s, len(s)-len(rest))
 		}
 	}
@@ -581,24 +560,3 @@ func (t *search) pairedBefore(from int) (text, bool) {
 	}
 	return text{}, false
 }
-
-// inElement returns the text of an element beside the one whose text, a name, is from i to end: <name>x</name>
-// <value>y</value>, or the other way round.
-func inElement(s string, i, end int) (text, bool) {
-	rest := s[end:min(len(s), end+maxGap*2)]
-	if at := elementValue.FindStringIndex(rest); at != nil && strings.Count(rest[:at[0]], "<name") == 0 {
-		return inTag(s, end+at[1])
-	}
-	begin := max(0, i-maxGap*2)
-	before := s[begin:i]
-	if all := elementValue.FindAllStringIndex(before, -1); len(all) > 0 {
-		at := all[len(all)-1]
-		if strings.Count(before[at[0]:], "</name>") == 0 && strings.Count(before[at[0]:], "</property>") == 0 {
-			return inTag(s, begin+at[1])
-		}
-	}
-	return text{}, false
-}
-
-// elementValue matches the tag of a value.
-var elementValue = regexp.MustCompile(`<(?:value|string|Value)>`)

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -210,6 +211,9 @@ func (t *search) pairedLines(from int) (text, bool) {
 		}
 		if v, ok := pairLine(s, at, column); ok {
 			return v, true
+		}
+		if n := min(len(s), at+column); other == column && slices.ContainsFunc(pairSpares, func(name string) bool { return strings.HasPrefix(s[n:], name+":") }) {
+			break // a label requirement, or a toleration
 		}
 		at = lineEnd(s, at) + 1
 	}

@@ -45,7 +45,7 @@ func userInfo(s string, from int) (span, bool) {
 // usually ends a URL, such as a quote.
 func passwordEnd(s string, from, end int) int {
 	user, password, found := strings.Cut(s[from:end], ":")
-	if !found || end == len(s) || user == "" && password == "" || strings.ContainsAny(s[from:end], "@/ ") || isPort(password) || strings.IndexByte("\"'`<>\\", s[end]) < 0 {
+	if !found || end == len(s) || user == "" && password == "" || strings.ContainsAny(s[from:end], "@/ ") || isPort(password) || strings.IndexByte("\"'<>\\", s[end]) < 0 {
 		return end
 	}
 	scheme := from

@@ -33,6 +33,8 @@ func TestOrdinaryValues(t *testing.T) {
 		{"prose", "widgets.example.com", `{"status":{"message":"The key is\nidentified by name and kind.\nThe password is\nset token by hand, or the\nsecret is not found\n","reason":"waiting for secret \"db-password\""}}`},
 		{"JSON patches of other fields, and types", "widgets.example.com", `{"spec":{"patches":[{"op":"add","path":"/spec/replicas","value":"3"},{"op":"replace","path":"/metadata/labels/tier","value":"web"}],"from":{"type":"Secret","value":"db"},"flag":{"name":"x","sensitive":false,"value":"visible"}}}`},
 		{"texts that only look like base64", "widgets.example.com", `{"spec":{"a":"a-very-long-name-of-a-deployment-abc123","b":"0123456789abcdef0123456789abcdef","c":"line-one-of-a-text\nline-two-of-a-text"}}`},
+		{"templates of GitHub, label requirements in YAML, and numbers of ports", "configmaps", `{"data":{"a.yaml":"env:\n  API_TOKEN: ${{ secrets.API_TOKEN }}\nx:\n- key: example.com/token\n  operator: NotIn\n  values:\n  - ignored\nurl: \"http://a:80\"\nmail: \"b@c\"\n"}}`},
+		{"names of programs among arguments, and keys beside references", "pods", `{"command":["app"],"args":["--scheme","https","-a","b","mysql","-px"],"spec":{"secretName":"db","passwordKey":"DB_PASSWORD","userKey":"userName"}}`},
 		{"programs without passwords", "pods", `{"command":["sh","-c","curl -u \"$USER:$PASS\" https://x/y; mysql -h db -p\"$PW\" shop; mc ls m/b; aws configure set region eu-west-1; htpasswd -v f app"]}`},
 	} {
 		want, got := decode(t, tc.raw), decode(t, tc.raw)
@@ -59,6 +61,10 @@ func TestDocumentedLimits(t *testing.T) {
 		{"parts", "widgets.example.com", `{"spec":{"lua":"a\nh:add(\"x\", \"Basic \" .. \"hunter2\")\n","first":"hunt","second":"er2"}}`},
 		{"hexadecimal and base32", "widgets.example.com", `{"spec":{"a":"70617373776f72643a2068756e74657232","b":"OBQXG43XN5ZGIORANB2W45DFOIZA===="}}`},
 		{"a reference's name", "widgets.example.com", `{"spec":{"tlsSecret":"hunter"}}`},
+		{"a default of Terraform", "configmaps", `{"data":{"a.tf":"variable \"db_password\" {\n  default = \"hunter2\"\n}\n"}}`},
+		{"a command's output", "configmaps", `{"data":{"a":"x=y\nPASSWORD=$(cat <<EOF\nhunter2\nEOF\n)\n"}}`},
+		{"a token over lines", "configmaps", `{"data":{"a":"x\neyJhbGciOiJIUzI1NiJ9.\neyJzdWIiOiJhIn0.\nhunter2\n"}}`},
+		{"URLs", "configmaps", `{"data":{"a":"postgres://app:x hunter2@h/d http://app:1234/hunter2@h app:hunter2@h:5432/d\n"}}`},
 		{"a plain word behind a space", "configmaps", `{"data":{"a.conf":"x y\napi_token abc\n"}}`},
 	} {
 		want, got := decode(t, tc.raw), decode(t, tc.raw)
