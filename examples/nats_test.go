@@ -13,7 +13,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -131,7 +130,7 @@ func (b *broker) stored(t *testing.T, stream, namespace string) ([]published, er
 		return nil, err
 	}
 	defer nc.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	js, err := jetstream.New(nc)
 	if err != nil {
