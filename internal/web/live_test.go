@@ -31,7 +31,7 @@ type browser struct {
 // connect opens the live page, as a browser that has seen the event with lastID.
 func (b *browser) connect(url string) {
 	b.t.Helper()
-	ctx, cancel := context.WithTimeout(b.t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(b.t.Context(), 2*time.Minute)
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, b.srv.URL+url, nil)
 	if err != nil {
 		b.t.Fatal(err)

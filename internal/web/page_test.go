@@ -165,7 +165,7 @@ func TestLive(t *testing.T) {
 	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))
 	b.set(cmKind, "shop", "before", "helm", configMap("k", "v"), nil)
 	p := newPage(t, b.path, b.at.Add(time.Minute))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	srv := httptest.NewServer(p)
 	defer srv.Close()

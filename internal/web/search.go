@@ -24,7 +24,7 @@ type found struct {
 	damage *journal.DamagedError
 }
 
-// deadline returns when a search that begins now must end.
+// deadline returns when a search or a view that begins now must end.
 func (p *Page) deadline(budget time.Duration) time.Time {
 	return time.Now().Add(time.Duration(p.patience) * budget)
 }

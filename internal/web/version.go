@@ -53,7 +53,7 @@ const objectLines = 2000
 
 // viewVersion makes the chosen view of a version.
 func (p *Page) viewVersion(ctx context.Context, o object, e *journal.Entry, all bool) (*versionView, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxView)
+	ctx, cancel := context.WithDeadline(ctx, p.deadline(maxView))
 	defer cancel()
 	c, err := p.past.build(ctx, e)
 	v := &versionView{

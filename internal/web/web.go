@@ -53,7 +53,7 @@ type Page struct {
 	narrowings narrowings
 	// pageChanges and contextChanges are the constants, except in tests.
 	pageChanges, contextChanges int
-	// patience multiplies the times that searches may take: 1, except in tests.
+	// patience multiplies the times that searches and views may take: 1, except in tests.
 	patience int
 	handler  http.Handler
 }

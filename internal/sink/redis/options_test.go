@@ -144,7 +144,7 @@ func TestRefusalsOnFake(t *testing.T) {
 		"READONLY You can't write against a read only replica.":   "must name the master",
 		"WRONGPASS invalid username-password pair or is disabled": "is wrong",
 	} {
-		s := must(New("tattler/test", Options{URL: "redis://u:hunter2@" + answer(t, "-"+said+"\r\n")}))(t)
+		s := must(New("tattler/test", Options{URL: "redis://u:hunter2@" + answer(t, "-"+said+"\r\n"), Timeout: time.Minute}))(t)
 		n, err := s.Send(t.Context(), sinktest.Messages(0, 2))
 		var p *sink.PermanentError
 		if n != 0 || err == nil || errors.As(err, &p) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {

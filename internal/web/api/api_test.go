@@ -189,7 +189,9 @@ func updated(t *testing.T, s *access.Source) (string, int64) {
 }
 
 // TestAnswers compares the answers to requests with testdata/answers.txt, for a viewer of everything and a limited one.
-func TestAnswers(t *testing.T) {
+func TestAnswers(t *testing.T) { synctest.Test(t, testAnswers) } // reading is cut short after a time, which stands still
+
+func testAnswers(t *testing.T) {
 	s := open(t)
 	id, seq := updated(t, s)
 	var out strings.Builder
@@ -218,7 +220,9 @@ func TestAnswers(t *testing.T) {
 }
 
 // TestSameAnswer: a viewer gets the same answer for what is hidden and for what does not exist.
-func TestSameAnswer(t *testing.T) {
+func TestSameAnswer(t *testing.T) { synctest.Test(t, testSameAnswer) } // reading is cut short after a time, which stands still
+
+func testSameAnswer(t *testing.T) {
 	s := open(t)
 	h := serve(t, s, limited{}, nil)
 	var id string
@@ -263,7 +267,9 @@ func TestSameAnswer(t *testing.T) {
 }
 
 // TestPages: the pages of a list, of any size, make up the whole list.
-func TestPages(t *testing.T) {
+func TestPages(t *testing.T) { synctest.Test(t, testPages) } // reading is cut short after a time, which stands still
+
+func testPages(t *testing.T) {
 	h := serve(t, open(t), access.Everything{}, nil)
 	for order, cursor := range map[string]string{"newest": "before", "oldest": "after"} {
 		whole := decode[api.Changes](t, h, "changes?limit=500&order="+order)
