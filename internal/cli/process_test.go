@@ -73,7 +73,7 @@ func TestInterrupt(t *testing.T) {
 		if code := exitCode(t, cmd.Wait()); code != exitDone || out.Len()+stderr.Len() > 0 {
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q", sig, code, out, stderr)
 		}
-		if took := time.Since(start); took > 10*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%v: ended after %s", sig, took)
 		}
 	}

@@ -56,12 +56,12 @@ func TestLargeTextsTakeLinearTime(t *testing.T) {
 		"chpasswd\n", "pgpass ", "from-literal=a=b ", "~* ", "%3a%2f%2f", ";base64,", "kind: Secret ", "key: ", " key:\n", "credentials:\n",
 		"  tokens:\n x: ", "- name: token\n  x: y\n", "path: /token\n", "<name>token</name>", "password: <<A\n", "identified with ", "set $token ", "token", "curl -u "} {
 		text := strings.Repeat(piece, size/len(piece))
-		start := time.Now()
+		start := cpu(t)
 		obj := map[string]any{"args": []any{text, text}, text: text, "env": []any{map[string]any{"name": text, "value": text}}}
 		if _, err := redactor(t).Apply("pods", obj); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took > 10*time.Second {
+		if took := cpu(t) - start; took > 10*time.Second {
 			t.Errorf("a text of %q took %v", piece, took)
 		}
 	}

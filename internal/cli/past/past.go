@@ -228,8 +228,9 @@ func (j *Journal) Ended(ctx context.Context) (time.Time, error) {
 	return j.RecordedUntil(ctx)
 }
 
-// statusTime bounds the request for a daemon's state, which only decides about a note.
-const statusTime = 2 * time.Second
+// statusTime bounds the request for a daemon's state, which only decides about a note. On a busy machine, a daemon may need
+// seconds to answer.
+const statusTime = 10 * time.Second
 
 // current reports whether a daemon records now, and reaches an API server and the journal's disk. A daemon that does not
 // answer, such as another user's, is taken to do so.
