@@ -89,7 +89,7 @@ func startObserver(t *testing.T, c *devcluster.Cluster) *observer {
 
 // ask records when the API server answers.
 func (w *observer) ask(ctx context.Context, client dynamic.ResourceInterface) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // the next attempt counts
 	defer cancel()
 	if _, err := client.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return
@@ -233,12 +233,15 @@ func (s sighting) wroteSpec() time.Time {
 
 // mayHaveWrittenSpec returns the possible times of the write of the spec of the first version of a generation.
 // The API server records no time for the subresource scale: then it is the time at which the version was seen,
-// plus or minus a second.
+// plus or minus the delay of one of the two.
 func (s sighting) mayHaveWrittenSpec() []time.Time {
 	for _, m := range s.GetManagedFields() {
 		if m.Time == nil {
-			at := s.at.Truncate(time.Second)
-			return []time.Time{at.Add(-time.Second), at, at.Add(time.Second), s.wroteSpec()}
+			all := []time.Time{s.wroteSpec()}
+			for d := -near; d <= near; d += time.Second {
+				all = append(all, s.at.Truncate(time.Second).Add(d))
+			}
+			return all
 		}
 	}
 	return []time.Time{s.wroteSpec()}

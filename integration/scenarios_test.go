@@ -73,6 +73,9 @@ func (s *stage) apply(kind, name, behaves, node string, replicas int, more strin
 	manifest := fmt.Sprintf(`{"apiVersion":"apps/v1","kind":%q,"metadata":{"name":%q},"spec":{"replicas":%d,%s"serviceName":"x","selector":{"matchLabels":{"app":%[2]q}},
 		"template":{"metadata":{"labels":{"app":%[2]q,"behaves":%[5]q}},"spec":{"nodeName":%[6]q,"terminationGracePeriodSeconds":1,"containers":[{"name":"app","image":"shop/app:1"}]}}}}`,
 		kind, name, replicas, more, behaves, node)
+	if node == "silent" { // its pods stay there, however long the other scenarios take
+		manifest = strings.Replace(manifest, `"containers":`, `"tolerations":[{"operator":"Exists"}],"containers":`, 1)
+	}
 	if kind == "Deployment" {
 		manifest = strings.Replace(manifest, `"serviceName":"x",`, "", 1)
 	}
@@ -122,7 +125,7 @@ func progressing(d appsv1.Deployment) time.Time {
 	return time.Time{}
 }
 
-const deadline = `"progressDeadlineSeconds":5,`
+const deadline = `"progressDeadlineSeconds":15,`
 
 var scenarios = []scenario{
 	{
@@ -204,7 +207,7 @@ var scenarios = []scenario{
 		name: "job",
 		play: func(s *stage) {
 			s.kubectl("create", "job", "migrate", "--image=shop/app:1")
-			s.kubectl("wait", "--for=condition=complete", "job/migrate", "--timeout=60s")
+			s.kubectl("wait", "--for=condition=complete", "job/migrate", "--timeout=5m")
 		},
 		heads: []string{`\+ job/migrate +kubectl-create`, `· job/migrate +complete DURATION +.*`},
 		check: func(s *stage, said string) {
