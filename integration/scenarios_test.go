@@ -462,8 +462,8 @@ func (s *stage) log(journal string) string {
 // belong to a scenario.
 var absences = regexp.MustCompile(`(?m)^\S+ +! .*\n`)
 
-// confirmAbsences checks that the API server did not answer the observer either while the journal says that it
-// was away. No scenario stops it, but a busy machine may.
+// confirmAbsences checks that the API server answered the observer late, too, about when the journal says that it was away.
+// No scenario stops it, but a busy machine may stop it, or the daemon, for as long. The observer asks twice a second.
 func (w *observer) confirmAbsences(t *testing.T, journal string) {
 	t.Helper()
 	out, err := exec.Command(tattler(t), "log", "--op", "absent", "--limit", "0", "-o", "json", "--journal", journal).Output()
@@ -476,9 +476,11 @@ func (w *observer) confirmAbsences(t *testing.T, journal string) {
 			t.Fatalf("%v: %s", err, text)
 		}
 		from, to := *e.Data.Observed.After, e.Data.Observed.At
-		if silence := w.silence(from, to); silence < 2500*time.Millisecond { // half of what counts as an absence
-			t.Errorf("the API server was not away: it answered at least every %v from %v to %v: %s", silence, from, to, text)
+		const around = 30 * time.Second
+		silence := w.silence(from.Add(-around), to.Add(around))
+		if silence < time.Second {
+			t.Errorf("the API server was not away: it answered at least every %v about %v to %v: %s", silence, from, to, text)
 		}
-		t.Logf("this machine is slow: the API server did not answer for %v", w.silence(from, to))
+		t.Logf("this machine is slow: the API server did not answer for %v", silence)
 	}
 }
