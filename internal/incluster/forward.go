@@ -143,6 +143,9 @@ func (t *tunnel) Close() error {
 	return nil
 }
 
+// errorWait is how long the end of the data waits for the kubelet's error, which comes with it or never.
+const errorWait = 5 * time.Second
+
 // stream is a connection to the pod. It has no deadlines: requests end by their contexts, which close it.
 type stream struct {
 	httpstream.Stream
@@ -163,7 +166,7 @@ func (s *stream) Read(b []byte) (int, error) {
 		if s.failure != nil {
 			err = s.failure
 		}
-	case <-time.After(time.Second): // the error comes with the end, or never
+	case <-time.After(errorWait):
 	}
 	return n, err
 }
