@@ -113,19 +113,22 @@ func (t *tunnel) open() (net.Conn, error) {
 		return nil, fmt.Errorf("forward a port to the daemon's pod: %w", err)
 	}
 	_ = failed.Close() // it is only read
-	headers.Set(core.StreamType, core.StreamTypeData)
-	data, err := conn.CreateStream(headers)
-	if err != nil {
-		conn.RemoveStreams(failed)
-		return nil, fmt.Errorf("forward a port to the daemon's pod: %w", err)
-	}
-	c := &stream{Stream: data, done: make(chan struct{}), release: func() { conn.RemoveStreams(failed, data) }}
+	c := &stream{done: make(chan struct{})}
 	go func() {
 		defer close(c.done)
 		if text, _ := io.ReadAll(io.LimitReader(failed, 4096)); len(text) > 0 { // an error of reading is one of the data, too
 			c.failure = fmt.Errorf("forward a port to the daemon's pod: %s", text)
 		}
 	}()
+	headers.Set(core.StreamType, core.StreamTypeData)
+	data, err := conn.CreateStream(headers)
+	if err != nil { // the kubelet may reset the stream before it confirms it
+		err = c.why(fmt.Errorf("forward a port to the daemon's pod: %w", err))
+		_ = failed.Reset()
+		conn.RemoveStreams(failed)
+		return nil, err
+	}
+	c.Stream, c.release = data, func() { conn.RemoveStreams(failed, data) }
 	return c, nil
 }
 
@@ -143,6 +146,9 @@ func (t *tunnel) Close() error {
 	return nil
 }
 
+// errorWait is how long the end of the data waits for the kubelet's error, which comes with it or never.
+const errorWait = 5 * time.Second
+
 // stream is a connection to the pod. It has no deadlines: requests end by their contexts, which close it.
 type stream struct {
 	httpstream.Stream
@@ -158,14 +164,19 @@ func (s *stream) Read(b []byte) (int, error) {
 	if err == nil {
 		return n, nil
 	}
+	return n, s.why(err)
+}
+
+// why returns the kubelet's error, if there is one, or else err.
+func (s *stream) why(err error) error {
 	select {
 	case <-s.done:
 		if s.failure != nil {
-			err = s.failure
+			return s.failure
 		}
-	case <-time.After(time.Second): // the error comes with the end, or never
+	case <-time.After(errorWait):
 	}
-	return n, err
+	return err
 }
 
 // Close ends the connection in both directions.
