@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -29,10 +30,27 @@ import (
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
+	ignored := []goleak.Option{
 		// Connections of client-go's transports, which are shared by all clients of a process and have no end.
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"))
+		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
+	}
+	goleak.VerifyTestMain(settled{m, ignored}, ignored...)
+}
+
+// settled runs tests, and then waits for their goroutines: a sink that missed its deadline needs a moment to end.
+type settled struct {
+	*testing.M
+	ignored []goleak.Option
+}
+
+// Run implements goleak.TestingM.
+func (s settled) Run() int {
+	code := s.M.Run()
+	for deadline := time.Now().Add(time.Minute); goleak.Find(s.ignored...) != nil && time.Now().Before(deadline); {
+		runtime.Gosched()
+	}
+	return code
 }
 
 func core(resource string) schema.GroupVersionResource {
