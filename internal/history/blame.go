@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"maps"
 	"slices"
@@ -72,7 +71,7 @@ const maxDepth = 64
 func (t *Builder) Blame(ctx context.Context, s *journal.State) ([]Line, error) {
 	object, err := jsonmap.Decode(s.JSON)
 	if err != nil {
-		return nil, fmt.Errorf("decode %s/%s: %w", s.Kind.Resource, s.Name, err)
+		return nil, &ContentError{s.Kind.Resource + "/" + s.Name, err}
 	}
 	writers := change.WritersOf(object)
 	if meta, ok := object["metadata"].(map[string]any); ok {
@@ -374,7 +373,7 @@ func openFieldsDiffer(open map[string]bool, before, after []byte) bool {
 func (b *blaming) first(e *journal.Entry, after []byte, blame *Blame, object map[string]any) error {
 	was, err := jsonmap.Decode(after)
 	if err != nil {
-		return fmt.Errorf("decode %s/%s: %w", e.Kind.Resource, e.Name, err)
+		return &ContentError{e.Kind.Resource + "/" + e.Name, err}
 	}
 	blame.Before = e.Op != "created"
 	if blame.Before {

@@ -86,7 +86,6 @@ func (p *Page) viewVersion(ctx context.Context, o object, e *journal.Entry, all 
 
 // failed turns the reasons why one version cannot be shown into a note.
 func (v *versionView) failed(err error) error {
-	var damage *journal.DamagedError
 	var user *UserError
 	switch {
 	case errors.As(err, &user), errors.Is(err, context.Canceled):
@@ -95,7 +94,7 @@ func (v *versionView) failed(err error) error {
 		v.Note = "This version was purged from the journal."
 	case errors.Is(err, journal.ErrNotFound):
 		v.Note = "Retention has removed this version."
-	case errors.As(err, &damage):
+	case history.Damaged(err):
 		v.Note = "This version is damaged and cannot be read: " + err.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		v.Note = "This takes too long for a page: use tattler blame."

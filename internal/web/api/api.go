@@ -335,6 +335,5 @@ func (a *api) serveStream(w http.ResponseWriter, r *http.Request, e *endpoint) {
 
 // readable reports whether the rest of a list can be shown although one object cannot be read.
 func readable(err error) bool {
-	var damaged *journal.DamagedError
-	return errors.Is(err, journal.ErrPurged) || errors.Is(err, journal.ErrNotFound) || errors.As(err, &damaged)
+	return errors.Is(err, journal.ErrPurged) || errors.Is(err, journal.ErrNotFound) || history.Damaged(err)
 }
