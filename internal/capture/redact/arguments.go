@@ -235,29 +235,43 @@ func isProgram(word string) bool {
 
 // program finds passwords that known programs take on a command line: curl -u app:password, mysql -ppassword.
 func (t *search) program() {
-	if !strings.Contains(t.s, " ") {
+	if !strings.ContainsAny(t.s, " \t") {
 		return
 	}
 	var c command
 	at := 0
 	for line := range strings.SplitSeq(t.s, "\n") {
 		for word := range strings.FieldsSeq(line) {
+			if word == `\` {
+				continue
+			}
 			from := at + strings.Index(t.s[at:], word)
 			at = from + len(word)
 			if c.before == "" || strings.ContainsAny(c.before[len(c.before)-1:], ";|&(`") {
 				c.end()
 			}
-			if bare := strings.Trim(word, `"'`+"`();&|"); c.name != bare {
+			start := strings.TrimRight(word, `"'`+"`();&|")
+			if i := strings.LastIndexAny(start, "`(;&|"); i >= 0 { // another command: a=$(mysql, true;mysql
+				start = start[i+1:]
+				c.end()
+			}
+			if bare := strings.Trim(start, `"'`); c.name != bare {
 				c.start(bare, func() bool { return strings.Contains(line, "login") })
 			}
 			if to := strings.TrimRight(word, ";|&)`"); c.flagged(to) {
-				t.found = append(t.found, span{from, from + len(to), "password"})
+				end := from + len(to)
+				if isQuote(to[0]) && strings.IndexByte(to[1:], to[0]) < 0 { // it has spaces
+					end = inDelimiters(t.s, from, from+1).to
+				}
+				t.found = append(t.found, span{from, end, "password"})
 			}
 			c.before = word
 			if t.enough() {
 				return
 			}
 		}
-		c.end()
+		if !strings.HasSuffix(strings.TrimRight(line, " \t\r"), `\`) {
+			c.end()
+		}
 	}
 }

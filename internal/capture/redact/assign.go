@@ -35,15 +35,69 @@ func (t *search) name(end int) int {
 	v, ok := a.value()
 	switch {
 	case !ok:
-		v, ok = t.paired(from, to)
+		if v, ok = t.paired(from, to); ok && v.block {
+			return max(to, t.block(v.from, v, name))
+		}
 	case v.block:
 		return max(to, t.block(from, v, name))
+	case v.isMap(s):
+		return max(to, t.inMap(kind, v, name))
+	case v.quote == "" && a.escaped():
+		if i := strings.Index(s[v.from:v.to], `\n`); i > 0 {
+			v.to = v.from + len(strings.TrimRight(s[v.from:v.from+i], `\r`))
+		}
+	case v.quote == "" && t.lines:
+		v.to = t.continued(from, v)
 	}
 	if ok && !v.isMap(s) && !v.isNames(s) && says(kind, v.head(s)) && (kind != maybeName || t.command || !t.isWords(v)) {
 		t.found = append(t.found, span{v.from, v.to, name})
 		return max(to, v.to)
 	}
 	return to
+}
+
+// continued returns the end of a value with the lines that continue it: they are indented deeper than its name,
+// and have no names.
+func (t *search) continued(from int, v text) int {
+	s, to := t.s, v.to
+	indent := indentation(s, lineBegin(s, from))
+	for lines := 0; lines < maxBlock; lines++ {
+		line := lineEnd(s, to) + 1
+		if line >= len(s) || indentation(s, line) <= indent {
+			break
+		}
+		end := lineEnd(s, line)
+		content := strings.TrimSpace(s[line:end])
+		if content == "" || isField(content) || strings.ContainsAny(content, "=:{}<>;") || strings.HasPrefix(content, "-") {
+			break
+		}
+		to = end
+	}
+	return to
+}
+
+// inMap redacts value: x in a map in YAML's flow style below a credential's name.
+func (t *search) inMap(kind kindOfName, v text, name string) int {
+	if kind == maybeName || kind == refName {
+		return v.from
+	}
+	for i := v.from; i < v.to; i++ {
+		if i = nextField(t.s, i, v.to); i < 0 {
+			break
+		}
+		t.inline(t.s[i:v.to], i, name)
+	}
+	return v.from
+}
+
+// nextField returns the start of the next name after { or , before to; -1 if there is none.
+func nextField(s string, i, to int) int {
+	n := strings.IndexAny(s[i:to], "{,")
+	if n < 0 {
+		return -1
+	}
+	i += n + 1
+	return i + len(s[i:to]) - len(strings.TrimLeft(s[i:to], " \t"))
 }
 
 // isWords reports whether a value reads like words, not like a credential.
@@ -61,6 +115,9 @@ func nameAround(s string, end int) (from, to int) {
 	}
 	for to < len(s) && isNameByte(s[to]) && to-end < maxName {
 		to++
+	}
+	if from > 0 && from < end-1 && s[from-1] == '\\' && strings.IndexByte("nrt", s[from]) >= 0 { // an escaped line end or tab
+		from++
 	}
 	for !isNameByte(s[from]) && from < end-1 { // skip bytes that are not part of a name, such as in a header's
 		from++
@@ -87,6 +144,7 @@ type text struct {
 	from, to       int
 	quote          string
 	block, literal bool
+	rest           int // where a comment, an anchor or a tag before the block starts; 0 without one
 }
 
 // isMap reports whether a value is a map in YAML's flow style: secret: {name: x}. Its fields are matched by
@@ -123,6 +181,13 @@ func (v text) head(s string) string {
 		ends := " \t&;,\"'}])"
 		if value != "" && strings.IndexByte("${<%", value[0]) >= 0 { // a reference has its own brackets
 			if r := leading.FindString(value); r != "" {
+				rest := value[len(r):]
+				if i := strings.IndexAny(rest, ends); i >= 0 {
+					rest = rest[:i]
+				}
+				if isMixed(rest) && !leading.MatchString(rest) {
+					return value[:len(r)+len(rest)]
+				}
 				return r
 			}
 			ends = " \t&;,\"'"
@@ -161,25 +226,65 @@ func (a *assigned) value() (text, bool) {
 	if i == len(s) {
 		return text{}, false
 	}
+	if !closed && a.isElement() {
+		if end := strings.IndexAny(s[i:min(len(s), i+maxGap)], "<>"); end >= 0 && s[i+end] == '>' && s[i+end-1] != '/' {
+			return inTag(s, i+end+1)
+		}
+	}
+	if m := explicit.FindStringIndex(s[i:min(len(s), i+maxGap)]); m != nil && a.isExplicit() {
+		return valueAt(s, i+m[1])
+	}
 	if sep := s[i:min(len(s), i+3)]; strings.EqualFold(sep, "%3d") || strings.EqualFold(sep, "%3a") {
 		return valueAt(s, i+3)
 	}
 	switch c := s[i]; {
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
-	case c == '>' && (a.from > 0 && s[a.from-1] == '<' || closed): // XML
-		n := strings.IndexByte(s[i+1:], '<')
-		return text{from: i + 1, to: i + 1 + n}, n >= 0 && strings.HasPrefix(s[i+1+n:], "</")
+	case c == '>' && closed:
+		return inTag(s, i+1)
 	case c == ',' && closed && s[i-1] != '`', c == '(':
 		return a.inQuotes(i + 1)
 	case i > a.to && a.flag && a.command && c != '-':
 		return valueAt(s, i)
 	case c == ',' && a.from > 0 && s[a.from-1] == '{': // an Erlang term
 		return a.inQuotes(i + 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <")))
+	case c == '\n' && i+1 < len(s) && !closed && isPasswordWord(s[a.from:a.to]) && strings.HasPrefix(strings.TrimLeft(s[i:], " \t\n"), "'"):
+		return a.inQuotes(i + len(s[i:]) - len(strings.TrimLeft(s[i:], " \t\n"))) // SQL
 	case i > a.to && !closed && !a.quoted:
 		return a.spaced(i)
 	}
 	return text{}, false
+}
+
+// isElement reports whether the name is that of an XML element, also in a namespace.
+func (a *assigned) isElement() bool {
+	before := a.s[max(0, a.from-maxGap):a.from]
+	if prefix, found := strings.CutSuffix(before, ":"); found {
+		before = strings.TrimRightFunc(prefix, func(r rune) bool { return r < utf8.RuneSelf && isNameByte(byte(r)) })
+	}
+	return strings.HasSuffix(before, "<")
+}
+
+// opening matches what may be between an XML tag and a text: white space, comments, and another tag.
+var opening = regexp.MustCompile(`^\s*(<!--[^>]*-->\s*)*(<(?:value|string)>\s*)?(<!\[CDATA\[)?\s*`)
+
+// inTag returns the text of the XML element whose tag ends before i.
+func inTag(s string, i int) (text, bool) {
+	i += len(opening.FindString(s[i:min(len(s), i+maxGap)]))
+	n := strings.IndexByte(s[i:], '<')
+	if end := strings.Index(s[i:], "]]>"); end >= 0 && strings.HasSuffix(s[:i], "<![CDATA[") {
+		return text{from: i, to: i + end}, true
+	}
+	return text{from: i, to: i + n}, n >= 0 && strings.HasPrefix(s[i+n:], "</")
+}
+
+// explicit matches what separates an explicit key of YAML from its value: ? password, and on the next line : x.
+var explicit = regexp.MustCompile(`^(#.*)?\r?\n[ \t]*:(\s)`)
+
+// isExplicit reports whether the name is an explicit key of YAML.
+func (a *assigned) isExplicit() bool {
+	before := strings.TrimRight(a.s[max(0, a.from-maxGap):a.from], " \t\"'")
+	return strings.HasSuffix(before, "?") && (len(before) == 1 || strings.IndexByte(" \t\n-", before[len(before)-2]) >= 0)
 }
 
 // fallback finds the default of an unset variable: ${PASSWORD:-x}, ${PASSWORD:x}.
@@ -219,7 +324,13 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	case sep[0] == ':' && !a.startsValue(i, closed):
 		return text{}, false
 	}
-	return valueAt(s, i)
+	v, ok := valueAt(s, i)
+	if ok && v.block && (sep[0] == '=' || closed) {
+		if rest := strings.TrimLeft(s[v.from:], " \t\r\n"); rest != "" && isQuote(rest[0]) {
+			return valueAt(s, len(s)-len(rest))
+		}
+	}
+	return v, ok
 }
 
 // startsValue reports whether the colon after the name is a separator, and not part of a URL, an image, an ARN
@@ -237,23 +348,31 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 	if j := strings.LastIndexByte(before, '/'); j >= 0 && strings.IndexAny(before, " \t\n") < j { // a prefix, as in annotations
 		before = strings.TrimRight(before[:strings.LastIndexAny(before[:j], " \t\n")+1], " \t-")
 	}
-	return before == "" && a.from < 64 || strings.HasSuffix(before, "\n") || strings.HasSuffix(before, "export") ||
+	if a.to-a.from >= maxName && isNameByte(s[a.from-min(a.from, 1)]) { // only the end of the name
+		return true
+	}
+	return before == "" || strings.HasSuffix(before, "\n") || a.escaped() || strings.HasSuffix(before, "export") ||
 		spaced && a.inFlow() || a.inStruct()
 }
 
-// printed matches a struct as Go prints it, up to one of its fields: {Host:db Password:
-var printed = regexp.MustCompile(`\{(\w+:[^\s{}]* )*$`)
+// escaped reports whether the name follows an escaped line end, as in a quoted file.
+func (a *assigned) escaped() bool {
+	return endsWithAny(strings.TrimRight(a.s[max(0, a.from-maxGap):a.from], " -\"'\\"), `\n`, `\r`, `\t`)
+}
 
-// inStruct reports whether the name is a field of a struct as Go prints it.
+// printed matches a struct or a map as Go prints it, up to one of its fields: {Host:db Password:
+var printed = regexp.MustCompile(`(?:\{|\bmap\[)(\w+:[^\s{}\[\]]* )*$`)
+
+// inStruct reports whether the name is a field of a struct, or a key of a map, as Go prints it.
 func (a *assigned) inStruct() bool {
 	return printed.MatchString(a.s[max(a.from-maxGap, lineBegin(a.s, a.from)):a.from])
 }
 
 // inFlow reports whether the name is in a one-line YAML map: {user: app, password: x}.
 func (a *assigned) inFlow() bool {
-	line := a.s[max(a.from-maxGap, lineBegin(a.s, a.from)):a.from]
+	line := a.s[lineBegin(a.s, a.from):a.from]
 	before := strings.TrimRight(line, " \t")
-	return (strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",")) && strings.Contains(line, "{")
+	return (strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",")) && (strings.Contains(line, "{") || len(line) == maxLine)
 }
 
 // valueAt finds the value at or after i on the same line: a quoted text, or else the rest of the line with its
@@ -282,14 +401,63 @@ func valueAt(s string, i int) (text, bool) {
 	}
 	end := lineEnd(s, i)
 	value := strings.TrimRight(s[i:end], " \t\r")
-	if value == "" || len(value) <= 3 && (value[0] == '|' || value[0] == '>') {
-		return text{from: end, to: end, block: true, literal: value != ""}, end < len(s)
+	if opens, literal := opensBlock(value); opens && (end < len(s) || !isProperty(value)) {
+		v := text{from: end, to: end, block: true, literal: literal}
+		if value != "" && !literal {
+			v.rest = i
+		}
+		return v, end < len(s)
+	}
+	if value[0] == '[' {
+		end = listEnd(s, i, end)
+		value = strings.TrimRight(s[i:end], " \t\r")
 	}
 	for strings.HasSuffix(value, `\`) && end < len(s) { // the line continues
 		end = lineEnd(s, end+1)
 		value = strings.TrimRight(s[i:end], " \t\r")
 	}
 	return text{from: i, to: i + len(value)}, true
+}
+
+// opensBlock reports whether the rest of a line lets a value begin on the next one: it is empty, a comment, or
+// YAML's | or >, which take the lines literally. YAML allows anchors, tags and a comment there.
+func opensBlock(value string) (opens, literal bool) {
+	for isProperty(value) {
+		i := strings.IndexAny(value, " \t")
+		if i < 0 {
+			return true, false
+		}
+		value = strings.TrimLeft(value[i:], " \t")
+	}
+	if value == "" || strings.HasPrefix(value, "# ") || strings.HasPrefix(value, "// ") {
+		return true, false
+	}
+	if value[0] != '|' && value[0] != '>' {
+		return false, false
+	}
+	rest := strings.TrimLeft(value[1:], "+-123456789")
+	trimmed := strings.TrimLeft(rest, " \t")
+	literal = len(value)-len(rest) <= 3 && (rest == "" || trimmed != rest && trimmed[0] == '#')
+	return literal, literal
+}
+
+// isProperty reports whether a value starts like an anchor or a tag of YAML.
+func isProperty(value string) bool {
+	return len(value) > 1 && (value[0] == '&' || value[0] == '!') && (isWordByte(value[1]) || value[1] == '!')
+}
+
+// maxList bounds a list in YAML's flow style or in TOML, in bytes.
+const maxList = 4 << 10
+
+// listEnd returns the end of a list of plain values that starts at i and continues after the line that ends at
+// end, or else end.
+func listEnd(s string, i, end int) int {
+	rest := s[i:min(len(s), i+maxList)]
+	n := strings.IndexAny(rest[1:], "[]{}")
+	if n < 0 || rest[1+n] != ']' || i+1+n < end {
+		return end
+	}
+	return i + n + 2
 }
 
 // inDelimiters returns the value after an opening delimiter, a quote with any backslashes before it, up to the
@@ -303,6 +471,10 @@ func inDelimiters(s string, from, begin int) text {
 			break
 		}
 		at += n
+		if quote == "'" && strings.HasPrefix(s[at:], "''") && at > begin { // YAML and SQL write ' in a text like this
+			at += 2
+			continue
+		}
 		if len(quote) > 1 || slashesBefore(s, at, begin)%2 == 0 {
 			v.to = at
 			break
@@ -344,20 +516,23 @@ func (t *search) paired(from, to int) (text, bool) {
 	if path := s[max(0, from-maxGap):from]; strings.HasSuffix(path, "/") && t.lines { // of a JSON patch in YAML
 		path = strings.TrimRight(path[:strings.LastIndexAny(path, " \t\n\"'")+1], " \"'")
 		if strings.HasSuffix(path, "path:") {
-			return t.pairedLines(from, to)
+			return t.pairedLines(from)
 		}
 	}
-	before := strings.TrimRight(s[max(0, from-16):from], "\"'\\ :=>")
+	before := strings.TrimRight(s[max(0, from-16):from], "\"'\\ \t\n:=>")
+	if anchor := strings.LastIndexByte(before, '&'); anchor > 0 && isProperty(before[anchor:]) && !strings.ContainsAny(before[anchor:], " \t\n") {
+		before = strings.TrimRight(before[:anchor], " \t:")
+	}
 	if before == s[max(0, from-16):from] || !endsWithAny(before, "name", "key", "Name", "Key") {
 		return text{}, false
 	}
-	if strings.HasPrefix(s[to:], "</") {
-		return inElement(s, to)
+	if strings.HasPrefix(strings.TrimLeft(s[to:min(len(s), to+maxGap)], " \t\n"), "</") {
+		return inElement(s, from, to)
 	}
 	rest := s[to:min(len(s), to+maxGap)]
 	i := strings.IndexFunc(rest, func(r rune) bool { return !strings.ContainsRune("\"'\\,; \t\r\n/", r) })
 	if i < 0 {
-		return text{}, false
+		i = len(rest)
 	}
 	for _, word := range pairValues {
 		if !strings.HasPrefix(rest[i:], word) {
@@ -368,26 +543,57 @@ func (t *search) paired(from, to int) (text, bool) {
 			at++
 		}
 		if at < len(s) && (s[at] == ':' || s[at] == '=') {
-			v, ok := valueAt(s, at+1)
+			return valueAt(s, at+1)
+		}
+	}
+	if v, ok := t.pairedBefore(from); ok || !t.lines {
+		return v, ok
+	}
+	return t.pairedLines(from)
+}
+
+// pairedBefore finds the value of a pair that is before its name on the same line: {value: x, name: TOKEN}, <add
+// value="x" key="Token"/>.
+func (t *search) pairedBefore(from int) (text, bool) {
+	begin := max(0, from-maxGap)
+	open := strings.LastIndexAny(t.s[begin:from], "{}<>\n")
+	if open < 0 || t.s[begin+open] != '{' && t.s[begin+open] != '<' {
+		return text{}, false
+	}
+	for i := begin + open; i < from; i++ {
+		n := strings.IndexAny(t.s[i:from], "{, \t")
+		if n < 0 {
+			break
+		}
+		i += n
+		if n, ok := isFieldOf(t.s[i+1:from], pairValues); ok {
+			v, ok := valueAt(t.s, i+1+n)
+			if v.quote == "" && ok && !v.block {
+				v.to = v.from + len(v.head(t.s))
+			}
 			return v, ok && !v.block
 		}
 	}
-	if !t.lines {
-		return text{}, false
-	}
-	return t.pairedLines(from, to)
+	return text{}, false
 }
 
-// inElement returns the text of the element after the one that ends at i: <name>x</name><value>y</value>.
-func inElement(s string, i int) (text, bool) {
-	rest := s[i:min(len(s), i+maxGap)]
-	closed := strings.IndexByte(rest, '>') + 1
-	opened := closed + len(rest[closed:]) - len(strings.TrimLeft(rest[closed:], " \t\r\n"))
-	begin := strings.IndexByte(rest[opened:], '>')
-	if closed == 0 || begin < 0 || rest[opened] != '<' {
-		return text{}, false
+// inElement returns the text of an element beside the one whose text, a name, is from i to end: <name>x</name>
+// <value>y</value>, or the other way round.
+func inElement(s string, i, end int) (text, bool) {
+	rest := s[end:min(len(s), end+maxGap*2)]
+	if at := elementValue.FindStringIndex(rest); at != nil && strings.Count(rest[:at[0]], "<name") == 0 {
+		return inTag(s, end+at[1])
 	}
-	from := i + opened + begin + 1
-	n := strings.IndexByte(s[from:], '<')
-	return text{from: from, to: from + n}, n >= 0
+	begin := max(0, i-maxGap*2)
+	before := s[begin:i]
+	if all := elementValue.FindAllStringIndex(before, -1); len(all) > 0 {
+		at := all[len(all)-1]
+		if strings.Count(before[at[0]:], "</name>") == 0 && strings.Count(before[at[0]:], "</property>") == 0 {
+			return inTag(s, begin+at[1])
+		}
+	}
+	return text{}, false
 }
+
+// elementValue matches the tag of a value.
+var elementValue = regexp.MustCompile(`<(?:value|string|Value)>`)

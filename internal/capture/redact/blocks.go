@@ -1,6 +1,9 @@
 package redact
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // above returns the parent of the YAML field at from.
 func (t *search) above(from int) string {
@@ -85,7 +88,7 @@ func (t *search) block(from int, v text, name string) int {
 		if content != "" && depth <= indent && !(depth == indent && strings.HasPrefix(content, "- ")) {
 			break
 		}
-		if content != "" && begin < 0 {
+		if content != "" && begin < 0 && (v.literal || !strings.HasPrefix(content, "#")) {
 			begin = line + depth
 			lists = strings.HasPrefix(content, "- ")
 			isMap = !v.literal && isField(content)
@@ -94,9 +97,15 @@ func (t *search) block(from int, v text, name string) int {
 			if lines == maxBlock {
 				break
 			}
-			t.inline(content, line+depth, name)
+			field := strings.TrimPrefix(content, "- ")
+			t.inline(field, line+depth+len(content)-len(field), name)
 		}
 		end = stop
+	}
+	if begin < 0 && v.rest > 0 { // nothing follows the comment, so it may be the value
+		v.from, v.to = v.rest, v.rest+len(strings.TrimRight(s[v.rest:at], " \t\r"))
+		t.found = append(t.found, span{v.from, v.to, name})
+		return at
 	}
 	if begin < 0 || isMap || !says(credentialName, s[begin:end]) || lists && nameKind(name) == refName {
 		return at
@@ -107,17 +116,35 @@ func (t *search) block(from int, v text, name string) int {
 
 // inline redacts value: x in a map below a credential's name.
 func (t *search) inline(content string, at int, name string) {
-	for _, word := range inlineValues {
-		if rest, ok := strings.CutPrefix(content, word+":"); ok {
-			v, ok := valueAt(t.s, at+len(content)-len(rest))
-			switch {
-			case ok && v.literal:
-				t.block(at, v, name)
-			case ok && !v.block && says(credentialName, v.head(t.s)):
-				t.found = append(t.found, span{v.from, v.to, name})
-			}
-		}
+	n, ok := isFieldOf(content, inlineValues)
+	if !ok {
+		return
 	}
+	v, ok := valueAt(t.s, at+n)
+	switch {
+	case ok && v.block:
+		t.block(at, v, name)
+	case ok && says(credentialName, v.head(t.s)):
+		if v.quote == "" && strings.HasPrefix(t.s[v.from:], v.head(t.s)) {
+			v.to = v.from + len(v.head(t.s))
+		}
+		t.found = append(t.found, span{v.from, v.to, name})
+	}
+}
+
+// isFieldOf reports whether content starts with one of the names and a : or =, and where the value starts.
+func isFieldOf(content string, names []string) (at int, ok bool) {
+	bare := strings.TrimLeft(content, `"'`)
+	i := slices.IndexFunc(names, func(name string) bool {
+		rest, found := strings.CutPrefix(bare, name)
+		rest = strings.TrimLeft(rest, "\"' \t")
+		return found && rest != "" && (rest[0] == ':' || rest[0] == '=')
+	})
+	if i < 0 {
+		return 0, false
+	}
+	at = len(content) - len(bare) + len(names[i])
+	return at + strings.IndexAny(content[at:], ":=") + 1, true
 }
 
 // isField reports whether a YAML line is a field, or a list element with fields.

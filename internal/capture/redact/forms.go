@@ -2,7 +2,6 @@ package redact
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -26,7 +25,8 @@ var forms = []form{
 	{"pgpass", false, regexp.MustCompile(`[\w.*-]+:(?:\d{1,5}|\*):[^\s:"']+:[^\s:"']+:([^\s"':]+)`)}, // PostgreSQL's documentation, 34.16
 	{"from-literal", false, regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)},    // kubectl create secret
 	{"kinit", false, piped}, {"sudo -S", false, piped}, {"--with-token", false, piped},
-	{"+@", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)}, // Redis' ACL
+	{"set password for", true, regexp.MustCompile(`(?i)set password for\s+\S+\s*=\s*(?:\w+\s*\()?\s*'([^']+)'`)}, // MySQL
+	{"+@", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)},                                                        // Redis' ACL
 	{"~*", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)},
 }
 
@@ -48,21 +48,19 @@ func (t *search) form(f *form, end int) int {
 	return to
 }
 
-// plugin matches the text between IDENTIFIED and a password in SQL.
-var plugin = regexp.MustCompile(`^(?i:[\w"']+ +(?:by|as) +)?(?i:password +)?`)
+// identifiedBy matches what is between IDENTIFIED and a password in SQL.
+var identifiedBy = regexp.MustCompile(`^(?i:\s+with\s+[\w"']+)?\s+(BY|(?i:by|as))\s+(?i:password\s+)?`)
 
-// identified returns the password of IDENTIFIED BY and IDENTIFIED WITH plugin BY, which end at end.
+// identified returns the password of IDENTIFIED BY and IDENTIFIED WITH plugin BY, whose first word ends at end.
 func identified(s string, end int) (span, bool) {
-	before := s[:end]
-	with := strings.EqualFold(before[max(0, end-len("with ")):], "with ")
-	head := plugin.FindString(s[end:min(len(s), end+128)])
-	if with != strings.Contains(strings.ToLower(head), " ") {
+	head := identifiedBy.FindStringSubmatch(s[end:min(len(s), end+128)])
+	if head == nil {
 		return span{}, false
 	}
-	v, ok := valueAt(s, end+len(head))
+	v, ok := valueAt(s, end+len(head[0]))
 	if ok && v.quote == "" {
 		v.to = v.from + len(v.head(s))
-		ok = strings.HasSuffix(s[:v.from], "BY ") // as opposed to: identified by name
+		ok = head[1] == "BY" // as opposed to: identified by name
 	}
 	return span{v.from, v.to, "password"}, ok && !v.block && says(credentialName, s[v.from:v.to])
 }
@@ -125,7 +123,7 @@ func (a *assigned) spaced(i int) (text, bool) {
 	begin := max(a.from-maxGap, lineBegin(s, a.from))
 	before := strings.Fields(s[begin:a.from])
 	n := len(before)
-	if isPassword && n > 1 && (before[n-2] == "login" || before[n-2] == "account") {
+	if isPassword && n > 1 && (before[n-2] == "login" || before[n-2] == "account" || before[n-2] == "machine") {
 		if end := strings.IndexAny(s[v.from:v.to], " \t"); end > 0 {
 			v.to = v.from + end
 		}
@@ -143,6 +141,8 @@ func (a *assigned) spaced(i int) (text, bool) {
 		return text{}, false
 	case name == "insecure-password", name == "auth" && isAccount(value): // HAProxy
 		return v, true
+	case n > 1 && before[n-1][0] == '-' && before[n-2] == "set": // fish
+		return v, isMixed(value)
 	case n > 0 && !(n < 4 && directives[strings.ToLower(strings.TrimLeft(before[n-1], "#$"))]) || n == 0 && !a.lines:
 		return text{}, false
 	case isPassword:
@@ -181,54 +181,67 @@ func inHeredoc(s string, i int) (text, bool) {
 	return text{from: from, to: len(s), quote: m[1]}, true
 }
 
-// isPairValue reports whether a line's field may be the value of a pair, and where that value starts.
-func isPairValue(content string) (at int, ok bool) {
-	i := slices.IndexFunc(pairValues, func(word string) bool { return strings.HasPrefix(content, word+":") })
-	if i < 0 {
-		return 0, false
-	}
-	return len(pairValues[i]) + 1, true
-}
+// maxPair is the number of lines between the name and the value of a pair in YAML.
+const maxPair = 16
 
 // pairedLines finds the value of a YAML pair whose name is at from, on another line of the same element.
-func (t *search) pairedLines(from, to int) (text, bool) {
+func (t *search) pairedLines(from int) (text, bool) {
 	s := t.s
 	begin := lineBegin(s, from)
 	if from-begin > maxGap {
 		return text{}, false
 	}
-	first := strings.HasPrefix(strings.TrimLeft(s[begin:from], " "), "- ")
-	for at, lines := begin, 0; !first && at > 0 && lines < 4; lines++ { // up to the element's first line
+	column, first := fieldColumn(s, begin)
+	for at, lines := begin, 0; !first && at > 0 && lines < maxPair; lines++ { // up to the element's first line
 		at = lineBegin(s, at-1)
-		v, found, ends := pairLine(s, at, true)
-		if found {
+		var other int
+		if other, first = fieldColumn(s, at); other < column && !isBlank(s, at) {
+			break
+		}
+		if v, ok := pairLine(s, at, column); ok {
 			return v, true
 		}
-		first = ends
+		first = first && other == column
 	}
-	for at, lines := lineEnd(s, to)+1, 0; at < len(s) && lines < 4; lines++ {
-		v, found, ends := pairLine(s, at, false)
-		if found || ends {
-			return v, found
+	for at, lines := lineEnd(s, from)+1, 0; at < len(s) && lines < maxPair; lines++ {
+		other, another := fieldColumn(s, at)
+		if (other < column || another && other == column) && !isBlank(s, at) {
+			break
+		}
+		if v, ok := pairLine(s, at, column); ok {
+			return v, true
 		}
 		at = lineEnd(s, at) + 1
 	}
 	return text{}, false
 }
 
-// pairLine looks for a pair's value in a line; ends reports that the element ends there.
-func pairLine(s string, at int, back bool) (v text, found, ends bool) {
-	end := lineEnd(s, at)
-	content := strings.TrimLeft(s[at:end], " ")
-	first := strings.HasPrefix(content, "- ")
-	if content == "" || first && !back || !isField(strings.TrimRight(content, "\r")) {
-		return text{}, false, true
+// isBlank reports whether the line at i is empty or a comment.
+func isBlank(s string, i int) bool {
+	content := strings.TrimSpace(s[i:lineEnd(s, i)])
+	return content == "" || content[0] == '#'
+}
+
+// fieldColumn returns the column of a YAML line's field, after the dashes of lists; first reports whether there
+// are any.
+func fieldColumn(s string, begin int) (column int, first bool) {
+	column = indentation(s, begin)
+	for strings.HasPrefix(s[begin+column:], "- ") {
+		first = true
+		column += 1 + indentation(s, begin+column+1)
 	}
-	content = strings.TrimPrefix(content, "- ")
-	n, ok := isPairValue(content)
+	return column, first
+}
+
+// pairLine finds a pair's value in a line whose field is in the column.
+func pairLine(s string, at, column int) (text, bool) {
+	if other, _ := fieldColumn(s, at); other != column {
+		return text{}, false
+	}
+	from := at + column
+	n, ok := isFieldOf(s[from:lineEnd(s, from)], pairValues)
 	if !ok {
-		return text{}, false, first
+		return text{}, false
 	}
-	v, ok = valueAt(s, end-len(content)+n)
-	return v, ok && !v.block, first
+	return valueAt(s, from+n)
 }

@@ -7,7 +7,7 @@ import (
 	"io"
 )
 
-// note records the plain text of redacted values.
+// note records the plain text of values of which all or a part was redacted.
 func (a *run) note(v any) {
 	switch v := v.(type) {
 	case nil:

@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -49,7 +50,7 @@ func (a *run) object(m map[string]any, how manner) {
 			a.set(m, part)
 		}
 	}
-	keyed := traits&isKeySibling != 0
+	keyed := traits&isKeySibling != 0 && refersToSecret(m)
 	for key, v := range m {
 		a.path.pushField(key)
 		if !keyed || !isKeyName(key, v) {
@@ -171,9 +172,16 @@ func traitsOf(m map[string]any) (all trait) {
 	return all
 }
 
+// refersToSecret reports whether a map has a field that refers to a Secret, and is not empty.
+func refersToSecret(m map[string]any) bool {
+	return slices.ContainsFunc(keySiblings, func(name string) bool { return m[name] != nil && m[name] != "" })
+}
+
+// isKeyName reports whether a field beside a reference to a Secret holds a key's name: password, DB_PASSWORD.
 func isKeyName(field string, v any) bool {
 	s, ok := v.(string)
-	return ok && (strings.HasSuffix(field, "Key") || strings.HasSuffix(field, "_key")) && len(s) < 64
+	return ok && (strings.HasSuffix(field, "Key") || strings.HasSuffix(field, "_key")) && len(s) < 64 &&
+		(isObjectName(s) || strings.ToUpper(s) == s && isObjectName(strings.ToLower(s)) || !isMixed(s) && isObjectName(strings.ToLower(s)))
 }
 
 // field returns the replacement of a field's value.
@@ -265,7 +273,10 @@ func (a *run) credential(key string, facts facts, v any, how manner) (any, bool)
 	case map[string]any:
 		a.below(kind, facts, v)
 	case []any:
-		if kind == credentialName || kind == manyName && !strings.HasSuffix(strings.ToLower(key), "secrets") {
+		switch {
+		case kind == manyName && strings.HasSuffix(strings.ToLower(key), "secrets"): // or their names
+			a.each(refName, v, nil)
+		case kind == credentialName, kind == manyName, kind == hookName:
 			a.each(kind, v, nil)
 		}
 	}
@@ -298,9 +309,14 @@ func describing(name string) bool {
 	return len(parts) > 0 && (wordRoles[parts[len(parts)-1]]&isDescribing != 0 || parts[len(parts)-1] == "key")
 }
 
-// each redacts the texts of a list of credentials, or only those for which is returns true.
+// each redacts the texts of a list of credentials, and of lists in it, or only those for which is returns true.
 func (a *run) each(kind kindOfName, list []any, is func(string) bool) {
 	for i, v := range list {
+		if inner, ok := v.([]any); ok {
+			a.path.push(element(v, i))
+			a.each(kind, inner, is)
+			a.path.pop()
+		}
 		if s, ok := v.(string); ok && says(kind, s) && (is == nil || is(s)) {
 			a.path.push(element(v, i))
 			list[i] = a.hide(v)

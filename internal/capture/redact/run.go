@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -31,7 +32,7 @@ type run struct {
 	hidden   int             // number of redacted values
 	within   int             // nesting of texts; see run.embedded
 	made     map[string]bool // the markers of this run, which no other rule redacts again
-	plain    map[string]bool // the plain text of redacted values; see note
+	plain    map[string]bool // the plain text of values; see note
 	again    bool            // markers of earlier runs stay, too
 }
 
@@ -158,12 +159,14 @@ func (a *run) text(s string, how manner) any {
 		end = at.to
 	}
 	out.WriteString(s[end:])
+	a.note(s)
 	return out.String()
 }
 
 // hidesWhole reports whether a text encodes another one that contains a credential.
 func hidesWhole(s string) bool {
 	for range maxWithin {
+		s = strings.Trim(s, "\"' \t\r\n")
 		if isZipped(s) {
 			return true
 		}
@@ -171,7 +174,7 @@ func hidesWhole(s string) bool {
 		if !ok {
 			return false
 		}
-		if holdsCredential(text, asText) || mayBeJSON(text) && textMatcher.any(text) {
+		if holdsCredential(text, asText) || mayBeJSON(text) && hidesJSON(text) {
 			return true
 		}
 		s = text
@@ -179,13 +182,19 @@ func hidesWhole(s string) bool {
 	return false
 }
 
-// mayBeJSON reports whether a text starts like an object or a list.
+// byteOrderMark may start a file.
+const byteOrderMark = "\ufeff"
+
+// mayBeJSON reports whether a text starts like an object, a list, or a text with escapes.
 func mayBeJSON(s string) bool {
+	s = strings.TrimPrefix(s, byteOrderMark)
 	for i := range len(s) {
 		switch s[i] {
 		case ' ', '\t', '\r', '\n':
 		case '{', '[':
 			return i+1 < len(s)
+		case '"':
+			return strings.HasSuffix(s, `"`) && strings.IndexByte(s, '\\') >= 0
 		default:
 			return false
 		}
@@ -193,34 +202,62 @@ func mayBeJSON(s string) bool {
 	return false
 }
 
-// embedded redacts a text that is JSON as an object; false if it is not JSON or need not be parsed.
+// embedded redacts a text that consists of JSON values, such as a line each, as objects; false if it does not.
 func (a *run) embedded(s string, how manner) (any, bool) {
-	if !mayBeJSON(s) || !textMatcher.any(s) {
+	if !mayBeJSON(s) {
 		return nil, false
 	}
-	if a.within == maxWithin {
+	isJSON, hides := scanJSON(a.resource, s, how, a.within)
+	switch {
+	case !isJSON:
+		return nil, false
+	case !hides:
+		return s, true
+	case a.within == maxWithin:
 		return a.hide(s), true
 	}
-	d := json.NewDecoder(strings.NewReader(s))
-	d.UseNumber()
-	var v any
-	if d.Decode(&v) != nil {
-		return nil, false
-	}
-	if _, err := d.Token(); err != io.EOF { // text follows, also behind a } or ], which More takes for an end
-		return nil, false
-	}
 	before := a.hidden
-	a.within++
-	v = a.value(v, how)
-	a.within--
-	if a.hidden == before {
-		if keysOf(v) != keysIn(s) { // a field occurs twice, and v only has its last value
+	values, ok := a.values(s, how)
+	switch {
+	case !ok: // a number that no decoder can hold, or too deep
+		return a.hide(s), true
+	case a.hidden == before:
+		if keysOf(values) != keysIn(s) { // a field occurs twice, and values only has its last value
 			return a.hide(s), true
 		}
 		return s, true
 	}
-	return writeJSON(v, strings.Contains(strings.TrimSpace(s), "\n")), true
+	a.note(s)
+	lines := len(values) == 1 && strings.Contains(strings.TrimSpace(s), "\n")
+	var out []string
+	for _, v := range values {
+		out = append(out, writeJSON(v, lines))
+	}
+	return strings.Join(out, "\n"), true
+}
+
+// values decodes the JSON values of a text and redacts them.
+func (a *run) values(s string, how manner) (values []any, ok bool) {
+	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(s, byteOrderMark)))
+	d.UseNumber()
+	a.within++
+	defer func() { a.within-- }()
+	for i := 0; ; i++ {
+		var v any
+		switch err := d.Decode(&v); {
+		case errors.Is(err, io.EOF):
+			return values, true
+		case err != nil:
+			return nil, false
+		}
+		if i > 0 {
+			a.path.push(step{kind: diff.Index, index: i})
+		}
+		values = append(values, a.value(v, how))
+		if i > 0 {
+			a.path.pop()
+		}
+	}
 }
 
 // keysOf counts the fields of a decoded value, keysIn those of its text.
@@ -240,7 +277,7 @@ func keysOf(v any) (n int) {
 }
 
 func keysIn(s string) (n int) {
-	d := json.NewDecoder(strings.NewReader(s))
+	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(s, byteOrderMark)))
 	var open []bool // objects
 	key := false    // comes next
 	for {

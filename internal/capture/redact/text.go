@@ -1,8 +1,10 @@
 package redact
 
 import (
+	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 )
 
 // search finds the credentials in a text.
@@ -58,9 +60,9 @@ func newTextMatcher(names []string, short ...string) (m *matcher, hits []hit, hi
 	for i, t := range tokens {
 		add(hitToken, i, t.prefix)
 	}
-	add(hitURL, 0, "://")
-	add(hitJWT, 0, "eyJ")
-	add(hitPEM, 0, pemBegin)
+	add(hitURL, 0, "://", `:\/\/`)
+	add(hitJWT, 0, "eyJ", "eyA")
+	add(hitPEM, 0, pemBegin, "---- BEGIN")
 	add(hitPuTTY, 0, "PuTTY-User-Key-File")
 	add(hitBase64, 0, pemBase64)
 	add(hitScheme, 0, "bearer ", "basic ", "bearer%20", "basic%20")
@@ -68,7 +70,7 @@ func newTextMatcher(names []string, short ...string) (m *matcher, hits []hit, hi
 	add(hitHook, 0, hooks...)
 	add(hitHooks, 0, "/hooks/")
 	add(hitQuery, 0, "sig=", "signature=")
-	add(hitSQL, 0, "identified by ", "identified with ")
+	add(hitSQL, 0, "identified")
 	add(hitManifest, 0, "stringdata")
 	add(hitData, 0, ";base64,")
 	add(hitPercent, 0, "%3a%2f%2f")
@@ -110,7 +112,8 @@ func newSearch(s string, how manner) search {
 
 // isScript reports whether a text is a shell script or input of cloud-init, wherever it occurs.
 func isScript(s string) bool {
-	return strings.HasPrefix(s, "#!") || strings.HasPrefix(s, "#cloud-config")
+	s = strings.TrimLeft(s, byteOrderMark+" \t\r\n")
+	return strings.HasPrefix(s, "#!") || s != "" && s[0] == '#' && strings.Contains(s[:min(len(s), 256)], "#cloud-config")
 }
 
 // run checks each word that the matcher finds, and skips parts already redacted.
@@ -123,9 +126,12 @@ func (t *search) run() {
 		m = proseMatcher
 	}
 	state, end, named, done, jwts := uint32(0), 0, 0, 0, false
-	for !t.enough() {
+	for begin := true; !t.enough(); begin = false {
 		if state, end = m.find(t.s, end, state); end < 0 {
 			break
+		}
+		if begin {
+			t.plain()
 		}
 		for _, id := range m.words(state) {
 			switch {
@@ -147,6 +153,21 @@ func (t *search) run() {
 	}
 }
 
+// spaces replaces unusual line ends and white space by others of the same length, so that spans stay valid.
+var spaces = strings.NewReplacer("\r\n", "\r\n", "\r", "\n", "\v", "\n", "\f", "\n", "\x00", "\n", "\u0085", " \n", "\u2028", "  \n", "\u2029", "  \n",
+	"\u00a0", "  ")
+
+// plain makes the text's line ends and white space plain.
+func (t *search) plain() {
+	for i := range len(t.s) {
+		if c := t.s[i]; c >= utf8.RuneSelf || c < ' ' && c != '\n' && c != '\t' {
+			t.s = spaces.Replace(t.s)
+			t.lines = strings.Contains(t.s, "\n")
+			return
+		}
+	}
+}
+
 func (t *search) enough() bool { return t.first && len(t.found) > 0 }
 
 // look checks a word that ends at end, and returns the end of the searched part.
@@ -164,9 +185,9 @@ func (t *search) look(id uint16, end int) int {
 			at, ok = span{from, from + n, "token"}, true
 		}
 	case hitURL:
-		at, ok = userInfo(t.s, end-len("://"))
+		at, ok = userInfo(t.s, end)
 	case hitPEM:
-		at, ok = pemKey(t.s, end-len(pemBegin))
+		at, ok = pemKey(t.s, end-len(pemBegin)) // as long as ---- BEGIN
 	case hitPuTTY:
 		at, ok = span{end, len(t.s), "private key"}, true
 	case hitBase64:
@@ -204,9 +225,12 @@ func (t *search) look(id uint16, end int) int {
 	return at.to
 }
 
+// dataField matches data: and stringData: of a Secret, in YAML and JSON.
+var dataField = regexp.MustCompile(`[dD]ata\\*["']?\s*:`)
+
 // manifest redacts all of a text that contains a Secret in YAML or JSON.
 func (t *search) manifest() int {
-	if !t.whole && (strings.Contains(t.s, "data:") || strings.Contains(t.s, "stringData:") || strings.Contains(t.s, `data":`)) {
+	if !t.whole && dataField.MatchString(t.s) {
 		t.found = append(t.found, span{0, len(t.s), "manifest"})
 	}
 	t.whole = true

@@ -113,13 +113,15 @@ func isWordByte(b byte) bool {
 
 // jwt matches RFC 7519's compact form: three parts in base64url, two of them JSON objects, or the five parts of
 // an encrypted token (RFC 7516).
-var jwt = regexp.MustCompile(`eyJ[\w-]{5,}\.(eyJ[\w-]{5,}\.[\w-]*|[\w-]*\.[\w-]{8,}\.[\w-]{8,}\.[\w-]+)`)
+var jwt = regexp.MustCompile(`ey[JA][\w-]{5,}\.(ey[JA][\w-]{5,}\.[\w-]*|[\w-]*\.[\w-]{8,}\.[\w-]{8,}\.[\w-]+)`)
 
 const (
 	pemBegin  = "-----BEGIN"
-	pemEnd    = "-----END"       // its end
 	pemBase64 = "LS0tLS1CRUdJTi" // base64 of -----BEGIN, as kubeconfigs hold it
 )
+
+// pemEnd matches the start of its end, also in RFC 4716's form.
+var pemEnd = regexp.MustCompile(`-----END|---- END`)
 
 // pemPrivate are parts of PEM headers that mark secrets: -----BEGIN (RSA |EC |OPENSSH |ENCRYPTED |…)PRIVATE
 // KEY( BLOCK)-----, OpenVPN's shared keys, NATS seeds.
@@ -137,10 +139,11 @@ func pemKey(s string, from int) (span, bool) {
 		return span{}, false
 	}
 	to := len(s)
-	if i := strings.Index(s[from:], pemEnd); i >= 0 {
-		if to = from + i + len(pemEnd); to < len(s) {
-			if end := strings.Index(s[to:min(len(s), to+80)], "-----"); end >= 0 {
-				to += end + len("-----")
+	if i := pemEnd.FindStringIndex(s[from:]); i != nil {
+		if to = from + i[1]; to < len(s) {
+			if end := strings.Index(s[to:min(len(s), to+80)], "----"); end >= 0 {
+				to += end + len("----")
+				to += len(s[to:]) - len(strings.TrimLeft(s[to:], "-"))
 			}
 		}
 	}
@@ -152,6 +155,17 @@ func encodedKey(s string, from int) (span, bool) {
 	to := from
 	for to < len(s) && (isBase64(rune(s[to])) || s[to] == '=') {
 		to++
+	}
+	for to < len(s) && (s[to] == '\r' || s[to] == '\n') { // it continues on lines that hold nothing else
+		begin := to + len(s[to:]) - len(strings.TrimLeft(s[to:], " \t\r\n"))
+		end := begin
+		for end < len(s) && (isBase64(rune(s[end])) || s[end] == '=') {
+			end++
+		}
+		if end-begin < minCoded/2 && !strings.HasSuffix(s[:end], "=") || end < len(s) && s[end] != '\r' && s[end] != '\n' {
+			break
+		}
+		to = end
 	}
 	text, _ := decoded(s[from:to])
 	return span{from, to, "private key"}, isPrivate(text)

@@ -8,19 +8,26 @@ const minURLToken = 20
 
 // userInfo returns the span of a URL's user and password, after the ://, as in scheme://user:password@host and
 // scheme://token@host. A name with a digest (docker-pullable://app@sha256:…, as in a pod's status) has none;
-// nor has host:port/path@version. Passwords that are not properly escaped may contain / and @.
-func userInfo(s string, colon int) (span, bool) {
-	from := colon + len("://")
-	rest := s[from:urlEnd(s, from)]
+// nor has host:port/path@version. Passwords that are not properly escaped may contain / and @. from is the end
+// of the ://, which may be written as :\/\/.
+func userInfo(s string, from int) (span, bool) {
+	colon := from + strings.LastIndexByte(s[max(0, from-len(`:\/\/`)):from], ':') - min(from, len(`:\/\/`))
+	rest := s[from:passwordEnd(s, from, urlEnd(s, from))]
 	first := strings.IndexAny(rest, ":@/?#")
 	if first < 0 {
-		return span{}, false
+		return span{from, from + len(rest), "url"}, len(rest) == maxURL
 	}
 	user := rest[:first]
 	if rest[first] == '@' {
 		return span{from, from + first, "url"}, len(user) >= minURLToken && !isReference(user)
 	}
 	at := strings.LastIndexByte(rest, '@')
+	switch {
+	case rest[first] == ':' && at < 0 && len(rest) == maxURL: // its end is out of reach
+		return span{from, from + len(rest), "url"}, true
+	case rest[first] == ':' && at == first+1: // without a password
+		return span{from, from + first, "url"}, len(user) >= minURLToken && !isReference(user)
+	}
 	if rest[first] != ':' || at < 0 || strings.HasPrefix(rest[at+1:], "sha256:") || strings.HasPrefix(rest[at+1:], "sha512:") {
 		return span{}, false
 	}
@@ -32,6 +39,28 @@ func userInfo(s string, colon int) (span, bool) {
 		return span{}, false
 	}
 	return span{from, from + at, "url"}, password != "" && !isReference(password) && !isMask(password)
+}
+
+// passwordEnd returns the end of a URL that has ended at end, or the @ after a character in the password that
+// usually ends a URL, such as a quote.
+func passwordEnd(s string, from, end int) int {
+	user, password, found := strings.Cut(s[from:end], ":")
+	if !found || end == len(s) || user == "" && password == "" || strings.ContainsAny(s[from:end], "@/ ") || isPort(password) || strings.IndexByte("\"'`<>\\", s[end]) < 0 {
+		return end
+	}
+	scheme := from
+	for scheme > 0 && (isWordByte(s[scheme-1]) || strings.IndexByte("+:/\\", s[scheme-1]) >= 0) {
+		scheme--
+	}
+	if scheme > 0 && strings.IndexByte("\"'`<>", s[scheme-1]) >= 0 { // a text in quotes, or an element
+		return end
+	}
+	rest := s[end:min(len(s), end+maxGap)]
+	at := strings.IndexAny(rest, "@ \t\r\n/")
+	if at < 0 || rest[at] != '@' {
+		return end
+	}
+	return end + at + 1
 }
 
 // maxURL bounds the part of a URL that is searched, in bytes.

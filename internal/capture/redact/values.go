@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // says reports whether a text under a credential's name may be one, as opposed to an empty text, a reference to
@@ -42,7 +41,7 @@ var void = set(`true false yes no on off null nil none undefined enabled disable
 	bytes int integer number boolean bool object array any basic bearer auto 0 1`)
 
 var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./]+(:[\w./]+)*\}|\$__\w+\{[^{}]*\}|` +
-	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{?[\w.-]+\}?%?|` +
+	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{[\w.-]+\}|%[\w.-]+%|%[a-z]|` +
 	`\$\([\w.-]+\)(/(\$\([\w.-]+\)|[\w.-]+))+|ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
 
 // lookUps are the starts of expressions, in programs and templates, that read a value from elsewhere.
@@ -56,7 +55,7 @@ func isReference(s string) bool {
 	}
 	switch s[0] {
 	case '$', '{', '<', '%':
-		return reference.MatchString(s)
+		return reference.MatchString(s) && !literalDefault.MatchString(s)
 	case 'r', 'v':
 		if strings.HasPrefix(s, "ref+") || strings.HasPrefix(s, "vault:") {
 			return reference.MatchString(s)
@@ -71,6 +70,10 @@ func isLookUp(s string) bool {
 
 // fallback matches a look-up's default value: os.getenv("A", "x"), process.env.A || "x".
 var fallback = regexp.MustCompile(`(\|\||\?\?|\?:|\bor|[,{(])\s*(default\s*[=:]\s*)?("[^"]+("|$)|'[^']+('|$))\s*[)}]*[,;]?$`)
+
+// literalDefault matches a template's default value, {{ .Values.password | default "x" }}, and a command's literal
+// output, $(echo x).
+var literalDefault = regexp.MustCompile(`\bdefault\s+\\*("[^"]|'[^'])|^\$\((echo|printf)\s+[^$]*\)$`)
 
 // isPath reports whether s is a file path.
 func isPath(s string) bool {
@@ -129,10 +132,10 @@ func isHook(s string) bool {
 const minCoded = 24
 
 // forURLs converts URL-safe base64 to the standard alphabet, and removes line ends.
-var forURLs = strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "")
+var forURLs = strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "", " ", "")
 
 // decoded returns the text encoded in base64, in either alphabet and over several lines; false if s is not
-// base64.
+// base64. It need not be UTF-8, and loses its zero bytes, so that UTF-16 reads like ASCII.
 func decoded(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	if len(s) < minCoded || !isBase64(rune(s[0])) || !isBase64(rune(s[len(s)/2])) {
@@ -143,7 +146,7 @@ func decoded(s string) (string, bool) {
 		if isBase64(rune(body[i])) {
 			continue
 		}
-		if strings.IndexByte("-_\r\n", body[i]) < 0 {
+		if strings.IndexByte("-_\r\n", body[i]) < 0 && !(body[i] == ' ' && strings.IndexByte(" \r\n", body[i-1]) >= 0) {
 			return "", false
 		}
 		other = true
@@ -152,10 +155,10 @@ func decoded(s string) (string, bool) {
 		body = forURLs.Replace(body)
 	}
 	b, err := base64.RawStdEncoding.DecodeString(body)
-	if err != nil || !utf8.Valid(b) {
+	if err != nil {
 		return "", false
 	}
-	return string(b), true
+	return strings.ReplaceAll(string(b), "\x00", ""), true
 }
 
 // opaque are the base64 prefixes of formats that cannot be searched: gzip, zstd, zip, xz and bzip2 files,

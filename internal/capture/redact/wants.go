@@ -18,6 +18,33 @@ func (r *Redactor) Wants(resource string, raw []byte) bool {
 	return !s.value(below{}) || s.next() != 0 || s.pos < len(raw)
 }
 
+// scanJSON reports whether a text consists of JSON values, and whether Apply may redact any. within is the number
+// of JSON texts around it.
+func scanJSON(resource, text string, how manner, within int) (isJSON, hides bool) {
+	text = strings.TrimPrefix(text, byteOrderMark)
+	s := scanner{resource: resource, raw: []byte(text), text: text, within: within + 1}
+	for s.next() != 0 || s.pos < len(s.raw) {
+		from := s.pos
+		if hides || within == maxWithin || !s.value(below{how: how}) {
+			hides = true
+			s.depth, s.meta = 0, false
+			if s.pos = jsonscan.Value(s.raw, from, jsonscan.MaxDepth); s.pos < 0 {
+				return false, hides
+			}
+		}
+	}
+	if within == maxWithin { // deeper ones are not decoded
+		hides = textMatcher.any(text) || strings.IndexByte(text, '\\') >= 0
+	}
+	return true, hides
+}
+
+// hidesJSON reports whether a text consists of JSON values of which Apply may redact one.
+func hidesJSON(text string) bool {
+	isJSON, hides := scanJSON("", text, asText, 0)
+	return isJSON && hides
+}
+
 // scanner reads JSON only as far as needed to prove that Apply would redact nothing. Its methods return false
 // if Apply might, and for input that they cannot parse simply.
 type scanner struct {
@@ -26,6 +53,7 @@ type scanner struct {
 	text     string // raw
 	pos      int
 	depth    int
+	within   int    // the number of JSON texts around and including this one; 0 for an object
 	meta     bool   // within the object's metadata
 	values   []byte // of strings with escapes
 }
@@ -64,7 +92,7 @@ func (s *scanner) value(b below) bool {
 	switch s.next() {
 	case '"':
 		text, ok := s.str()
-		return ok && !hidesText(b, text)
+		return ok && !s.hidesText(b, text)
 	case '{':
 		return s.object(b)
 	case '[':
@@ -76,9 +104,16 @@ func (s *scanner) value(b below) bool {
 }
 
 // hidesText reports whether Apply may redact a text.
-func hidesText(b below, s string) bool {
-	return says(b.kind, s) || b.annotation && isManifest(s) || mayBeJSON(s) && textMatcher.any(s) ||
-		hidesWhole(s) || holdsCredential(s, b.how)
+func (s *scanner) hidesText(b below, text string) bool {
+	if says(b.kind, text) || b.annotation && isManifest(text) {
+		return true
+	}
+	if mayBeJSON(text) {
+		if isJSON, hides := scanJSON(s.resource, text, b.how, s.within); isJSON {
+			return hides
+		}
+	}
+	return hidesWhole(text) || holdsCredential(text, b.how)
 }
 
 // str reads and decodes a string; false if it is invalid.
@@ -108,13 +143,13 @@ func (s *scanner) object(b below) bool {
 		if !ok || !s.take(':') {
 			return false
 		}
-		if s.depth == 1 {
+		if s.depth == 1 && s.within == 0 {
 			s.meta = name == "metadata"
 		}
 		switch {
 		case s.meta && s.depth == 2 && (name == "managedFields" || name == "ownerReferences"):
 			ok = s.next() != 0 && s.skip()
-		case s.depth == 1 && name == "kind" || s.meta && s.depth == 2 && identifying[name]:
+		case s.depth == 1 && s.within == 0 && name == "kind" || s.meta && s.depth == 2 && identifying[name]:
 			ok = s.next() == '"' && s.identity(name, &p)
 		default:
 			ok = s.field(b, name, &p)
@@ -191,7 +226,11 @@ func (s *scanner) array(b below) bool {
 	s.pos++
 	s.depth++
 	b.annotation, b.contains = false, false
-	if b.kind == manyName && strings.HasSuffix(strings.ToLower(b.name), "secrets") || b.kind == maybeName || b.kind == refName {
+	switch {
+	case b.name == "": // a list in a list, of the same kind
+	case b.kind == manyName && strings.HasSuffix(strings.ToLower(b.name), "secrets"):
+		b.kind = refName
+	case b.kind == maybeName, b.kind == refName:
 		b.kind = plainName
 	}
 	b.name = ""
@@ -201,7 +240,9 @@ func (s *scanner) array(b below) bool {
 			return false
 		}
 		if s.next() != '"' {
-			b.kind = plainName
+			if b.kind = plainName; s.next() == '[' {
+				b.kind = kind
+			}
 			if !s.value(b) {
 				return false
 			}
@@ -213,7 +254,7 @@ func (s *scanner) array(b below) bool {
 			return false
 		}
 		before := c.before
-		if c.flagged(text) || announcedBy(before, text) || hidesText(below{kind: kind, how: asCommand}, text) {
+		if c.flagged(text) || announcedBy(before, text) || s.hidesText(below{kind: kind, how: asCommand}, text) {
 			return false
 		}
 	}
