@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Exit(Main(kinds.Tattler()))
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // command prepares a process of the command.

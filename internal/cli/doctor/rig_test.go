@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"runtime"
 	"strings"
 	"testing"
 	"time"
@@ -25,6 +24,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -35,22 +35,7 @@ func TestMain(m *testing.M) {
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
 		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
 	}
-	goleak.VerifyTestMain(settled{m, ignored}, ignored...)
-}
-
-// settled runs tests, and then waits for their goroutines: a sink that missed its deadline needs a moment to end.
-type settled struct {
-	*testing.M
-	ignored []goleak.Option
-}
-
-// Run implements goleak.TestingM.
-func (s settled) Run() int {
-	code := s.M.Run()
-	for deadline := time.Now().Add(time.Minute); goleak.Find(s.ignored...) != nil && time.Now().Before(deadline); {
-		runtime.Gosched()
-	}
-	return code
+	leaktest.Main(m, ignored...)
 }
 
 func core(resource string) schema.GroupVersionResource {
