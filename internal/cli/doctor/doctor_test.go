@@ -193,9 +193,9 @@ func TestHangingSinks(t *testing.T) {
 	silent := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-ended }))
 	defer silent.Close()
 	defer close(ended)
-	o, _ := s.options(t, "sinks:\n- name: hook\n  webhook: {url: "+silent.URL+"/geheim, insecure: true}\n")
-	o.limit(checkSink, "", 50*time.Millisecond)
 	for _, send := range []bool{false, true} {
+		o, _ := s.options(t, "sinks:\n- name: hook\n  webhook: {url: "+silent.URL+"/geheim, insecure: true}\n") // of this examination alone
+		o.limit(checkSink, "", 50*time.Millisecond)
 		o.TestSinks = send
 		x := s.examine(t, o)
 		if l, title := level(t, x, "sinks.reachable"); l != Error || title != "hook does not answer within 50ms" {
@@ -206,6 +206,7 @@ func TestHangingSinks(t *testing.T) {
 		}
 	}
 
+	o, _ := s.options(t, "")
 	o.limit(checkSink, "", 20*time.Millisecond)
 	deaf := &examination{o: o, host: o.host}
 	f := deaf.within(t.Context(), &config.Sink{Name: "deaf"}, func(context.Context) Finding {
