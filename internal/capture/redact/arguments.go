@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -35,11 +36,13 @@ func isCommandField(name string) bool {
 
 // list redacts a list. Its texts may form a command line, or be NAME=value.
 func (a *run) list(list []any, how manner) {
+	a.arguments(list, how, nil)
+}
+
+// arguments redacts a list whose command line may begin in another one: {command: [mysql], args: [-px]}.
+func (a *run) arguments(list []any, how manner, begin []any) {
 	var c command
-	if len(list) > 0 {
-		first, _ := list[0].(string)
-		c.start(first, func() bool { return slices.Contains(list, any("login")) })
-	}
+	c.begin(begin, list)
 	for i, v := range list {
 		s, ok := v.(string)
 		before := c.before
@@ -168,6 +171,39 @@ func (c *command) start(word string, logsIn func() bool) {
 			c.name, first = name, false
 		}
 		c.runs, c.at = append(c.runs, p), append(c.at, -1)
+	}
+}
+
+// wrappers run the program that their arguments name.
+var wrappers = set(`env exec timeout nice nohup sudo doas gosu su-exec tini dumb-init setsid time xargs ionice stdbuf chroot`)
+
+func isWrapper(word string) bool { return wrappers[word[strings.LastIndexByte(word, '/')+1:]] }
+
+// begin starts the command line of two lists, one after the other, and reads the first one.
+func (c *command) begin(first, second []any) {
+	logsIn := func() bool { return slices.Contains(first, any("login")) || slices.Contains(second, any("login")) }
+	line := first
+	if len(line) == 0 {
+		line = second
+	}
+	for i, v := range line {
+		word, _ := v.(string)
+		if c.start(word, logsIn); c.name != "" || !isWrapper(word) && i == 0 {
+			break
+		}
+	}
+	if c.name == "" && len(first) > 0 && isWrapper(fmt.Sprint(first[0])) {
+		for _, v := range second {
+			word, _ := v.(string)
+			if c.start(word, logsIn); c.name != "" {
+				break
+			}
+		}
+	}
+	for _, v := range first {
+		if word, ok := v.(string); ok {
+			c.flagged(word)
+		}
 	}
 }
 

@@ -268,13 +268,18 @@ func (a *assigned) isElement() bool {
 // opening matches what may be between an XML tag and a text: white space, comments, and another tag.
 var opening = regexp.MustCompile(`^\s*(<!--[^>]*-->\s*)*(<(?:value|string)>\s*)?(<!\[CDATA\[)?\s*`)
 
+// maxElement bounds the text of an XML element, in bytes.
+const maxElement = 64 << 10
+
 // inTag returns the text of the XML element whose tag ends before i.
 func inTag(s string, i int) (text, bool) {
 	i += len(opening.FindString(s[i:min(len(s), i+maxGap)]))
-	n := strings.IndexByte(s[i:], '<')
-	if end := strings.Index(s[i:], "]]>"); end >= 0 && strings.HasSuffix(s[:i], "<![CDATA[") {
-		return text{from: i, to: i + end}, true
+	rest := s[i:min(len(s), i+maxElement)]
+	if strings.HasSuffix(strings.TrimRight(s[:i], " \t\r\n"), "<![CDATA[") {
+		end := strings.Index(rest, "]]>")
+		return text{from: i, to: i + end}, end >= 0
 	}
+	n := strings.IndexByte(rest, '<')
 	return text{from: i, to: i + n}, n >= 0 && strings.HasPrefix(s[i+n:], "</")
 }
 

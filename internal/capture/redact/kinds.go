@@ -33,7 +33,7 @@ func (a *run) secret(m map[string]any) {
 			} else {
 				a.set(m, key)
 			}
-		case len(a.path.steps) == 0 && !openFields[key]:
+		case len(a.path.steps) == 0 && (!openFields[key] || (key == "type" || key == "immutable") && isNested(m[key])):
 			a.set(m, key)
 		}
 	}
@@ -50,12 +50,20 @@ func (a *run) secret(m map[string]any) {
 		}
 		a.under("annotations", func() {
 			for key := range annotations {
-				if !isOpen(key) {
+				if !isOpen(key) || isNested(annotations[key]) {
 					a.set(annotations, key)
 				}
 			}
 		})
 	})
+}
+
+func isNested(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
 }
 
 func isOpen(annotation string) bool {

@@ -56,6 +56,11 @@ func (a *run) object(m map[string]any, how manner) {
 		if !keyed || !isKeyName(key, v) {
 			v = a.field(key, v, how)
 		}
+		if list, ok := v.([]any); ok && key == "args" {
+			if begin, ok := m["command"].([]any); ok {
+				a.arguments(list, how, begin)
+			}
+		}
 		m[key] = v
 		a.path.pop()
 	}
@@ -63,13 +68,20 @@ func (a *run) object(m map[string]any, how manner) {
 
 // items redacts the elements of a list, which may omit their kind.
 func (a *run) items(m map[string]any, kind string) {
-	items, _ := m["items"].([]any)
+	items, ok := m["items"].([]any)
+	if !ok && kind == "SecretList" {
+		a.set(m, "items")
+	}
 	for i, v := range items {
+		a.path.pushField("items")
 		item, ok := v.(map[string]any)
 		if !ok {
+			a.path.push(element(v, i))
+			items[i] = a.hide(v)
+			a.path.pop()
+			a.path.pop()
 			continue
 		}
-		a.path.pushField("items")
 		a.path.push(element(v, i))
 		if kind == "SecretList" {
 			a.secret(item)
@@ -266,13 +278,20 @@ func (a *run) credential(key string, facts facts, v any, how manner) (any, bool)
 		if says(kind, v) && (kind != maybeName || how == asCommand) {
 			return a.hide(v), true
 		}
-	case float64, int64, json.Number:
-		if kind == credentialName {
+	default:
+		if kind == credentialName && isNumber(v) {
 			return a.hide(v), true
 		}
 	case map[string]any:
-		a.below(kind, facts, v)
+		a.below(kind, facts.container, v)
 	case []any:
+		for i, v := range v {
+			if m, ok := v.(map[string]any); ok {
+				a.path.push(element(v, i))
+				a.below(kind, false, m)
+				a.path.pop()
+			}
+		}
 		switch {
 		case kind == manyName && strings.HasSuffix(strings.ToLower(key), "secrets"): // or their names
 			a.each(refName, v, nil)
@@ -283,16 +302,16 @@ func (a *run) credential(key string, facts facts, v any, how manner) (any, bool)
 	return nil, false
 }
 
-// below redacts the fields that hold the credential itself, in the map of a credential's name.
-func (a *run) below(kind kindOfName, facts facts, m map[string]any) {
+// below redacts the fields that hold the credential itself, in a map below a credential's name.
+func (a *run) below(kind kindOfName, container bool, m map[string]any) {
 	if kind != plainName && kind != maybeName {
 		for _, name := range inlineValues {
-			if s, ok := m[name].(string); ok && says(credentialName, s) {
+			if s, ok := m[name].(string); ok && says(credentialName, s) || kind == credentialName && isNumber(m[name]) {
 				a.set(m, name)
 			}
 		}
 	}
-	if !facts.container {
+	if !container {
 		return
 	}
 	for name, v := range m {
@@ -300,6 +319,14 @@ func (a *run) below(kind kindOfName, facts facts, m map[string]any) {
 			a.set(m, name)
 		}
 	}
+}
+
+func isNumber(v any) bool {
+	switch v.(type) {
+	case float64, int64, json.Number:
+		return true
+	}
+	return false
 }
 
 // describing reports whether a name's last word marks it as a description.
@@ -317,7 +344,7 @@ func (a *run) each(kind kindOfName, list []any, is func(string) bool) {
 			a.each(kind, inner, is)
 			a.path.pop()
 		}
-		if s, ok := v.(string); ok && says(kind, s) && (is == nil || is(s)) {
+		if s, ok := v.(string); ok && says(kind, s) && (is == nil || is(s)) || kind == credentialName && isNumber(v) {
 			a.path.push(element(v, i))
 			list[i] = a.hide(v)
 			a.path.pop()

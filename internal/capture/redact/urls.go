@@ -49,7 +49,7 @@ func passwordEnd(s string, from, end int) int {
 		return end
 	}
 	scheme := from
-	for scheme > 0 && (isWordByte(s[scheme-1]) || strings.IndexByte("+:/\\", s[scheme-1]) >= 0) {
+	for scheme > max(0, from-maxScheme) && (isWordByte(s[scheme-1]) || strings.IndexByte("+:/\\", s[scheme-1]) >= 0) {
 		scheme--
 	}
 	if scheme > 0 && strings.IndexByte("\"'`<>", s[scheme-1]) >= 0 { // a text in quotes, or an element
@@ -62,6 +62,9 @@ func passwordEnd(s string, from, end int) int {
 	}
 	return end + at + 1
 }
+
+// maxScheme bounds a URL's scheme, in bytes.
+const maxScheme = 64
 
 // maxURL bounds the part of a URL that is searched, in bytes.
 const maxURL = 8 << 10

@@ -176,6 +176,6 @@ func isBase64(r rune) bool {
 
 // isUserPassword reports whether s is base64 of user:password, as in a registry's auth.
 func isUserPassword(s string) bool {
-	b, err := base64.StdEncoding.DecodeString(strings.TrimSpace(s))
+	b, err := base64.RawStdEncoding.DecodeString(strings.TrimRight(forURLs.Replace(strings.TrimSpace(s)), "="))
 	return err == nil && len(b) > 3 && strings.Contains(string(b), ":")
 }

@@ -215,8 +215,11 @@ func (s *scanner) field(parent below, name string, p *pairing) bool {
 		}
 		p.valued = p.valued || traits&isValued != 0 && says(credentialName, text)
 		s.pos = from
-	} else if traits&isValued != 0 && c != 't' && c != 'f' && c != 'n' {
-		p.valued = true
+	} else if c != 't' && c != 'f' && c != 'n' {
+		p.valued = p.valued || traits&isValued != 0
+		if parent.kind > maybeName && c != '{' && c != '[' && slices.Contains(inlineValues, name) {
+			return false
+		}
 	}
 	p.spared = p.spared || traits&isSpare != 0
 	return s.value(b)
@@ -226,6 +229,7 @@ func (s *scanner) array(b below) bool {
 	s.pos++
 	s.depth++
 	b.annotation, b.contains = false, false
+	of := b.kind // of objects and numbers in the list
 	switch {
 	case b.name == "": // a list in a list, of the same kind
 	case b.kind == manyName && strings.HasSuffix(strings.ToLower(b.name), "secrets"):
@@ -240,7 +244,7 @@ func (s *scanner) array(b below) bool {
 			return false
 		}
 		if s.next() != '"' {
-			if b.kind = plainName; s.next() == '[' {
+			if b.kind = of; s.next() == '[' {
 				b.kind = kind
 			}
 			if !s.value(b) {
@@ -250,7 +254,7 @@ func (s *scanner) array(b below) bool {
 			continue
 		}
 		text, ok := s.str()
-		if !ok || first && isProgram(text) {
+		if !ok || first && (isProgram(text) || isWrapper(text)) {
 			return false
 		}
 		before := c.before
