@@ -81,7 +81,7 @@ func (c *truth) parse(m []string) *line {
 var asOfNow = regexp.MustCompile(`^(?:still |started )|, up for |(?:^|pods? \S+, )rolling out: |new on \S+, after [^,:]+: `)
 
 // near is the tolerated delay between the observer and tattler, of which a busy machine may run either one later.
-const near = 10 * time.Second
+const near = 5 * time.Second
 
 func (c *truth) time(l *line) {
 	c.Helper()
