@@ -42,7 +42,7 @@ func newAPIClient(caFile string) (*http.Client, error) {
 	pool.AppendCertsFromPEM(ca)
 	return &http.Client{
 		Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}, DisableKeepAlives: true},
-		Timeout:   10 * time.Second,
+		Timeout:   30 * time.Second,
 	}, nil
 }
 

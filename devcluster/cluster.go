@@ -67,7 +67,7 @@ type Cluster struct {
 
 // Bounds of a start: ample for a loaded machine, and finite.
 const (
-	readyLimit = 2 * time.Minute // for each component
+	readyLimit = 5 * time.Minute // for each component
 	dirMode    = 0o700
 )
 
@@ -76,7 +76,7 @@ const (
 // service account exist, and the Nodes are Ready.
 //
 // ctx bounds the start only: the caller must call Stop, also after ctx has ended.
-// If Start fails, it leaves no process. Each step may take two minutes; the error
+// If Start fails, it leaves no process. Each step may take five minutes; the error
 // names the component and contains the last lines of its log.
 //
 // On Linux all processes die with the one that called Start, even if that is

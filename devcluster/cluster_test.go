@@ -35,12 +35,12 @@ func TestWholeCluster(t *testing.T) {
 		t.Errorf("Kubernetes is %s, want v1.36", KubernetesVersion)
 	}
 	kubectl(t, c, "create", "deployment", "web", "--image=nginx", "--replicas=3")
-	kubectl(t, c, "rollout", "status", "deployment/web", "--timeout=60s")
+	kubectl(t, c, "rollout", "status", "deployment/web", "--timeout=5m")
 	phases := kubectl(t, c, "get", "pods", "-l", "app=web", "-o", `jsonpath={range .items[*]}{.status.phase} {.status.conditions[?(@.type=="Ready")].status};{end}`)
 	if phases != "Running True;Running True;Running True;" {
 		t.Errorf("pods are %q, want three that are Running and Ready", phases)
 	}
-	kubectl(t, c, "delete", "deployment", "web", "--cascade=foreground", "--timeout=60s")
+	kubectl(t, c, "delete", "deployment", "web", "--cascade=foreground", "--timeout=5m")
 	if left := kubectl(t, c, "get", "pods", "-o", "name"); left != "" {
 		t.Errorf("pods after the Deployment's deletion: %q", left)
 	}
@@ -139,12 +139,14 @@ func TestStopWithWatch(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	begin := time.Now()
+	c.mu.Lock()
+	server := c.procs["kube-apiserver"]
+	c.mu.Unlock()
 	if err := c.StopAPIServer(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if took := time.Since(begin); took >= stopGrace {
-		t.Errorf("it took %v, so it was killed", took)
+	if server.err != nil {
+		t.Errorf("the API server ended with %v, so it was killed", server.err)
 	}
 	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
 		t.Errorf("the watch ended with an error: %v", err)
@@ -169,7 +171,7 @@ func TestUserKubeconfig(t *testing.T) {
 	}
 	kubectl(t, c, "create", "role", "reader", "--verb=get,list", "--resource=configmaps")
 	kubectl(t, c, "create", "rolebinding", "readers", "--role=reader", "--group=team-a")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := poll(ctx, 100*time.Millisecond, func(context.Context) (bool, error) { // the authorizer learns of it by a watch
 		_, err = c.Kubectl(ctx, "--kubeconfig", path, "get", "configmaps")

@@ -13,7 +13,7 @@ import (
 var ErrStopped = errors.New("cluster is stopped")
 
 // StopAPIServer ends the API server as an orderly restart does (SIGTERM): that
-// takes a second and ends watches without an error. After ten seconds, or when ctx
+// takes a second and ends watches without an error. After half a minute, or when ctx
 // ends, it kills the API server. It returns nil if the API server does not run.
 func (c *Cluster) StopAPIServer(ctx context.Context) error { return c.stopOne(ctx, "kube-apiserver") }
 

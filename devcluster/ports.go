@@ -16,9 +16,9 @@ const (
 	lastPort  = 29999
 )
 
-// freePorts returns n different unused ports of 127.0.0.1. They are not reserved:
-// another process may take one before the caller does.
-func freePorts(n int) ([]int, error) {
+// FreePorts returns n different unused ports of 127.0.0.1, which no outgoing connection is
+// given. They are not reserved: another process may listen on one before the caller does.
+func FreePorts(n int) ([]int, error) {
 	var ports []int
 	var last error
 	for range 500 {
@@ -43,7 +43,7 @@ func withFreePorts(n int, start func(ports []int) error) error {
 	var err error
 	for range 5 {
 		var ports []int
-		if ports, err = freePorts(n); err != nil {
+		if ports, err = FreePorts(n); err != nil {
 			return err
 		}
 		if err = start(ports); !errors.Is(err, errPortTaken) {

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// stopGrace is how long a process may take to end after SIGTERM.
-const stopGrace = 10 * time.Second
+// stopGrace is how long a process may take to end after SIGTERM, on a busy machine.
+const stopGrace = 30 * time.Second
 
 // process is one component that this process started. A restarted component is a
 // new process.

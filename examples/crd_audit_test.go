@@ -46,7 +46,7 @@ func installReports(t *testing.T) {
 	installing.Lock()
 	defer installing.Unlock()
 	kubectl(t, "apply", "-f", manifest(t, reportCRDs))
-	kubectl(t, "wait", "--for=condition=Established", "crd/policyreports.wgpolicyk8s.io", "crd/clusterpolicyreports.wgpolicyk8s.io")
+	kubectl(t, "wait", "--timeout=2m", "--for=condition=Established", "crd/policyreports.wgpolicyk8s.io", "crd/clusterpolicyreports.wgpolicyk8s.io")
 	eventually(t, func() error {
 		_, err := cluster.Kubectl(t.Context(), "get", "policyreports,clusterpolicyreports", "-A")
 		return err
@@ -122,6 +122,7 @@ func TestCRDAudit(t *testing.T) {
 	group := ns + ".example.com"
 	dir := policies(t, map[string]string{
 		"label.cel":  fmt.Sprintf(`object.?metadata.?name.orValue("") == %q && object.?metadata.?labels.?bad.hasValue() ? "it is bad: " + object.metadata.labels.bad : ""`, ns),
+		"large.cel":  `object.?kind.orValue("") == "Widget" && object.spec.size == 5 ? "it is large" : ""`,
 		"broken.cel": `object.kind == "Deployment" && object.nothing.at.all == 1 ? "one" : ""`,
 		"broken.rego": `package broken
 violations contains text if {
@@ -179,7 +180,7 @@ spec:
 	kubectl(t, "create", "-f", manifest(t, define))
 	t.Cleanup(func() { remove(t, "crd", "widgets."+group) })
 	p.prints(t, "served kind=widgets."+group)
-	kubectl(t, "wait", "--for=condition=Established", "crd/widgets."+group)
+	kubectl(t, "wait", "--timeout=2m", "--for=condition=Established", "crd/widgets."+group)
 	widget := func(size int) string {
 		return manifest(t, fmt.Sprintf("apiVersion: %s/v1\nkind: Widget\nmetadata: {name: w, namespace: %s}\nspec: {size: %d}\n", group, ns, size))
 	}
@@ -187,6 +188,7 @@ spec:
 		_, err := cluster.Kubectl(t.Context(), "create", "-f", widget(5))
 		return err
 	})
+	p.prints(t, "widgets."+group+" "+ns+"/w added: large.cel: it is large\n") // from here on, each change is one of its own
 	kubectl(t, "annotate", "widgets."+group, "w", "crd-audit/protected=yes", "-n", ns)
 	kubectl(t, "patch", "widgets."+group, "w", "--type=merge", "-p", `{"spec":{"size":3}}`, "-n", ns)
 	p.prints(t, "widgets."+group+" "+ns+"/w updated: shrinks.rego: it shrank from 5 to 3\n")
@@ -214,6 +216,7 @@ spec:
 	p.stop(t)
 	p = start(t, "crd-audit", may, "--policies", dir, "--report")
 	p.prints(t, "policy=broken.cel kind=deployments.apps")
+	p.prints(t, "synced, and auditing every change kinds=") // the label is a change from here on
 	p.visible(t, ns, "second")
 	kubectl(t, "label", "deployment/web", "a=b", "-n", ns)
 	paused(t, ns, "last", "web:1")
@@ -268,6 +271,7 @@ func TestCRDAuditRights(t *testing.T) {
 	t.Cleanup(func() { remove(t, "clusterrole", ns) })
 	kubectl(t, "create", "clusterrolebinding", ns, "--clusterrole="+ns, "--user=reader-"+ns)
 	t.Cleanup(func() { remove(t, "clusterrolebinding", ns) })
+	lists(t, "reader-"+ns, "", "apps", "deployments")
 	dir := policies(t, map[string]string{"all.cel": fmt.Sprintf(`object.?metadata.?namespace.orValue("") == %q ? "it is there" : ""`, ns)})
 	paused(t, ns, "web", "web:1")
 	p := start(t, "crd-audit", reader, "--policies", dir, "--report")

@@ -18,6 +18,17 @@ func refused(t *testing.T, why string, args ...string) {
 	}
 }
 
+// inForce waits until a change would be refused for a reason: the API server learns of a registration by a watch.
+func inForce(t *testing.T, why string, args ...string) {
+	t.Helper()
+	eventually(t, func() error {
+		if out, err := cluster.Kubectl(t.Context(), append(args, "--dry-run=server")...); err == nil || !strings.Contains(err.Error(), why) {
+			return fmt.Errorf("%v: %s, %w; want an error with %q", args, out, err, why)
+		}
+		return nil
+	})
+}
+
 // TestImageGate registers the gate on the real API server, which there can be one of: it does not run in parallel.
 func TestImageGate(t *testing.T) {
 	ns := namespace(t, "gate")
@@ -36,6 +47,7 @@ spec:
   template: {metadata: {labels: {app: a}}, spec: {containers: [{name: main, image: "old:1"}]}}
 `, ns))
 	denied := `admission webhook "image-gate.tattler.dev" denied the request: `
+	inForce(t, denied+"there is no ConfigMap "+ns+"/images", "create", "-f", labelled)
 	refused(t, denied+"there is no ConfigMap "+ns+"/images", "create", "-f", labelled)
 	deployment(t, ns, "free", "other: label")
 	kubectl(t, "create", "configmap", "images", "--from-literal=other=x:1", "-n", ns)
@@ -87,7 +99,10 @@ spec:
 	configMap(t, ns, "new:2")
 	p = start(t, "image-gate", may, args...)
 	p.prints(t, "registered, and serving")
-	kubectl(t, "set", "image", "deployment/a", "main=x:3", "-n", ns)
+	eventually(t, func() error {
+		_, err := cluster.Kubectl(t.Context(), "set", "image", "deployment/a", "main=x:3", "-n", ns)
+		return err
+	})
 	kubectl(t, "delete", "deployment", "a", "-n", ns)
 	p.stop(t)
 
@@ -101,6 +116,7 @@ spec:
 	t.Cleanup(source.Close)
 	p = start(t, "image-gate", may, "--url", source.URL, "--listen", "127.0.0.1:0", "--label", ns)
 	p.prints(t, "registered, and serving")
+	inForce(t, denied+"the source of images does not answer", "create", "-f", labelled)
 	refused(t, denied+"the source of images does not answer", "create", "-f", labelled)
 	code.Store(http.StatusOK)
 	kubectl(t, "create", "-f", labelled)

@@ -1,8 +1,8 @@
 package examples
 
 import (
+	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"regexp"
@@ -100,23 +100,31 @@ func TestImageSetterConflicts(t *testing.T) {
 	deploymentHas(t, ns, "a", "new:0", "")
 	before := conflicts(t)
 	api, maps := client(t).AppsV1().Deployments(ns), client(t).CoreV1().ConfigMaps(ns)
-	var writers sync.WaitGroup
-	const writes = 300
-	writers.Go(func() {
-		for i := range writes {
-			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"n%d":"yes"}}}`, i)
-			if _, err := api.Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	writes := 0
+	eventually(t, func() error { // until they have met
+		var writers sync.WaitGroup
+		from := writes
+		writes += 300
+		writers.Go(func() {
+			for i := from; i < writes; i++ {
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"n%d":"yes"}}}`, i)
+				if _, err := api.Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		for i := from; i < writes; i++ {
+			patch := fmt.Appendf(nil, `{"data":{"web":"new:%d"}}`, i)
+			if _, err := maps.Patch(t.Context(), "images", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
 				t.Error(err)
 			}
 		}
-	})
-	for i := range writes {
-		patch := fmt.Appendf(nil, `{"data":{"web":"new:%d"}}`, i)
-		if _, err := maps.Patch(t.Context(), "images", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
-			t.Error(err)
+		writers.Wait()
+		if conflicts(t) == before {
+			return errors.New("there was no conflict: this has tested nothing")
 		}
-	}
-	writers.Wait()
+		return nil
+	})
 	deploymentHas(t, ns, "a", fmt.Sprintf("new:%d", writes-1), "")
 	d, err := api.Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil {
@@ -126,9 +134,6 @@ func TestImageSetterConflicts(t *testing.T) {
 		if d.Annotations[fmt.Sprintf("n%d", i)] != "yes" {
 			t.Errorf("annotation %d is lost", i)
 		}
-	}
-	if after := conflicts(t); after == before {
-		t.Error("there was no conflict: this has tested nothing")
 	}
 }
 
@@ -148,6 +153,7 @@ func TestImageSetterRights(t *testing.T) {
 	t.Cleanup(func() { remove(t, "clusterrole", ns) })
 	kubectl(t, "create", "clusterrolebinding", ns, "--clusterrole="+ns, "--user=reader-"+ns)
 	t.Cleanup(func() { remove(t, "clusterrolebinding", ns) })
+	lists(t, "reader-"+ns, "", "apps", "deployments")
 	deployment(t, ns, "a", ns+": web")
 	p := start(t, "image-setter", reader, "--image", "new:1", "--label", ns, "--every", "1s")
 	p.prints(t, "forbidden")
@@ -168,12 +174,7 @@ func TestImageSetterAway(t *testing.T) {
 		fmt.Fprintf(w, "from-http%s:1", strings.ReplaceAll(r.URL.Path, "/", "-"))
 	}))
 	t.Cleanup(source.Close)
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := listener.Addr().String()
-	listener.Close()
+	const nobody = "127.0.0.1:1" // a port that no neighbour is given
 
 	args := []string{"--label", ns, "--every", "300ms", "--url"}
 	p := start(t, "image-setter", rights(t, "image-setter"), append(args, "http://"+nobody)...)

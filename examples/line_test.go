@@ -10,9 +10,10 @@ import (
 	"testing"
 )
 
-// line is a way to the API server that can be cut, or frozen.
+// line is a way to the API server, or to another one, that can be cut, or frozen.
 type line struct {
 	listener net.Listener
+	to       func() string // the server's address
 	running  sync.WaitGroup
 
 	mu     sync.Mutex
@@ -24,7 +25,12 @@ type line struct {
 
 func newLine(t *testing.T) *line {
 	t.Helper()
-	l := &line{conns: map[net.Conn]struct{}{}}
+	return newLineTo(t, func() string { return strings.TrimPrefix(cluster.URL(), "https://") })
+}
+
+func newLineTo(t *testing.T, to func() string) *line {
+	t.Helper()
+	l := &line{to: to, conns: map[net.Conn]struct{}{}}
 	var err error
 	if l.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -46,10 +52,10 @@ func newLine(t *testing.T) *line {
 	return l
 }
 
-// pass connects a connection with the API server.
+// pass connects a connection with the server.
 func (l *line) pass(conn net.Conn) {
 	defer conn.Close()
-	server, err := net.Dial("tcp", strings.TrimPrefix(cluster.URL(), "https://"))
+	server, err := net.Dial("tcp", l.to())
 	if err != nil {
 		return
 	}
@@ -128,7 +134,7 @@ func (w thawed) Write(b []byte) (int, error) {
 }
 
 // patientPings keep a program from giving up a connection that is frozen.
-var patientPings = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=60", "HTTP2_PING_TIMEOUT_SECONDS=60"}
+var patientPings = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=300", "HTTP2_PING_TIMEOUT_SECONDS=300"}
 
 func (l *line) mend() {
 	l.mu.Lock()

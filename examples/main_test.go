@@ -40,8 +40,7 @@ func tests(m *testing.M) int {
 	defer os.RemoveAll(dir)
 	built = dir
 	return clustertest.Main(m, clustertest.Options{
-		Cluster:   devcluster.Options{Nodes: 2},
-		FastPings: true,
+		Cluster: devcluster.Options{Nodes: 2},
 		Begin: func(ctx context.Context, c *devcluster.Cluster) error {
 			cluster = c
 			return build(ctx, dir)

@@ -7,13 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -44,9 +43,11 @@ func serveNATS(file string) error {
 	return err
 }
 
-// broker is a NATS server in a process of its own, which keeps its streams and its port when it is killed.
+// broker is a NATS server in a process of its own, which keeps its streams when it is killed. Its clients reach it by a line,
+// since a neighbour may take the port of a server that was killed.
 type broker struct {
 	dir, url string
+	address  atomic.Pointer[string]
 	cmd      *exec.Cmd
 	stdin    io.Closer
 }
@@ -54,9 +55,10 @@ type broker struct {
 func newBroker(t *testing.T) *broker {
 	t.Helper()
 	b := &broker{dir: t.TempDir()}
-	if err := b.start(t, "-1"); err != nil {
+	if err := b.start(); err != nil {
 		t.Fatal(err)
 	}
+	b.url = "nats://" + newLineTo(t, func() string { return *b.address.Load() }).listener.Addr().String()
 	t.Cleanup(func() { b.kill(t) })
 	return b
 }
@@ -64,17 +66,12 @@ func newBroker(t *testing.T) *broker {
 // again starts a server that was killed.
 func (b *broker) again(t *testing.T) {
 	t.Helper()
-	u, err := url.Parse(b.url)
-	if err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, func() error { return b.start(t, u.Port()) })
+	eventually(t, b.start)
 }
 
-func (b *broker) start(t *testing.T, port string) error {
-	t.Helper()
+func (b *broker) start() error {
 	config := filepath.Join(b.dir, "nats.conf")
-	text := fmt.Sprintf("listen: \"127.0.0.1:%s\"\nserver_name: test\njetstream: {store_dir: %q}\n", port, filepath.Join(b.dir, "data"))
+	text := fmt.Sprintf("listen: \"127.0.0.1:-1\"\nserver_name: test\njetstream: {store_dir: %q}\n", filepath.Join(b.dir, "data"))
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		return err
 	}
@@ -97,7 +94,9 @@ func (b *broker) start(t *testing.T, port string) error {
 		_ = cmd.Process.Kill()
 		return errors.Join(fmt.Errorf("the NATS server does not begin: %w", err), cmd.Wait())
 	}
-	b.cmd, b.stdin, b.url = cmd, stdin, strings.TrimSpace(line)
+	b.cmd, b.stdin = cmd, stdin
+	address := strings.TrimPrefix(strings.TrimSpace(line), "nats://")
+	b.address.Store(&address)
 	return nil
 }
 
@@ -131,7 +130,7 @@ func (b *broker) stored(t *testing.T, stream, namespace string) ([]published, er
 		return nil, err
 	}
 	defer nc.Close()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	js, err := jetstream.New(nc)
 	if err != nil {

@@ -1,6 +1,7 @@
 package examples
 
 import (
+	"errors"
 	"fmt"
 	"os/exec"
 	"strings"
@@ -16,7 +17,11 @@ import (
 func operatorRights(t *testing.T) string {
 	t.Helper()
 	may := rights(t, "operator")
-	kubectl(t, "wait", "--for=condition=Established", "crd/sites.examples.tattler.dev")
+	kubectl(t, "wait", "--timeout=2m", "--for=condition=Established", "crd/sites.examples.tattler.dev")
+	eventually(t, func() error { // it is established before it is served, and before kubectl finds it
+		_, err := cluster.Kubectl(t.Context(), "get", "sites", "-A")
+		return err
+	})
 	return may
 }
 
@@ -82,8 +87,7 @@ func TestOperator(t *testing.T) {
 			has(t, ns, "service/a", "{.spec.selector.site}", "a")
 			kubectl(t, "set", "image", "deployment/a", "site=by:hand", "-n", ns)
 			has(t, ns, "deployment/a", siteImage, "a:1")
-			fights(t, ns)
-			p.prints(t, "somebody else wrote first")
+			fights(t, ns, p, "somebody else wrote first")
 
 			away.cut()
 			site(t, ns, "a:away", "settings")
@@ -103,7 +107,7 @@ func TestOperator(t *testing.T) {
 			}
 			has(t, ns, "deployment/a", siteImage, "a:2")
 			has(t, ns, "site/a", siteReady, "Available")
-			kubectl(t, "delete", "site", "a", "-n", ns, "--timeout=30s") // the finalizer is taken away
+			kubectl(t, "delete", "site", "a", "-n", ns, "--timeout=2m") // the finalizer is taken away
 			has(t, ns, "configmap/directory", "{.data}", "")
 			eventually(t, func() error {
 				if left := kubectl(t, "get", "deployments,services", "-n", ns, "-o", "name"); left != "" {
@@ -116,29 +120,38 @@ func TestOperator(t *testing.T) {
 	}
 }
 
-// fights has somebody else write the Deployment, while the Site changes all the time.
-func fights(t *testing.T, ns string) {
+// fights has somebody else write the Deployment, while the Site changes all the time, until the operator has printed that
+// it lost a race.
+func fights(t *testing.T, ns string, p *process, lost string) {
 	t.Helper()
-	const writes = 150
+	writes := 0
 	api := client(t).AppsV1().Deployments(ns)
-	var writers sync.WaitGroup
-	writers.Go(func() {
-		for i := range writes {
-			patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"n%d":"yes"}}}`, i)
-			if _, err := api.Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+	eventually(t, func() error {
+		var writers sync.WaitGroup
+		from := writes
+		writes += 150
+		writers.Go(func() {
+			for i := from; i < writes; i++ {
+				patch := fmt.Appendf(nil, `{"metadata":{"annotations":{"n%d":"yes"}}}`, i)
+				if _, err := api.Patch(t.Context(), "a", types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		for i := from; i < writes; i++ {
+			patch := fmt.Appendf(nil, `{"spec":{"image":"a:n%d"}}`, i)
+			err := client(t).RESTClient().Patch(types.MergePatchType).AbsPath("/apis/examples.tattler.dev/v1/namespaces/" + ns + "/sites/a").
+				Body(patch).Do(t.Context()).Error()
+			if err != nil {
 				t.Error(err)
 			}
 		}
-	})
-	for i := range writes {
-		patch := fmt.Appendf(nil, `{"spec":{"image":"a:n%d"}}`, i)
-		err := client(t).RESTClient().Patch(types.MergePatchType).AbsPath("/apis/examples.tattler.dev/v1/namespaces/" + ns + "/sites/a").
-			Body(patch).Do(t.Context()).Error()
-		if err != nil {
-			t.Error(err)
+		writers.Wait()
+		if !strings.Contains(p.out.String(), lost) {
+			return errors.New("it did not print " + lost)
 		}
-	}
-	writers.Wait()
+		return nil
+	})
 	has(t, ns, "deployment/a", siteImage, fmt.Sprintf("a:n%d", writes-1))
 	d, err := api.Get(t.Context(), "a", metav1.GetOptions{})
 	if err != nil {
@@ -165,12 +178,15 @@ func TestOperatorRights(t *testing.T) {
 			}
 			kubectl(t, "create", "role", "reads", "--verb=list,watch", "--resource=sites.examples.tattler.dev,deployments.apps,services,configmaps", "-n", ns)
 			kubectl(t, "create", "rolebinding", "reads", "--role=reads", "--user=reader-"+ns, "-n", ns)
+			for resource, group := range map[string]string{"sites": "examples.tattler.dev", "deployments": "apps", "services": "", "configmaps": ""} {
+				lists(t, "reader-"+ns, ns, group, resource)
+			}
 			p := launch(t, operatorCommand(reader, cache, ns))
 			site(t, ns, "a:1", "")
 			p.prints(t, `cannot update resource \"sites\"`)
 			kubectl(t, "create", "rolebinding", "writes", "--clusterrole=operator", "--user=reader-"+ns, "-n", ns)
 			has(t, ns, "deployment/a", siteImage, "a:1")
-			kubectl(t, "delete", "site", "a", "-n", ns, "--timeout=30s")
+			kubectl(t, "delete", "site", "a", "-n", ns, "--timeout=2m")
 			p.stop(t)
 		})
 	}

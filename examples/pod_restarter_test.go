@@ -138,22 +138,25 @@ func TestPodRestarterAfter(t *testing.T) {
 	may, ns := rights(t, "pod-restarter"), namespace(t, "restarter")
 	pods := replicas(t, ns, "a", 2)
 	since := time.Now().Add(-10 * time.Minute).Truncate(time.Second)
-	due := time.Now().Add(25 * time.Second)
 	status(t, ns, pods[0], since, false)
 	status(t, ns, pods[1], since, false)
-	args := []string{"--reason", configError, "--namespace", ns, "--evict", "--per-minute", "600", "--after", due.Sub(since).String()}
-	first := start(t, "pod-restarter", may, args...)
+	args := []string{"--reason", configError, "--namespace", ns, "--evict", "--per-minute", "600", "--after"}
+	first := start(t, "pod-restarter", may, append(args, "20m")...)
+	first.prints(t, "synced pods=2")
+	began := time.Now()
 	eventually(t, func() error {
-		if strings.Contains(first.out.String(), "evicted") {
-			t.Fatal("too early")
+		if time.Since(began) < 5*time.Second {
+			return errors.New("it is not time yet")
 		}
-		if time.Now().After(due.Add(-15 * time.Second)) {
-			return nil
-		}
-		return errors.New("it is not time yet")
+		return nil
 	})
 	first.stop(t)
+	if strings.Contains(first.out.String(), "evicted") {
+		t.Fatal("too early")
+	}
 	status(t, ns, pods[0], time.Now(), true)
+	due := time.Now().Add(45 * time.Second) // by then the other one has started and is frozen
+	args = append(args, due.Sub(since).String())
 	late := newLine(t)
 	cmd := command("pod-restarter", late.kubeconfig(t, may), args...) // it has not been there for long, and the pod has
 	cmd.Env = append(cmd.Env, patientPings...)
@@ -223,7 +226,7 @@ func TestPodRestarterRate(t *testing.T) {
 	}
 	kubectl(t, "create", "-f", manifest(t, "apiVersion: v1\nkind: Pod\nmetadata: {name: bare, namespace: "+ns+"}\nspec: {schedulerName: nobody, containers: [{name: main, image: 'a:1'}]}\n"))
 	status(t, ns, "bare", time.Time{}, false)
-	args := []string{"--reason", configError, "--namespace", ns, "--evict", "--per-minute", "20", "--after", "1s"}
+	args := []string{"--reason", configError, "--namespace", ns, "--evict", "--per-minute", "12", "--after", "1s"}
 	p := start(t, "pod-restarter", may, args...)
 	for _, pod := range pods {
 		gone(t, ns, pod)
@@ -240,8 +243,8 @@ func TestPodRestarterRate(t *testing.T) {
 		}
 		at = append(at, when)
 	}
-	if len(at) != 3 || at[2].Sub(at[0]) < 5*time.Second { // the log has no fractions
-		t.Errorf("evictions at %v, want three, 3 s apart", at)
+	if len(at) != 3 || at[2].Sub(at[0]) < 5*time.Second { // some of the 10 s may pass before the first is logged
+		t.Errorf("evictions at %v, want three, 5 s apart", at)
 	}
 	if !exists(t, ns, "bare") {
 		t.Error("a pod without a controller was evicted")
@@ -258,6 +261,7 @@ func TestPodRestarterRights(t *testing.T) {
 	ns := namespace(t, "restarter")
 	reader := user(t, "reader-"+ns)
 	kubectl(t, "create", "rolebinding", "reads", "--clusterrole=view", "--user=reader-"+ns, "-n", ns)
+	lists(t, "reader-"+ns, ns, "", "pods")
 	pods := replicas(t, ns, "a", 1)
 	status(t, ns, pods[0], time.Now().Add(-time.Hour), false)
 	p := start(t, "pod-restarter", reader, "--reason", configError, "--namespace", ns, "--evict", "--retry", "1s")

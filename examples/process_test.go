@@ -5,6 +5,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,14 +16,18 @@ import (
 	"testing"
 	"time"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = time.Minute
+// patience is how long a test waits for what must happen. It only bounds a hang.
+const patience = 2 * time.Minute
 
 var applying sync.Mutex
 
@@ -41,8 +47,56 @@ func rights(t *testing.T, example string) string {
 	t.Helper()
 	applying.Lock() // two applies of what does not exist yet both create it, and one fails
 	defer applying.Unlock()
-	kubectl(t, "apply", "-f", filepath.Join(example, "manifest.yaml"))
-	return user(t, "system:serviceaccount:"+example+":"+example)
+	file := filepath.Join(example, "manifest.yaml")
+	kubectl(t, "apply", "-f", file)
+	name := "system:serviceaccount:" + example + ":" + example
+	in, err := os.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	docs := yaml.NewYAMLOrJSONDecoder(in, 4096)
+	for rules := 0; ; {
+		var role rbacv1.ClusterRole
+		if err := docs.Decode(&role); errors.Is(err, io.EOF) && rules > 0 {
+			return user(t, name)
+		} else if err != nil {
+			t.Fatalf("%s: %d rules, %v", file, rules, err)
+		}
+		if role.Kind != "ClusterRole" {
+			continue
+		}
+		for _, r := range role.Rules {
+			rules++
+			a := authorizationv1.ResourceAttributes{Verb: r.Verbs[0], Group: r.APIGroups[0]}
+			a.Resource, a.Subresource, _ = strings.Cut(r.Resources[0], "/")
+			if len(r.ResourceNames) > 0 {
+				a.Name = r.ResourceNames[0]
+			}
+			granted(t, name, a)
+		}
+	}
+}
+
+// granted waits until a user may do something. The API server learns by a watch what RBAC allows, so it can still refuse
+// what was granted a moment ago, and a program ends if it may not read what it needs.
+func granted(t *testing.T, name string, a authorizationv1.ResourceAttributes) {
+	t.Helper()
+	api := client(t).AuthorizationV1().SubjectAccessReviews()
+	eventually(t, func() error {
+		review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{User: name, ResourceAttributes: &a}}
+		got, err := api.Create(t.Context(), review, metav1.CreateOptions{})
+		if err == nil && !got.Status.Allowed {
+			err = fmt.Errorf("%s may not %+v: %s", name, a, got.Status.Reason)
+		}
+		return err
+	})
+}
+
+// lists waits until a user may list a resource in a namespace, or everywhere.
+func lists(t *testing.T, name, namespace, group, resource string) {
+	t.Helper()
+	granted(t, name, authorizationv1.ResourceAttributes{Verb: "list", Namespace: namespace, Group: group, Resource: resource})
 }
 
 // user returns the kubeconfig of a user, who may do what RBAC says.
@@ -160,8 +214,8 @@ func (p *process) stop(t *testing.T) {
 		if err != nil {
 			t.Errorf("after SIGTERM: %v", err)
 		}
-	case <-time.After(15 * time.Second):
-		t.Error("it did not end within 15 s of SIGTERM")
+	case <-time.After(patience):
+		t.Error("SIGTERM did not end it")
 	}
 }
 

@@ -112,6 +112,7 @@ func TestWorkqueueRights(t *testing.T) {
 		}
 	}
 	kubectl(t, "create", "rolebinding", "reads", "--clusterrole=view", "--user=reader-"+ns, "-n", ns)
+	lists(t, "reader-"+ns, ns, "", "configmaps")
 	away := newLine(t)
 	var ps []*process
 	for _, example := range []string{"workqueue-by-hand", "workqueue"} {

@@ -13,13 +13,7 @@ type scratch struct{ b []byte }
 
 var scratches = sync.Pool{New: func() any { return &scratch{} }}
 
-func borrow() *scratch {
-	s, ok := scratches.Get().(*scratch)
-	if !ok {
-		return &scratch{}
-	}
-	return s
-}
+func borrow() *scratch { return scratches.Get().(*scratch) }
 
 func (s *scratch) giveBack() {
 	const keep = 1 << 20 // one huge object must not hold its memory forever

@@ -268,7 +268,7 @@ func TestSocket(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	waitCtx, stop := context.WithTimeout(ctx, 30*time.Second)
+	waitCtx, stop := context.WithTimeout(ctx, time.Minute)
 	defer stop()
 	if err := source.Wait(waitCtx); err != nil {
 		t.Fatal(err)

@@ -55,7 +55,7 @@ func TestToBusAndChat(t *testing.T) {
 	two := r.start(t, command)
 	two.wait(t, two.err, "msg=recording")
 	chat.wait(t, two, "shop/web:1.5")
-	r.kubectl(t, "rollout", "status", "deployment/web", "-n", ns, "--timeout=60s")
+	r.kubectl(t, "rollout", "status", "deployment/web", "-n", ns, "--timeout=5m")
 	r.kubectl(t, "delete", "deployment", "web", "api", "-n", ns)
 	for _, name := range []string{"web", "api"} {
 		onBus(t, nats, two, "the deletion", func(e *event.Event) bool {

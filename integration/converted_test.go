@@ -26,7 +26,7 @@ func partsCRD(properties string) string {
 // TestConverted: a CRD gets a new default while the daemon runs, and another one while it does not. No object
 // is written. The journal must have the new form of each object, and no update may be listed.
 func TestConverted(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	dir := t.TempDir()
 	apply := func(text string) {
@@ -42,9 +42,7 @@ func TestConverted(t *testing.T) {
 	const size, color, shape = `"size":{"type":"integer"}`, `,"color":{"type":"string","default":"red"}`, `,"shape":{"type":"string","default":"round"}`
 	apply(partsCRD(size))
 	t.Cleanup(func() { _, _ = cluster.Kubectl(context.WithoutCancel(ctx), "delete", "crd", "parts.forms.example.com") })
-	if out, err := cluster.Kubectl(ctx, "wait", "--for=condition=Established", "crd/parts.forms.example.com"); err != nil {
-		t.Fatalf("%v: %s", err, out)
-	}
+	awaitKind(t, cluster, "parts.forms.example.com")
 	for _, name := range []string{"one", "two", "three"} {
 		apply(fmt.Sprintf(`{"apiVersion":"forms.example.com/v1","kind":"Part","metadata":{"name":%q,"namespace":"default"},"spec":{"size":1}}`, name))
 	}

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -17,6 +16,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tattler-dev/tattler/devcluster"
 )
 
 const (
@@ -92,8 +93,14 @@ func (r *rights) admitted(ctx context.Context, t *testing.T) {
 		t.Errorf("the pod is not admitted: %v", err)
 	}
 	pod.Name, pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = "tattler-1", nil
-	if _, err := pods.Create(ctx, pod, metav1.CreateOptions{}); !apierrors.IsForbidden(err) || !strings.Contains(err.Error(), "PodSecurity") {
-		t.Errorf("Pod Security is not enforced: %v", err)
+	for deadline := time.Now().Add(patience); ; pause() { // admission learns of the namespace's labels by a watch
+		_, err := pods.Create(ctx, pod.DeepCopy(), metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if apierrors.IsForbidden(err) && strings.Contains(err.Error(), "PodSecurity") {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("Pod Security is not enforced: %v", err)
+		}
 	}
 }
 
@@ -121,7 +128,7 @@ func (r *rights) asDeployed(ctx context.Context, t *testing.T, config string) {
 	r.kubectl(ctx, t, "create", "configmap", "deployed", "-n", "default", "--from-literal=a=1")
 	d.wait(t, d.out, `"name":"deployed"`)
 	d.interrupt(t)
-	log := d.read(t, d.err)
+	log := silence.ReplaceAllString(d.read(t, d.err), "")
 	if strings.Contains(log, `"level":"WARN"`) || strings.Contains(log, `"level":"ERROR"`) {
 		t.Errorf("it complains:\n%s", log)
 	}
@@ -133,7 +140,7 @@ func (r *rights) asDeployed(ctx context.Context, t *testing.T, config string) {
 // ready waits until the probes of the pod succeed.
 func (r *rights) ready(t *testing.T, address string) {
 	t.Helper()
-	client := &http.Client{Timeout: 5 * time.Second}
+	client := &http.Client{Timeout: patience}
 	defer client.CloseIdleConnections()
 	for _, path := range []string{"/healthz", "/readyz"} {
 		for deadline := time.Now().Add(patience); ; pause() {
@@ -154,15 +161,14 @@ func (r *rights) ready(t *testing.T, address string) {
 	}
 }
 
-// freeAddress returns an unused local address.
+// freeAddress returns an unused local address. No connection of another process is given its port meanwhile.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := devcluster.FreePorts(1)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", ports[0])
 }
 
 // TestDockerfile compares the image with the manifest and go.mod.

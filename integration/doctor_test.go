@@ -27,7 +27,7 @@ import (
 // runs: doctor, /readyz and status must name it. Once it is given back, the daemon goes on without a restart.
 func TestRightsTakenAway(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	const ns, name = "taken-away", "taken-away"
 	r := &rights{cluster: cluster, client: clientOf(t, cluster), dir: t.TempDir()}

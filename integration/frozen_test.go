@@ -19,7 +19,8 @@ import (
 func TestFrozen(t *testing.T) {
 	t.Parallel()
 	const frozen = 60 * time.Second // a client notices after 45 s
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	const late = 30 * time.Second   // a busy machine reads the last response so late at most
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	own, client := ownCluster(ctx, t)
 	w := startObserver(t, own)
@@ -28,6 +29,7 @@ func TestFrozen(t *testing.T) {
 	daemon.wait(t, daemon.err, "msg=recording")
 	watch := start(t, own, "watch", "cm", "-n", "default")
 	watch.wait(t, watch.err, "Waiting for changes")
+	answered := time.Now()
 	write(ctx, t, client, 1, "before")
 	watch.wait(t, watch.out, "before")
 
@@ -37,10 +39,10 @@ func TestFrozen(t *testing.T) {
 	t.Cleanup(func() { _ = own.ThawAPIServer() })
 	from := time.Now()
 	wait(frozen)
+	thawed := time.Now()
 	if err := own.ThawAPIServer(); err != nil {
 		t.Fatal(err)
 	}
-	thawed := time.Now()
 	write(ctx, t, client, 2, "after")
 	watch.wait(t, watch.out, "after")
 	watch.wait(t, watch.out, "resumed")
@@ -53,7 +55,7 @@ func TestFrozen(t *testing.T) {
 	minutes, _ := strconv.Atoi(said[1])
 	seconds, _ := strconv.Atoi(said[2])
 	lasted := time.Duration(minutes)*time.Minute + time.Duration(seconds)*time.Second
-	if least, most := frozen-time.Second, time.Since(from)+5*time.Second; lasted < least || lasted > most {
+	if least, most := frozen-late, time.Since(answered)+time.Second; lasted < least || lasted > most {
 		t.Errorf("watch reports %v, want at least %v and at most %v", lasted, least, most)
 	}
 
@@ -86,7 +88,7 @@ func TestFrozen(t *testing.T) {
 	switch o := e.Data.Observed; {
 	case e.Data.Absence == nil || e.Data.Absence.Reason != event.AbsenceUnreachable || o.After == nil:
 		t.Errorf("the absence is %+v", e.Data)
-	case o.After.After(from.Add(time.Second)) || o.At.Before(thawed.Add(-time.Second)):
+	case o.After.After(from.Add(late)) || o.At.Before(thawed.Add(-time.Second)):
 		t.Errorf("frozen from %v to %v, the absence is from %v to %v", from, thawed, o.After, o.At)
 	}
 }

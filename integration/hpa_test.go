@@ -100,7 +100,7 @@ spec:
 // of tattler log with the cluster's objects.
 func TestScaledByFakeMetrics(t *testing.T) {
 	t.Parallel()
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	own, err := devcluster.Start(ctx, devcluster.Options{Out: os.Stderr, Nodes: 1})
 	if err != nil {
@@ -154,7 +154,7 @@ func TestScaledByFakeMetrics(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if last = hpa.Status.LastScaleTime; time.Since(began) > patience {
+		if last = hpa.Status.LastScaleTime; last == nil && time.Since(began) > patience {
 			t.Fatalf("never scaled: %+v", hpa.Status)
 		}
 	}
@@ -162,7 +162,7 @@ func TestScaledByFakeMetrics(t *testing.T) {
 	if len(lines) == 0 || lines[len(lines)-1][3] != "3" {
 		t.Fatalf("scaled at %v, but not in\n%s", last, out)
 	}
-	if at, err := time.Parse(time.RFC3339, lines[len(lines)-1][1]); err != nil || at.Sub(last.Time).Abs() > 2*time.Second {
+	if at, err := time.Parse(time.RFC3339, lines[len(lines)-1][1]); err != nil || at.Sub(last.Time).Abs() > near {
 		t.Errorf("scaled at %v, but the log says %v (%v)", last, at, err)
 	}
 	if !regexp.MustCompile(`deploy/web scaled \d → 3 (in|within) \d+ s: 3/3 ready`).MatchString(said) {

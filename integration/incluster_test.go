@@ -83,14 +83,21 @@ func startForwarding(t *testing.T, ns, to string, ca []byte) *forwarding {
 		return err
 	}))
 	labels := map[string]string{"app.kubernetes.io/name": "tattler", "test": ns}
+	awaitAccount(t, f.client, ns) // without it, the pod is refused
 	pod, err := f.client.CoreV1().Pods(ns).Create(ctx, &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "tattler-0", Labels: labels}, Spec: corev1.PodSpec{
 		NodeName: name, Containers: []corev1.Container{{Name: "tattler", Image: "tattler", Ports: []corev1.ContainerPort{{Name: "page", ContainerPort: 8443}}}},
 	}}, metav1.CreateOptions{})
 	must(err)
-	pod.Status.Phase = corev1.PodRunning
-	pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
-	_, err = f.client.CoreV1().Pods(ns).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
-	must(err)
+	must(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		pod, err := f.client.CoreV1().Pods(ns).Get(ctx, pod.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		pod.Status.Phase = corev1.PodRunning
+		pod.Status.Conditions = []corev1.PodCondition{{Type: corev1.PodReady, Status: corev1.ConditionTrue}}
+		_, err = f.client.CoreV1().Pods(ns).UpdateStatus(ctx, pod, metav1.UpdateOptions{})
+		return err
+	}))
 	_, err = f.client.CoreV1().Services(ns).Create(ctx, &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "tattler", Labels: labels}, Spec: corev1.ServiceSpec{
 		Selector: labels, Ports: []corev1.ServicePort{{Name: "web", Port: 443, TargetPort: intstr.FromString("page")}},
 	}}, metav1.CreateOptions{})
@@ -242,7 +249,13 @@ func allowViewer(t *testing.T, client *kubernetes.Clientset, ns string) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
-	for end := time.Now().Add(patience); ; pause() { // the default account comes with its namespace, later
+	awaitAccount(t, client, ns)
+}
+
+// awaitAccount waits for the default ServiceAccount of a namespace, which a controller makes later.
+func awaitAccount(t *testing.T, client *kubernetes.Clientset, ns string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; pause() {
 		if _, err := client.CoreV1().ServiceAccounts(ns).Get(t.Context(), "default", metav1.GetOptions{}); err == nil {
 			return
 		}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"net/http"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -89,7 +88,7 @@ func startObserver(t *testing.T, c *devcluster.Cluster) *observer {
 
 // ask records when the API server answers.
 func (w *observer) ask(ctx context.Context, client dynamic.ResourceInterface) {
-	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, 2*time.Second) // the next attempt counts
 	defer cancel()
 	if _, err := client.List(ctx, metav1.ListOptions{Limit: 1}); err != nil {
 		return
@@ -99,14 +98,15 @@ func (w *observer) ask(ctx context.Context, client dynamic.ResourceInterface) {
 	w.answers = append(w.answers, time.Now())
 }
 
-// silence returns the longest time between two responses of the API server in an interval.
+// silence returns the longest time between two responses of the API server in an interval, or in the part of it that the
+// observer saw.
 func (w *observer) silence(from, to time.Time) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	longest, last := time.Duration(0), from
-	for _, at := range append(slices.Clone(w.answers), to) {
-		if at.After(last) && !at.After(to) {
-			longest, last = max(longest, at.Sub(last)), at
+	var longest time.Duration
+	for i, at := range w.answers {
+		if i > 0 && at.After(from) && w.answers[i-1].Before(to) {
+			longest = max(longest, at.Sub(w.answers[i-1]))
 		}
 	}
 	return longest
@@ -231,14 +231,17 @@ func (s sighting) wroteSpec() time.Time {
 	return last
 }
 
-// mayHaveWrittenSpec returns the possible times of the write of the spec of the first version of a generation.
+// mayHaveWrittenSpec returns the possible times, the earliest first, of the write of the spec of the first version of a generation.
 // The API server records no time for the subresource scale: then it is the time at which the version was seen,
-// plus or minus a second.
+// plus or minus the delay of one of the two.
 func (s sighting) mayHaveWrittenSpec() []time.Time {
 	for _, m := range s.GetManagedFields() {
 		if m.Time == nil {
-			at := s.at.Truncate(time.Second)
-			return []time.Time{at.Add(-time.Second), at, at.Add(time.Second), s.wroteSpec()}
+			var all []time.Time
+			for d := -near; d <= near; d += time.Second {
+				all = append(all, s.at.Truncate(time.Second).Add(d))
+			}
+			return append(all, s.wroteSpec())
 		}
 	}
 	return []time.Time{s.wroteSpec()}

@@ -45,11 +45,26 @@ func clientOf(t *testing.T, c *devcluster.Cluster) *kubernetes.Clientset {
 	return client
 }
 
+// awaitKind waits until kubectl finds a new kind. The API server announces it some time after it has accepted it.
+func awaitKind(t *testing.T, c *devcluster.Cluster, kind string) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; pause() {
+		out, err := c.Kubectl(t.Context(), "get", kind)
+		if err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%s is not served after %v: %v: %s", kind, patience, err, out)
+		}
+	}
+}
+
 // process is a running tattler whose output goes to files.
 type process struct {
 	cmd      *exec.Cmd
 	out, err string
 	done     chan error
+	ended    chan struct{} // closed after the end
 }
 
 func start(t *testing.T, c *devcluster.Cluster, args ...string) *process {
@@ -68,7 +83,7 @@ func startProgram(t *testing.T, c *devcluster.Cluster, program string, env []str
 func launched(t *testing.T, cmd *exec.Cmd) *process {
 	t.Helper()
 	dir := t.TempDir()
-	p := &process{cmd: cmd, out: filepath.Join(dir, "out"), err: filepath.Join(dir, "err"), done: make(chan error, 1)}
+	p := &process{cmd: cmd, out: filepath.Join(dir, "out"), err: filepath.Join(dir, "err"), done: make(chan error, 1), ended: make(chan struct{})}
 	out, err := os.Create(p.out)
 	if err != nil {
 		t.Fatal(err)
@@ -82,11 +97,15 @@ func launched(t *testing.T, cmd *exec.Cmd) *process {
 		t.Fatal(err)
 	}
 	go func() {
+		defer close(p.ended)
 		p.done <- p.cmd.Wait()
 		out.Close()
 		stderr.Close()
 	}()
-	t.Cleanup(func() { _ = p.cmd.Process.Kill() })
+	t.Cleanup(func() { // before its folder is removed
+		_ = p.cmd.Process.Kill()
+		<-p.ended
+	})
 	return p
 }
 
@@ -121,8 +140,8 @@ func (p *process) interrupt(t *testing.T) {
 		if err != nil {
 			t.Errorf("%v\n%s", err, tail(p.read(t, p.err)))
 		}
-	case <-time.After(10 * time.Second):
-		t.Error("did not end within 10 s of an interrupt")
+	case <-time.After(patience):
+		t.Errorf("did not end within %v of an interrupt", patience)
 	}
 }
 

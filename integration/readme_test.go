@@ -187,7 +187,7 @@ func (r *reader) watch(t *testing.T, command string) {
 	if !known {
 		t.Fatalf("its expected output is not listed")
 	}
-	w := r.start(t, command+" --timeout 1m")
+	w := r.start(t, command+" --timeout 10m")
 	w.wait(t, w.err, "Waiting for changes")
 	if r.sets++; r.sets == 1 {
 		wait(2 * time.Second) // the Deployment was created in an earlier second
@@ -248,7 +248,7 @@ func (r *reader) start(t *testing.T, command string) *process {
 // output returns the output of a command that ends.
 func (r *reader) output(t *testing.T, command string) []byte {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "sh", "-c", command)
 	cmd.Env, cmd.Dir = r.env, r.dir

@@ -39,7 +39,9 @@ func TestSecurityDocs(t *testing.T) {
 		switch {
 		case command == "tattler run": // it is running
 		case command == "tattler watch":
-			u.output(t, command+" --timeout 2s")
+			w := u.start(t, command)
+			w.wait(t, w.err, "Waiting for changes")
+			w.interrupt(t)
 		case command == "tattler ui":
 			ui := u.start(t, command)
 			ui.wait(t, ui.out, "http://127.0.0.1:")
@@ -51,6 +53,9 @@ func TestSecurityDocs(t *testing.T) {
 			}
 			following.wait(t, following.out, "cm/followed")
 			following.interrupt(t)
+			if _, err := cluster.Kubectl(t.Context(), "delete", "configmap", "followed"); err != nil {
+				t.Fatal(err)
+			}
 		case strings.HasPrefix(command, "tattler journal"):
 			later = append(later, command)
 		default:

@@ -123,8 +123,17 @@ func unreadyBy(pod []sighting, by time.Time) bool {
 func (c *truth) moved(l *line, m []string) bool {
 	cause := l.seen[0].wroteSpec()
 	generation := l.seen[0].GetGeneration()
-	for _, s := range l.seen {
-		if wrote := s.mayHaveWrittenSpec()[0]; s.GetGeneration() != generation && !wrote.After(l.from) {
+	for i, s := range l.seen {
+		may := s.mayHaveWrittenSpec()
+		wrote := may[0]
+		if len(may) > 1 && i > 0 { // the write came after the version before it, which has times
+			for at := range l.seen[i-1].times() {
+				if next := time.Unix(at+1, 0); next.After(wrote) && !next.After(s.at) {
+					wrote = next
+				}
+			}
+		}
+		if s.GetGeneration() != generation && !wrote.After(l.from) {
 			generation, cause = s.GetGeneration(), wrote
 		}
 	}

@@ -80,8 +80,8 @@ func (c *truth) parse(m []string) *line {
 // asOfNow matches lines about ongoing states, whose time is when the line was due.
 var asOfNow = regexp.MustCompile(`^(?:still |started )|, up for |(?:^|pods? \S+, )rolling out: |new on \S+, after [^,:]+: `)
 
-// near is the tolerated delay of the observer behind tattler.
-const near = 2 * time.Second
+// near is the tolerated delay between the observer and tattler, of which a busy machine may run either one later.
+const near = 5 * time.Second
 
 func (c *truth) time(l *line) {
 	c.Helper()

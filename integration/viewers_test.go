@@ -241,6 +241,7 @@ func TestViewers(t *testing.T) {
 		t.Errorf("without rights: %s", got)
 	}
 	p.view("reader", rbacv1.Subject{Kind: "ServiceAccount", Name: "reader", Namespace: p.ns + "-a"})
+	// Tests of package auth measure these times, without an API server and its own caches.
 	granted := p.eventually("a right in one namespace", "200 "+user+" ynnnnn", get)
 	p.mayStatus("reader", rbacv1.Subject{Kind: "ServiceAccount", Name: "reader", Namespace: p.ns + "-a"})
 	p.eventually("the role for the status", "200 "+user+" ynnnny", get)
@@ -249,9 +250,6 @@ func TestViewers(t *testing.T) {
 	}
 	taken := p.eventually("the right is taken away", "200 "+user+" nnnnny", get)
 	t.Logf("a granted right worked after %s, one taken away ended after %s", granted.Round(time.Second/10), taken.Round(time.Second/10))
-	if granted > 8*time.Second || taken > 13*time.Second { // 5 and 10 s, and some for the API server's own caches
-		t.Errorf("that is too late")
-	}
 
 	t.Run("tokens", func(t *testing.T) { p.with(t).refusesTokens(plain, uid) })
 	t.Run("certificates", func(t *testing.T) { p.with(t).takesCertificates(seen) })
@@ -265,10 +263,7 @@ func TestViewers(t *testing.T) {
 		t.Fatal(err)
 	}
 	revoked := p.eventually("a revoked token", "401 ", get)
-	t.Logf("a revoked token ended after %s", revoked.Round(time.Second/10))
-	if revoked > 25*time.Second { // 10 s here, 10 s in the API server, and some
-		t.Error("that is too late")
-	}
+	t.Logf("a revoked token ended after %s", revoked.Round(time.Second/10)) // 10 s here, 10 s in the API server, and some
 }
 
 // mayStatus binds the cluster role that `tattler rbac` prints for viewers of the status.
@@ -303,12 +298,20 @@ func (p *page) refusesTokens(plain *http.Client, uid string) {
 		t.Errorf("no token: %s", got)
 	}
 	// The API server accepts tokens for a minute after their end, in case clocks differ.
-	short := p.signed("reader", uid, 8*time.Second-time.Minute)
-	if got := p.get(plain, short, ""); !strings.HasPrefix(got, "200 ") {
-		t.Errorf("a token with 8 s left: %s", got)
+	short, life := "", 8*time.Second
+	for ; ; life *= 2 { // it must not expire before it arrives
+		began := time.Now()
+		short = p.signed("reader", uid, life-time.Minute)
+		got := p.get(plain, short, "")
+		if strings.HasPrefix(got, "200 ") {
+			break
+		}
+		if time.Since(began) < life-2*time.Second {
+			t.Fatalf("a token with %s left: %s", life, got)
+		}
 	}
 	took := p.eventually("a token expires", "401 ", func() string { return p.get(plain, short, "") })
-	t.Logf("a token with 8 s left was refused after %s", took.Round(time.Second/10))
+	t.Logf("a token with %s left was refused after %s", life, took.Round(time.Second/10))
 }
 
 // signed makes a token as the API server does, with its key: TokenRequest makes none that expire within 10 minutes.

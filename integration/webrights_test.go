@@ -354,7 +354,7 @@ func (s *served) live(t *testing.T, one *webClient) {
 		t.Fatal(err)
 	}
 	began, last := time.Now(), time.Now()
-	for n := 0; time.Since(began) < 20*time.Second; n++ { // each name that arrives was shown after the right was taken away
+	for n := 0; time.Since(last) < 8*time.Second; n++ { // each name that arrives was shown after the right was taken away
 		name := fmt.Sprint("late-", n)
 		s.write(s.a, name, "value")
 		written := time.Now()
@@ -364,11 +364,11 @@ func (s *served) live(t *testing.T, one *webClient) {
 			}
 			pause()
 		}
+		if time.Since(began) > patience { // it takes 10 s, which tests of package auth measure, and some for the API server's own caches
+			t.Fatalf("changes are still shown %s after the right was taken away", patience)
+		}
 	}
 	t.Logf("changes were shown for %s after the right was taken away", last.Sub(began).Round(time.Second/10))
-	if last.Sub(began) > 13*time.Second { // 10 s, and some for the API server's own caches
-		t.Error("that is too long")
-	}
 	if f.has("hidden-live") || f.has("secret-value") || f.has(s.b) {
 		t.Error("the stream has another namespace")
 	}
@@ -376,7 +376,7 @@ func (s *served) live(t *testing.T, one *webClient) {
 		t.Fatal(err)
 	}
 	// An idle stream verifies its viewer with each ping, every 15 s; 10 s here and 10 s in the API server come before that.
-	took := await("the revoked token ends the stream", 45*time.Second, f.over)
+	took := await("the revoked token ends the stream", patience, f.over)
 	t.Logf("the stream ended %s after the token was revoked", took.Round(time.Second/10))
 	cancel()
 	<-done

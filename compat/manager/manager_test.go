@@ -2,6 +2,7 @@ package manager
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -53,13 +54,15 @@ func compare(t *testing.T, with func(*testing.T, *rest.Config, *cache.Options), 
 	w.quiet(theirs, ours, true)
 }
 
-// quiet waits until both operators have reconciled the server's state, and compares their caches and the events of
-// their handlers. After a failure it does not compare events: each may have received a different series.
-// It then makes sure that all watches work again: one that failed later would make the next comparison fail.
+// quiet waits until both operators have reconciled the server's state and have the same caches, and until their handlers
+// have received the same events, which may come after the reconciles. After a failure it does not compare events: each may
+// have received a different series. It then makes sure that all watches work again, and that the handlers have received
+// everything: what failed or came later would make the next comparison fail.
 func (w *workload) quiet(theirs, ours *operator, failed bool) {
 	w.Helper()
+	var marks []mark
 	if failed {
-		w.mark()
+		marks = w.mark()
 	}
 	truth, err := w.truth()
 	if err != nil {
@@ -73,18 +76,35 @@ func (w *workload) quiet(theirs, ours *operator, failed bool) {
 				return fmt.Errorf("%s: %s", o.name, d)
 			}
 		}
-		return w.same(theirs, ours)
-	})
-	asked := fmt.Sprintf("requests since the last comparison\n%s:\n  %s\n%s:\n  %s", theirs.name, theirs.requests.take(), ours.name, ours.requests.take())
-	for _, kind := range slices.Sorted(maps.Keys(theirs.handlers)) {
-		a, b := informerdiff.PerKey(theirs.handlers[kind].Take()), informerdiff.PerKey(ours.handlers[kind].Take()) // ConfigMaps have two informers
-		if failed {
-			continue
+		if err := w.same(theirs, ours); err != nil {
+			return err
 		}
+		if failed {
+			return errors.Join(theirs.received(marks), ours.received(marks))
+		}
+		return events(theirs, ours)
+	})
+	for _, o := range []*operator{theirs, ours} {
+		if failed { // otherwise, what both have yet to receive belongs to the next comparison
+			o.collect()
+		}
+		clear(o.events)
+		o.requests.clear()
+	}
+}
+
+// events compares the events of all handlers since the last comparison.
+func events(theirs, ours *operator) error {
+	theirs.collect()
+	ours.collect()
+	for _, kind := range slices.Sorted(maps.Keys(theirs.handlers)) {
+		a, b := informerdiff.PerKey(theirs.events[kind]), informerdiff.PerKey(ours.events[kind]) // ConfigMaps have two informers
 		if d := informerdiff.Differ(a, b, false); d != "" {
-			w.Fatalf("handler of %s: %s\n%s", kind, d, asked)
+			return fmt.Errorf("handler of %s: %s\nrequests since the last comparison\n%s:\n  %s\n%s:\n  %s",
+				kind, d, theirs.name, &theirs.requests, ours.name, &ours.requests)
 		}
 	}
+	return nil
 }
 
 func difference(want, got map[string]string) string {

@@ -50,12 +50,13 @@ type operator struct {
 	mu       sync.Mutex
 	seen     map[string]string // by controller and key: the state at the last reconcile
 	handlers map[string]*informerdiff.Handler
+	events   map[string][]informerdiff.Call // of the handlers, since the last comparison
 }
 
 // newOperator returns an operator whose cache's options are changed by with.
 func newOperator(t *testing.T, name string, with func(*rest.Config, *cache.Options)) *operator {
 	t.Helper()
-	o := &operator{name: name, seen: map[string]string{}, handlers: map[string]*informerdiff.Handler{}}
+	o := &operator{name: name, seen: map[string]string{}, handlers: map[string]*informerdiff.Handler{}, events: map[string][]informerdiff.Call{}}
 	cfg := rest.CopyConfig(here.cfg)
 	cfg.Dial = o.line.dial
 	cfg.Wrap(o.requests.wrap)
@@ -205,6 +206,23 @@ func (o *operator) run(t *testing.T) {
 	}
 }
 
+// collect takes the events that the handlers have received.
+func (o *operator) collect() {
+	for kind, h := range o.handlers {
+		o.events[kind] = append(o.events[kind], h.Take()...)
+	}
+}
+
+// received returns an error unless the handlers have received these versions.
+func (o *operator) received(marks []mark) error {
+	for _, m := range marks {
+		if seen := o.handlers[m.kind].Seen(m.key); seen != m.version {
+			return fmt.Errorf("%s: the handler of %s has version %q of %s, want %s", o.name, m.kind, seen, m.key, m.version)
+		}
+	}
+	return nil
+}
+
 // line is the network between an operator and the API server, which can be cut.
 type line struct {
 	mu    sync.Mutex
@@ -257,13 +275,17 @@ func (r *requests) wrap(next http.RoundTripper) http.RoundTripper {
 	})
 }
 
-// take returns the requests since the last call.
-func (r *requests) take() string {
+// String returns the requests since the last clear.
+func (r *requests) String() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	lines := r.lines
+	return strings.Join(r.lines, "\n  ")
+}
+
+func (r *requests) clear() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
 	r.lines = nil
-	return strings.Join(lines, "\n  ")
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

@@ -113,9 +113,12 @@ func (w *workload) write() {
 	}
 }
 
+// mark is a version of an object, and the handler that receives it.
+type mark struct{ kind, key, version string }
+
 // mark changes an object in every list that the operators watch: they have the server's state only once all their watches
 // work.
-func (w *workload) mark() {
+func (w *workload) mark() (marks []mark) {
 	w.Helper()
 	w.made++
 	for _, namespace := range []string{"default", "kube-public"} {
@@ -126,21 +129,27 @@ func (w *workload) mark() {
 		p := w.pod(meta)
 		p.SetLabels(meta.Labels)
 		label := fmt.Sprintf(`{"metadata":{"labels":{"n":"%d"}}}`, w.made)
-		for o, patch := range map[client.Object]string{
-			u:                                   fmt.Sprintf(`{"spec":{"size":%d}}`, w.made),
-			&corev1.ConfigMap{ObjectMeta: meta}: fmt.Sprintf(`{"data":{"n":"%d"}}`, w.made),
-			&corev1.Secret{ObjectMeta: meta}:    label,
-			p:                                   label,
+		for _, m := range []struct {
+			kind, patch string
+			o           client.Object
+		}{
+			{"widgets", fmt.Sprintf(`{"spec":{"size":%d}}`, w.made), u},
+			{"configmaps", fmt.Sprintf(`{"data":{"n":"%d"}}`, w.made), &corev1.ConfigMap{ObjectMeta: meta}},
+			{"secrets", label, &corev1.Secret{ObjectMeta: meta}},
+			{"pods", label, p},
 		} {
-			err := w.api.Create(w.Context(), o)
+			key := client.ObjectKeyFromObject(m.o).String()
+			err := w.api.Create(w.Context(), m.o)
 			if err == nil || apierrors.IsAlreadyExists(err) {
-				err = w.api.Patch(w.Context(), o, client.RawPatch(types.MergePatchType, []byte(patch)))
+				err = w.api.Patch(w.Context(), m.o, client.RawPatch(types.MergePatchType, []byte(m.patch)))
 			}
 			if err != nil {
-				w.Fatalf("write %T %s: %v", o, client.ObjectKeyFromObject(o), err)
+				w.Fatalf("write %T %s: %v", m.o, key, err)
 			}
+			marks = append(marks, mark{m.kind, key, m.o.GetResourceVersion()})
 		}
 	}
+	return marks
 }
 
 // pod returns a pod. Its name determines whether the controller wants it, so that this never changes.

@@ -17,10 +17,21 @@ func certManager() module {
 		listenerSets = "pkg/controller/certificate-shim/listenerset/controller_test.go"
 	)
 	edits := []edit{
-		// 50 ms are too short for the notifications on a busy machine.
-		{file: gateways, count: 1, old: "time.Sleep(50 * time.Millisecond)", new: "time.Sleep(time.Second)"},
+		// 50 ms are too short for the notifications on a busy machine: what is expected gets longer, and one that is not has
+		// a second to come.
+		{
+			file: gateways, count: 1, old: "time.Sleep(50 * time.Millisecond)",
+			new: "for began := time.Now(); len(mock.added()) < len(test.expectAddCalls) && time.Since(began) < 30*time.Second; {\n" +
+				"\t\t\t\ttime.Sleep(10 * time.Millisecond)\n\t\t\t}\n\t\t\ttime.Sleep(time.Second)",
+		},
 		{file: listenerSets, count: 1, old: "time.Sleep(50 * time.Millisecond)", new: "time.Sleep(time.Second)"},
-		{file: ingresses, count: 1, old: "time.AfterFunc(50*time.Millisecond, queue.ShutDown)", new: "time.AfterFunc(time.Second, queue.ShutDown)"},
+		{file: listenerSets, count: 2, old: "2*time.Second, 10*time.Millisecond", new: "time.Minute, 10*time.Millisecond"},
+		{
+			file: ingresses, count: 1, old: "time.AfterFunc(50*time.Millisecond, queue.ShutDown)",
+			new: "limit := time.Second\n\t\t\tif test.expectRequeueKey != (types.NamespacedName{}) {\n\t\t\t\tlimit = 30 * time.Second\n\t\t\t}\n" +
+				"\t\t\tend := time.AfterFunc(limit, queue.ShutDown)",
+		},
+		{file: ingresses, count: 1, old: "gotKeys = append(gotKeys, gotKey)", new: "gotKeys = append(gotKeys, gotKey)\n\t\t\t\tend.Reset(time.Second)"},
 		{file: gateways, count: 1, old: "mock.callsToAdd", new: "mock.added()"},
 		{file: listenerSets, count: 2, old: "mock.callsToAdd", new: "mock.added()"},
 	}

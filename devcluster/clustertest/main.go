@@ -5,6 +5,7 @@
 package clustertest
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -43,13 +44,15 @@ type Options struct {
 	// Begin is called with the running control plane before the tests. If it fails, no test runs. Its context
 	// ends when it returns.
 	Begin func(context.Context, *devcluster.Cluster) error
+
+	end time.Duration // in place of endLimit, if it is not 0
 }
 
 const (
 	// startLimit bounds the start and Begin. A cold start builds the control plane first.
 	startLimit = 40 * time.Minute
-	// endLimit is how long processes that the tests ended may take to disappear.
-	endLimit = 5 * time.Second
+	// endLimit is how long goroutines and processes that the tests ended may take to disappear on a busy machine.
+	endLimit = time.Minute
 )
 
 // Main runs tests, which is TestMain's *testing.M, and returns the exit code: theirs, or 1 if something else
@@ -87,7 +90,7 @@ func run(tests interface{ Run() int }, o Options) (code int, err error) {
 	if err = errors.Join(err, c.Stop()); err != nil || code != 0 {
 		return code, err
 	}
-	return code, left(o.Leaks)
+	return code, left(o.Leaks, cmp.Or(o.end, endLimit))
 }
 
 // prepare reads Numbers from the environment and applies the other options.
@@ -123,18 +126,18 @@ func (o *Options) prepare() error {
 	return nil
 }
 
-// left returns an error that lists the remaining goroutines and child processes, except the known leaks.
-func left(leaks []string) error {
+// left returns an error that lists the goroutines and child processes that remain after a time, except the known leaks.
+func left(leaks []string, limit time.Duration) error {
 	var known []goleak.Option
 	for _, function := range leaks {
 		known = append(known, goleak.IgnoreTopFunction(function))
 	}
-	if err := goleak.Find(known...); err != nil {
-		return fmt.Errorf("the tests left goroutines: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	return Poll(ctx, 20*time.Millisecond, func() error {
+		if err := goleak.Find(known...); err != nil {
+			return fmt.Errorf("the tests left goroutines: %w", err)
+		}
 		c, err := children(os.Getpid())
 		if err == nil && len(c) > 0 {
 			err = fmt.Errorf("the tests left processes: %s", strings.Join(c, ", "))

@@ -92,7 +92,10 @@ func TestRun(t *testing.T) {
 		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			url, ran := "", false
+			url, ran, end := "", false, endLimit
+			if tc.err != "" {
+				end = time.Second // what remains, remains
+			}
 			code, err := run(tests(func() int {
 				ran = true
 				if gone(t, url) {
@@ -103,6 +106,7 @@ func TestRun(t *testing.T) {
 				Cluster:      devcluster.Options{Out: t.Output()},
 				PodsAnywhere: true,
 				Leaks:        tc.leaks,
+				end:          end,
 				Begin: func(ctx context.Context, c *devcluster.Cluster) error {
 					url = c.EtcdURL() + "/version"
 					_, err := c.Kubectl(ctx, "run", "p", "--image=none", "--namespace=kube-public")

@@ -56,10 +56,10 @@ func run(ctx context.Context, cfg *rest.Config, names []string, address, checkpo
 		}
 		defer bus.Conn().Close()
 		slog.Info("publishing", "kinds", len(chosen), "nats", bus.Conn().ConnectedUrlRedacted())
-		// After SIGTERM, changes that have been seen are still published, for up to ten seconds.
+		// After SIGTERM, changes that have been seen are still published, for up to 25 seconds: a pod is killed after 30.
 		publishing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 		defer cancel()
-		context.AfterFunc(ctx, func() { time.AfterFunc(10*time.Second, cancel) })
+		context.AfterFunc(ctx, func() { time.AfterFunc(25*time.Second, cancel) })
 		var loops sync.WaitGroup
 		for kind, changes := range chosen {
 			context.AfterFunc(ctx, changes.Drain)

@@ -26,7 +26,7 @@ func forbiddenClientGo(ctx context.Context, cfg *rest.Config, out io.Writer) err
 		return err
 	}
 	factory.StartWithContext(ctx)
-	some, cancel := context.WithTimeout(ctx, 5*time.Second) // otherwise the wait never ends
+	some, cancel := context.WithTimeout(ctx, 15*time.Second) // otherwise the wait never ends
 	defer cancel()
 	err = factory.WaitForCacheSyncWithContext(some).AsError()
 	fmt.Fprintln(out, "wait:", err)

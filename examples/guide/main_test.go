@@ -33,8 +33,8 @@ func TestMain(m *testing.M) {
 	}))
 }
 
-// patience bounds the wait for a step.
-const patience = time.Minute
+// patience bounds the wait for a step. A stream whose kind is not served looks for it after up to five minutes.
+const patience = 6 * time.Minute
 
 // world is the environment that steps can change.
 type world struct {

@@ -5,6 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/devcluster/clustertest"
 )
 
 // sections are those of the page, but for the one about tests.
@@ -147,7 +150,15 @@ func installWidgets(w *world) {
 	w.t.Helper()
 	w.t.Cleanup(func() { kubectl(w.t, "delete", "customresourcedefinition", "widgets.example.com") })
 	apply(w.t, widgetKind)
-	kubectl(w.t, "wait", "--for=condition=Established", "customresourcedefinition/widgets.example.com")
+	kubectl(w.t, "wait", "--timeout=2m", "--for=condition=Established", "customresourcedefinition/widgets.example.com")
+	ctx, cancel := context.WithTimeout(w.t.Context(), patience)
+	defer cancel()
+	if err := clustertest.Poll(ctx, 50*time.Millisecond, func() error { // it is established before kubectl finds it
+		_, err := cluster.Kubectl(ctx, "get", "widgets", "-n", "shop")
+		return err
+	}); err != nil {
+		w.t.Fatal(err)
+	}
 	apply(w.t, widget)
 }
 

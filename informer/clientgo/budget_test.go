@@ -158,10 +158,12 @@ func TestWeigh(t *testing.T) {
 		rng, objs := rand.New(rand.NewPCG(1, 1)), make([]any, n)
 		var before, after runtime.MemStats
 		runtime.GC()
+		runtime.GC() // it empties the pools, which belong to no object here
 		runtime.ReadMemStats(&before)
 		for i := range objs {
 			objs[i] = tc.make(rng)
 		}
+		runtime.GC()
 		runtime.GC()
 		runtime.ReadMemStats(&after)
 		is, said := (int64(after.HeapAlloc)-int64(before.HeapAlloc))/n, weigh(objs[0])

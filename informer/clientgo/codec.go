@@ -286,13 +286,7 @@ func decodeJSON(t reflect.Type) func([]byte) (any, error) {
 // scratches are buffers for encoded objects.
 var scratches = sync.Pool{New: func() any { return new([]byte) }}
 
-func borrow() *[]byte {
-	b, ok := scratches.Get().(*[]byte)
-	if !ok {
-		return new([]byte)
-	}
-	return b
-}
+func borrow() *[]byte { return scratches.Get().(*[]byte) }
 
 // giveBack returns a buffer to the pool, unless it has become huge.
 func giveBack(b *[]byte) {

@@ -5,8 +5,9 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
 // complaints counts the errors passed to utilruntime.HandleError.
@@ -15,5 +16,5 @@ var complaints atomic.Int64
 func TestMain(m *testing.M) {
 	// The default handlers wait by the real clock, which is decades ahead of a synctest bubble's.
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) { complaints.Add(1) }} //nolint:reassign // it is meant to be
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }

@@ -60,6 +60,7 @@ func (c *chromium) launch() error {
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(path),
+		chromedp.WSURLReadTimeout(2*patience),
 		chromedp.Flag("font-render-hinting", "none"),
 		chromedp.Flag("lang", "en-GB"),
 		chromedp.Flag("no-pings", true),

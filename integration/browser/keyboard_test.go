@@ -59,7 +59,9 @@ func TestSkip(t *testing.T) {
 	if r := b.box(".skip"); r.width < 50 || r.x < 0 || r.y < 0 {
 		t.Errorf("the link is at %+v", r)
 	}
-	b.press(kb.Enter + kb.Tab)
+	b.press(kb.Enter)
+	b.until(`location.hash !== ""`)
+	b.press(kb.Tab)
 	b.is(`Boolean(document.activeElement.closest("main"))`, "true")
 	b.is(`document.activeElement.getAttribute("rel")`, "prev")
 }

@@ -35,7 +35,7 @@ func TestNotices(t *testing.T) {
 			b := open(t, s.URL, look{})
 			b.visit("/")
 			b.expect(tc.want)
-			b.take()
+			b.finish()
 		})
 	}
 }

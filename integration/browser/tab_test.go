@@ -25,7 +25,7 @@ import (
 )
 
 // patience is how long a test waits for a condition or an action of the browser.
-const patience = 20 * time.Second
+const patience = time.Minute
 
 // look is how a tab shows pages. The zero value is light, on a wide screen.
 type look struct {
@@ -62,6 +62,7 @@ type tab struct {
 
 	mu       sync.Mutex
 	problems []string
+	over     bool // further problems do not count
 }
 
 // open opens an empty tab for the pages of a server.
@@ -162,7 +163,16 @@ func (b *tab) own(address string) bool {
 func (b *tab) problem(format string, args ...any) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.problems = append(b.problems, fmt.Sprintf(format, args...))
+	if !b.over {
+		b.problems = append(b.problems, fmt.Sprintf(format, args...))
+	}
+}
+
+// finish forgets the problems so far, and those that the browser reports later.
+func (b *tab) finish() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.problems, b.over = nil, true
 }
 
 // take returns the problems so far, and forgets them.
@@ -276,11 +286,19 @@ func (b *tab) number(expression string) float64 {
 	return n
 }
 
-// is requires the value of an expression.
+// is waits until an expression has a value: a busy browser handles an input later than it answers. While a page loads,
+// evaluation may fail.
 func (b *tab) is(expression, want string) {
 	b.t.Helper()
-	if got := b.eval(expression); got != want {
-		b.t.Errorf("%s\n got: %s\nwant: %s", expression, got, want)
+	for end := time.Now().Add(patience); ; <-time.After(15 * time.Millisecond) {
+		got, err := b.value(expression)
+		if err == nil && got == want {
+			return
+		}
+		if time.Now().After(end) {
+			b.t.Errorf("%s\n got: %s (%v)\nwant: %s", expression, got, err, want)
+			return
+		}
 	}
 }
 
@@ -311,6 +329,12 @@ func (b *tab) click(selector string) {
 func (b *tab) follow(selector string) {
 	b.t.Helper()
 	b.leave(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// submit evaluates an expression that leads to another page, and waits for that page.
+func (b *tab) submit(expression string) {
+	b.t.Helper()
+	b.leave(command(runtime.Evaluate, runtime.EvaluateParams{Expression: expression}))
 }
 
 // leave runs an action that leads to another page, and waits for that page. It counts load events: an expression may be

@@ -19,8 +19,8 @@ import (
 // Stream is the stream in the addresses of a Server.
 const Stream = "CHANGES"
 
-// beginLimit bounds the start of a server.
-const beginLimit = 30 * time.Second
+// beginLimit bounds the start of a server, and each answer of it.
+const beginLimit = time.Minute
 
 // maxStore bounds the server's storage, in bytes; by default it would take most of the disk.
 const maxStore = 256 << 20
@@ -55,10 +55,10 @@ func Start(dir string) (*Server, error) {
 }
 
 func (s *Server) connect() (err error) {
-	if s.conn, err = nats.Connect(s.server.ClientURL(), nats.NoReconnect()); err != nil {
+	if s.conn, err = nats.Connect(s.server.ClientURL(), nats.NoReconnect(), nats.Timeout(beginLimit)); err != nil {
 		return err
 	}
-	s.js, err = jetstream.New(s.conn)
+	s.js, err = jetstream.New(s.conn, jetstream.WithDefaultTimeout(beginLimit))
 	return err
 }
 

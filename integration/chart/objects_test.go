@@ -33,11 +33,16 @@ func define(t *testing.T) {
 	}
 	kubectl(t, args...)
 	t.Cleanup(func() { // the rights of other tests do not include them
-		if _, err := cluster.Kubectl(context.Background(), append([]string{"delete", "--timeout=60s"}, names...)...); err != nil {
+		if _, err := cluster.Kubectl(context.Background(), append([]string{"delete", "--timeout=5m"}, names...)...); err != nil {
 			t.Error(err)
 		}
 	})
-	kubectl(t, append([]string{"wait", "--for=condition=Established", "--timeout=60s"}, names...)...)
+	for _, name := range names { // the API server announces a kind some time after it has accepted it
+		poll(t, "find the kind of "+name, func(ctx context.Context) error {
+			_, err := cluster.Kubectl(ctx, "get", strings.TrimPrefix(name, "crd/"), "--all-namespaces")
+			return err
+		})
+	}
 }
 
 // moduleDir returns the folder of a module in the module cache.

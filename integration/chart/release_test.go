@@ -24,7 +24,7 @@ import (
 )
 
 const (
-	patience    = 60 * time.Second
+	patience    = 3 * time.Minute
 	releaseName = "tattler"
 )
 

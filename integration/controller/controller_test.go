@@ -60,14 +60,15 @@ func TestRestart(t *testing.T) {
 	p.stop(t)
 }
 
-// TestCreatesTwo: if its watch lags, a controller that creates missing objects by its cache creates them twice,
+// TestCreatesTwo: while its watch lags, a controller that creates missing objects by its cache creates them twice,
 // unless it awaits its own writes.
 func TestCreatesTwo(t *testing.T) {
 	for _, await := range []bool{false, true} {
 		t.Run(fmt.Sprint("Await ", await), func(t *testing.T) {
 			w := newWorld(t)
 			w.parent("p", "1")
-			cluster, err := informer.NewCluster(w.behind(time.Second), informer.Options{})
+			watches := &gate{}
+			cluster, err := informer.NewCluster(w.behind(watches), informer.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -87,6 +88,10 @@ func TestCreatesTwo(t *testing.T) {
 					if err != nil || m.Labels["role"] == "child" {
 						return again, err
 					}
+				}
+				watches.hold() // what it creates now, its cache does not show
+				if await {
+					time.AfterFunc(time.Second, watches.release)
 				}
 				made, err := w.client.CoreV1().ConfigMaps(w.ns).Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
 					GenerateName: "child-", Labels: map[string]string{"role": "child"},
@@ -108,6 +113,7 @@ func TestCreatesTwo(t *testing.T) {
 				return nil
 			})
 			cancel()
+			watches.release()
 			if err := <-ended; err != nil {
 				t.Error(err)
 			}
@@ -122,8 +128,8 @@ func TestCreatesTwo(t *testing.T) {
 	}
 }
 
-// behind returns a connection to the API server on which watch events arrive late.
-func (w *world) behind(lag time.Duration) *rest.Config {
+// behind returns a connection to the API server that holds back watch events while a gate is closed.
+func (w *world) behind(g *gate) *rest.Config {
 	w.Helper()
 	target, err := url.Parse(w.cfg.Host)
 	if err != nil {
@@ -139,26 +145,67 @@ func (w *world) behind(lag time.Duration) *rest.Config {
 		FlushInterval: -1,
 		ModifyResponse: func(r *http.Response) error {
 			if watch, _ := strconv.ParseBool(r.Request.URL.Query().Get("watch")); watch {
-				r.Body = late{r.Body, lag}
+				r.Body = late{r.Body, r.Request.Context(), g}
 			}
 			return nil
 		},
 		ErrorHandler: func(rw http.ResponseWriter, _ *http.Request, _ error) { rw.WriteHeader(http.StatusBadGateway) },
 	}
 	server := httptest.NewServer(proxy)
-	w.Cleanup(server.Close)
+	w.Cleanup(func() {
+		g.release()
+		server.Close()
+	})
 	return &rest.Config{Host: server.URL, QPS: -1}
 }
 
-// late is a body whose parts arrive late.
+// gate is open or closed. Its zero value is open.
+type gate struct {
+	mu     sync.Mutex
+	closed chan struct{} // nil if it is open
+}
+
+func (g *gate) hold() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed == nil {
+		g.closed = make(chan struct{})
+	}
+}
+
+func (g *gate) release() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed != nil {
+		close(g.closed)
+		g.closed = nil
+	}
+}
+
+// pass waits until the gate is open, or the context ends.
+func (g *gate) pass(ctx context.Context) {
+	g.mu.Lock()
+	closed := g.closed
+	g.mu.Unlock()
+	if closed == nil {
+		return
+	}
+	select {
+	case <-closed:
+	case <-ctx.Done():
+	}
+}
+
+// late is a body whose parts pass a gate.
 type late struct {
 	io.ReadCloser
-	lag time.Duration
+	ctx  context.Context //nolint:containedctx // of the request
+	gate *gate
 }
 
 func (l late) Read(p []byte) (int, error) {
 	n, err := l.ReadCloser.Read(p)
-	<-time.After(l.lag)
+	l.gate.pass(l.ctx)
 	return n, err
 }
 
@@ -168,14 +215,21 @@ func TestConflicts(t *testing.T) {
 	w.parent("p", "0")
 	maps := w.client.CoreV1().ConfigMaps(w.ns)
 	var conflicts atomic.Int32
-	var writers sync.WaitGroup
+	var writers, first sync.WaitGroup
 	const writes = 100
+	first.Add(3)
 	for range 3 {
 		writers.Go(func() {
+			once := sync.OnceFunc(func() { // the first write of each begins with the same version, so that two conflict
+				first.Done()
+				first.Wait()
+			})
 			for range writes {
 				for done := false; !done; {
 					_, err := controller.Update(t.Context(), func(ctx context.Context) (*corev1.ConfigMap, error) {
-						return maps.Get(ctx, "p", metav1.GetOptions{})
+						m, err := maps.Get(ctx, "p", metav1.GetOptions{})
+						once()
+						return m, err
 					}, func(m *corev1.ConfigMap) (bool, error) {
 						n, err := strconv.Atoi(m.Data["value"])
 						m.Data["value"] = strconv.Itoa(n + 1)

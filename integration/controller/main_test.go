@@ -78,7 +78,7 @@ func config(t *testing.T, kubeconfig string) *rest.Config {
 // eventually waits until f returns nil.
 func (w *world) eventually(f func() error) {
 	w.Helper()
-	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(w.Context(), 3*time.Minute)
 	defer cancel()
 	if err := clustertest.Poll(ctx, 50*time.Millisecond, f); err != nil {
 		w.Fatal(err)

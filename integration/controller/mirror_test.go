@@ -83,8 +83,8 @@ func (m *mirror) reconcile(ctx context.Context, key controller.Key) (controller.
 // "-", for a process without a lease. It prints "begin" and "end", each with the time in nanoseconds and a key.
 const childEnv = "TATTLER_MIRROR"
 
-// lease has short intervals to keep the tests short.
-var lease = controller.Lease{Duration: 4 * time.Second, Renew: 2 * time.Second, Retry: 250 * time.Millisecond}
+// lease has short intervals to keep the tests short, but a busy machine must be able to renew it in time.
+var lease = controller.Lease{Duration: 15 * time.Second, Renew: 10 * time.Second, Retry: 500 * time.Millisecond}
 
 func child() error {
 	var identity, kubeconfig, ns string

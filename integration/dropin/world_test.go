@@ -55,7 +55,7 @@ func (w *world) write() {
 	namespace, name := []string{"default", "kube-public"}[w.rng.IntN(2)], fmt.Sprintf("p%d", w.rng.IntN(12))
 	what := w.rng.IntN(8)
 	w.note("write %s/%s: %d", namespace, name, what)
-	ctx, cancel := context.WithTimeout(w.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(w.Context(), time.Minute)
 	defer cancel()
 	api := here.client.CoreV1().Pods(namespace)
 	var err error

@@ -291,11 +291,11 @@ func until(t *testing.T, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	for deadline := time.After(30 * time.Second); !ok(); {
+	for deadline := time.After(2 * time.Minute); !ok(); {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatal("the condition was not met within 30 s")
+			t.Fatal("the condition was not met within 2 min")
 		}
 	}
 }

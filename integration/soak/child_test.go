@@ -66,6 +66,7 @@ func (w *world) killed(ctx context.Context, t *testing.T, dir string, f func()) 
 		t.Error(err)
 	}
 	_ = cmd.Wait() // it was killed
+	w.left = time.Now()
 	if err != nil || line != "synced\n" {
 		t.Fatalf("the child prints %q: %v", line, err)
 	}

@@ -105,7 +105,7 @@ func builtin[T informer.Object](c *informer.Cluster) (opened, error) {
 // TestBuiltinKinds checks that For finds the resource of every built-in kind by its Go type, and reads them
 // all.
 func TestBuiltinKinds(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), recovery)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*recovery)
 	defer cancel()
 	r := here.open(t, informer.Options{}, nil)
 	guessed := map[schema.GroupVersionResource]opened{}

@@ -15,7 +15,7 @@ import (
 // TestRestoredBackup restores an older state of etcd. The server then has another history under the same
 // identity: versions that were shown no longer exist, and their numbers are reused.
 func TestRestoredBackup(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute+time.Duration(here.size)*20*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute+time.Duration(here.size)*20*time.Millisecond)
 	defer cancel()
 	w, another := here, rules{history: true}
 	backup := filepath.Join(t.TempDir(), "backup")

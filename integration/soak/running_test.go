@@ -131,7 +131,7 @@ func (r *running) start(t *testing.T) {
 			cancel()
 			select {
 			case err = <-done:
-			case <-time.After(30 * time.Second):
+			case <-time.After(recovery):
 				err = fmt.Errorf("the cluster does not end:\n%s", stacks())
 			}
 		})
@@ -155,7 +155,7 @@ func stacks() string {
 
 // leftOver waits until the library has no goroutines left, after a cluster has ended.
 func leftOver(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	return clustertest.Poll(ctx, 20*time.Millisecond, func() error {
 		for goroutine := range strings.SplitSeq(stacks(), "\n\n") {

@@ -53,6 +53,7 @@ type world struct {
 	dyn    dynamic.Interface
 	meta   metadata.Interface
 	ledger *ledger
+	left   time.Time // when a cluster with a checkpoint ended
 }
 
 func newWorld(ctx context.Context, c *devcluster.Cluster, size int, seed uint64) (*world, error) {
@@ -166,7 +167,7 @@ func (w *world) send(ctx context.Context, verb, path, contentType string, body [
 		contentType = "application/json"
 	}
 	return w.client.CoreV1().RESTClient().Verb(verb).AbsPath(path).SetHeader("Content-Type", contentType).
-		Body(body).MaxRetries(0).Timeout(20 * time.Second).Do(ctx).Raw()
+		Body(body).MaxRetries(0).Timeout(time.Minute).Do(ctx).Raw()
 }
 
 // restartAPIServer kills the API server, or stops it as a rolling update does, and starts it again.

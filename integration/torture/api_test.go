@@ -180,7 +180,7 @@ func prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("create kind: %w", err)
 	}
-	return within(ctx, time.Minute, func() error {
+	return within(ctx, 3*time.Minute, func() error {
 		_, _, err := a.list(ctx, gadgets)
 		return err
 	})

@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tattler-dev/tattler/devcluster"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -43,7 +43,7 @@ func TestForms(t *testing.T) {
 // fail and crash, and searches everything that it leaves behind.
 func TestCanary(t *testing.T) {
 	t.Parallel() // to tests that leave the servers alone
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute)
 	defer cancel()
 	a := newCanaries(t)
 	api, err := newAPI()
@@ -101,7 +101,7 @@ func TestCanary(t *testing.T) {
 	for _, signal := range []syscall.Signal{syscall.SIGQUIT, syscall.SIGABRT} {
 		d.ready(ctx)
 		for _, r := range kinds {
-			if err := within(ctx, 30*time.Second, func() error {
+			if err := within(ctx, 2*time.Minute, func() error {
 				for name, text := range map[string][]byte{"the file": read(t, changes), "the webhook": hook.received()} {
 					if !bytes.Contains(text, []byte("/"+r.plural+"/last\"")) {
 						return fmt.Errorf("%s has not received %s/last", name, r.plural)
@@ -326,10 +326,9 @@ func tokenKubeconfig(t *testing.T, a *canaries) string {
 // freeAddress returns an unused address.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ports, err := devcluster.FreePorts(1) // each run listens there
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return l.Addr().String()
+	return fmt.Sprint("127.0.0.1:", ports[0])
 }

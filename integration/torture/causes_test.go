@@ -122,7 +122,7 @@ func (c *causes) during(ctx context.Context, a *api, d action, f func(context.Co
 // kind, so that the server's watch cache has begun.
 func newest(ctx context.Context, a *api) (version string, err error) {
 	for _, r := range kinds {
-		err := within(ctx, 30*time.Second, func() error {
+		err := within(ctx, 2*time.Minute, func() error {
 			_, v, err := a.list(ctx, r)
 			if compare(v, version) > 0 {
 				version = v

@@ -200,7 +200,7 @@ func (d *daemon) kill() {
 // ready starts the daemon if it does not run, restarts it if it ends, and waits until it records.
 func (d *daemon) ready(ctx context.Context) {
 	d.Helper()
-	if err := within(ctx, 2*time.Minute, func() error {
+	if err := within(ctx, 5*time.Minute, func() error {
 		if !d.alive() {
 			d.start()
 		}
@@ -226,7 +226,7 @@ func (d *daemon) end() {
 	}
 	select {
 	case <-p.done:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		_ = p.cmd.Process.Signal(syscall.SIGQUIT)
 		<-p.done
 		d.Fatalf("the daemon does not end:\n%s", p.errors.String())

@@ -29,7 +29,7 @@ func (to *torture) drain(ctx context.Context) {
 	for _, ns := range to.namespaces {
 		for _, r := range kinds {
 			name := "last-" + r.plural
-			if err := within(ctx, 30*time.Second, func() error { return h.create(ctx, r, ns, name) }); err != nil {
+			if err := within(ctx, 2*time.Minute, func() error { return h.create(ctx, r, ns, name) }); err != nil {
 				to.Fatal(err)
 			}
 			last = append(last, fmt.Sprintf("/%s/%s/%s\"", ns, r.plural, name))
@@ -48,7 +48,7 @@ func (to *torture) drain(ctx context.Context) {
 
 // arrived waits until a sink has received the last objects, as long as it receives anything.
 func (to *torture) arrived(ctx context.Context, got func() []receipt, last []string) error {
-	const patience = 2 * time.Minute
+	const patience = 5 * time.Minute
 	for most, since := 0, time.Now(); ; {
 		if !to.daemon.alive() {
 			to.daemon.start()

@@ -28,7 +28,7 @@ func TestFork(t *testing.T) {
 		{why: "stopped, the server is ahead", stopped: true, overtaken: true},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 			defer cancel()
 			f := newFork(ctx, t)
 			f.daemon.ready(ctx)
@@ -42,7 +42,7 @@ func TestFork(t *testing.T) {
 			f.write(ctx, f.watcher, 40)
 			lost := f.hammer(ctx, f.watcher)
 			f.arrived(ctx, f.watcher, "lost")
-			f.must(within(ctx, time.Minute, f.watcher.behind))
+			f.must(within(ctx, 3*time.Minute, f.watcher.behind))
 			first, err := f.watcher.finish()
 			f.must(err)
 			if tc.stopped {
@@ -72,7 +72,7 @@ func TestFork(t *testing.T) {
 			}
 			f.write(ctx, second, 40)
 			f.arrived(ctx, second, "after")
-			f.must(within(ctx, time.Minute, second.behind))
+			f.must(within(ctx, 3*time.Minute, second.behind))
 			server := state(ctx, t, second.api, f.namespaces)
 			f.daemon.end()
 			now, err := second.finish()
@@ -148,7 +148,7 @@ func (f *fork) write(ctx context.Context, w *watcher, n int64) {
 	h, err := newHands(ctx, w, f.rng, 100, f.namespaces...)
 	f.must(err)
 	defer h.stop()
-	f.must(within(ctx, time.Minute, func() error { return h.some(ctx, n) }))
+	f.must(within(ctx, 3*time.Minute, func() error { return h.some(ctx, n) }))
 }
 
 // hammer repeatedly writes one object that exists in both histories, and returns its versions.
@@ -159,7 +159,7 @@ func (f *fork) hammer(ctx context.Context, w *watcher) map[string]bool {
 		body, err := json.Marshal(fields{"data": fields{"k": fmt.Sprint(f.rng.Uint64(), " ", i)}})
 		f.must(err)
 		var answer []byte
-		f.must(within(ctx, 30*time.Second, func() error {
+		f.must(within(ctx, 2*time.Minute, func() error {
 			answer, err = w.api.do(ctx, "PATCH", configMaps.path(f.namespaces[0], "last-before"), "application/merge-patch+json", body)
 			return err
 		}))
@@ -178,7 +178,7 @@ func (f *fork) arrived(ctx context.Context, w *watcher, name string) {
 	f.must(err)
 	h := &hand{api: a, watcher: w, rng: f.rng}
 	for _, r := range kinds {
-		f.must(within(ctx, 30*time.Second, func() error {
+		f.must(within(ctx, 2*time.Minute, func() error {
 			err := h.create(ctx, r, f.namespaces[0], "last-"+name)
 			if isRefusal(err, 409) { // of an attempt without a response
 				return nil
@@ -186,7 +186,7 @@ func (f *fork) arrived(ctx context.Context, w *watcher, name string) {
 			return err
 		}))
 	}
-	err = within(ctx, time.Minute, func() error {
+	err = within(ctx, 3*time.Minute, func() error {
 		data, err := os.ReadFile(f.changes)
 		if err != nil {
 			return err
@@ -204,7 +204,7 @@ func (f *fork) arrived(ctx context.Context, w *watcher, name string) {
 // noticed waits until every stream has recorded that history changed.
 func (f *fork) noticed(ctx context.Context) {
 	f.Helper()
-	f.must(within(ctx, 2*time.Minute, func() error { // a bookmark comes every minute
+	f.must(within(ctx, 5*time.Minute, func() error { // a bookmark comes every minute
 		n := 0
 		for line := range bytes.Lines(read(f.T, f.changes)) {
 			if bytes.Contains(line, []byte(`"op":"gap"`)) && forks(string(line)) {

@@ -31,6 +31,8 @@ const (
 	// sureOutage is the shortest time to readiness that proves an outage. The daemon may reach the server
 	// earlier.
 	sureOutage = 2 * minOutage
+	// noticeLimit is the time that the daemon may need to notice, on a busy machine, that a connection broke.
+	noticeLimit = minOutage
 	// writeLimit is the time that the daemon may need to notice that the server is back and to record the
 	// absence.
 	writeLimit = 40 * time.Second
@@ -45,7 +47,7 @@ func (j *judge) unreached(out, off []interval) {
 			known = known || d.from.Before(o.to.Add(writeLimit)) && (d.to.IsZero() || d.to.After(o.from))
 		}
 		for _, a := range j.absences {
-			known = known || !a.from.After(o.from.Add(2*time.Second)) && a.to.After(o.from.Add(minOutage))
+			known = known || !a.from.After(o.from.Add(noticeLimit)) && a.to.After(o.from.Add(minOutage))
 		}
 		if !known {
 			j.find(missed, "no absence for the API server's outage from %v to %v: %v", o.from, o.to, j.absences)

@@ -25,6 +25,7 @@ type receiver struct {
 	rng     *rand.Rand
 	calm    bool          // always 200, at once
 	pause   time.Duration // before each response until then
+	behind  *receiver     // until then, it takes a quarter of what that one has at most
 	got     []receipt
 	answers map[string]int
 	errs    []error
@@ -50,6 +51,12 @@ func (r *receiver) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		return // the sender was killed: an incomplete message
 	}
 	pause(req.Context(), r.paused())
+	for r.ahead() {
+		pause(req.Context(), pollInterval)
+		if req.Context().Err() != nil {
+			return
+		}
+	}
 	switch answer := r.take(req, body); answer {
 	case "ok":
 	case "500", "500, but taken":
@@ -129,6 +136,14 @@ func (r *receiver) paused() time.Duration {
 		return 0
 	}
 	return r.pause
+}
+
+// ahead reports whether it may not take another message now.
+func (r *receiver) ahead() bool {
+	r.mu.Lock()
+	calm, got := r.calm, len(r.got)
+	r.mu.Unlock()
+	return !calm && r.behind != nil && got > len(r.behind.receipts())/4
 }
 
 func (r *receiver) receipts() []receipt {

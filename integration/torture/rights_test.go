@@ -23,7 +23,7 @@ var (
 // TestRightsWithdrawn revokes the running daemon's right to one kind, and grants it again.
 func TestRightsWithdrawn(t *testing.T) {
 	t.Parallel() // to tests that leave the servers alone
-	ctx, cancel := context.WithTimeout(t.Context(), 6*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute)
 	defer cancel()
 	must := func(errs ...error) {
 		t.Helper()
@@ -76,7 +76,7 @@ func TestRightsWithdrawn(t *testing.T) {
 	o.begin(&away)
 	grant(configMaps, deployments, gadgets)
 	const blind, seeing = "can no longer be watched", "is watched again"
-	must(within(ctx, 30*time.Second, func() error {
+	must(within(ctx, 2*time.Minute, func() error {
 		p.cut()
 		pause(ctx, 500*time.Millisecond)
 		if d.errors.count("secrets in namespace "+name+" "+blind) == 0 {
@@ -95,7 +95,7 @@ func TestRightsWithdrawn(t *testing.T) {
 	}
 	for _, r := range []resource{configMaps, deployments, gadgets} { // the other streams continue
 		must(one.create(ctx, r, name, "meanwhile"))
-		must(within(ctx, 30*time.Second, func() error { return arrived(r, "meanwhile") }))
+		must(within(ctx, 2*time.Minute, func() error { return arrived(r, "meanwhile") }))
 	}
 	must(one.create(ctx, secrets, name, "meanwhile"))
 
@@ -113,9 +113,9 @@ func TestRightsWithdrawn(t *testing.T) {
 	h.stop()
 	for _, r := range kinds {
 		must(one.create(ctx, r, name, "last"))
-		must(within(ctx, 30*time.Second, func() error { return arrived(r, "last") }))
+		must(within(ctx, 2*time.Minute, func() error { return arrived(r, "last") }))
 	}
-	must(arrived(secrets, "meanwhile"), within(ctx, time.Minute, w.behind))
+	must(arrived(secrets, "meanwhile"), within(ctx, 3*time.Minute, w.behind))
 	server := state(ctx, t, w.api, []string{name})
 	d.end()
 	for text, want := range map[string]int{blind: 1, seeing: 1} {

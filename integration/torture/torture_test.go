@@ -33,7 +33,7 @@ type torture struct {
 // TestTorture kills the daemon repeatedly while everything else fails, too, and then judges.
 func TestTorture(t *testing.T) {
 	kills := int(kills)
-	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute+time.Duration(kills)*20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Minute+time.Duration(kills)*time.Minute)
 	defer cancel()
 	to := newTorture(ctx, t, 60)
 	to.begin(ctx)
@@ -61,7 +61,7 @@ func newTorture(ctx context.Context, t *testing.T, pace float32) *torture {
 	}
 	to.all, to.some = newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 3))), newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 4)))
 	to.slow = newReceiver(t, rand.New(rand.NewPCG(to.rng.Uint64(), 5)))
-	to.slow.pause = hookTimeout * 4 / 5
+	to.slow.pause, to.slow.behind = hookTimeout*4/5, to.all
 	to.collector = newCollector(t, rand.New(rand.NewPCG(to.rng.Uint64(), 6)))
 	suffix := fmt.Sprintf("%x", time.Now().UnixNano())
 	to.namespaces = []string{"torture-a-" + suffix, "torture-b-" + suffix}
@@ -268,11 +268,14 @@ func (to *torture) fill(ctx context.Context) error {
 	}
 	pid := to.daemon.running.cmd.Process.Pid
 	before := to.daemon.errors.count("cannot record changes")
-	for _, worse := range []func(int) error{to.disk.fill, to.disk.limit} {
-		if err := worse(pid); err != nil {
+	for _, worse := range []struct {
+		make func(int) error
+		most time.Duration // until the daemon notices
+	}{{to.disk.fill, 2 * time.Second}, {to.disk.limit, time.Minute}} {
+		if err := worse.make(pid); err != nil {
 			return err
 		}
-		err := within(ctx, 2*time.Second, func() error {
+		err := within(ctx, worse.most, func() error {
 			if to.daemon.errors.count("cannot record changes") == before {
 				return errors.New("the daemon does not report that nothing can be recorded")
 			}

@@ -17,7 +17,7 @@ import (
 // judge compares everything with the watcher's history, and returns the judge.
 func (to *torture) judge(ctx context.Context) *judge {
 	to.Helper()
-	if err := within(ctx, time.Minute, to.watcher.behind); err != nil {
+	if err := within(ctx, 3*time.Minute, to.watcher.behind); err != nil {
 		to.Error(err)
 	}
 	server := state(ctx, to.T, to.watcher.api, to.namespaces)

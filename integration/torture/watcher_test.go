@@ -94,7 +94,7 @@ func startWatcher(ctx context.Context) (*watcher, error) {
 		})
 	}
 	w.stop = func() { cancel(); loops.Wait() }
-	if err := within(ctx, time.Minute, w.begun); err != nil {
+	if err := within(ctx, 3*time.Minute, w.begun); err != nil {
 		w.stop()
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -107,10 +108,17 @@ func (w *Watcher) fetchCatalog(ctx context.Context) (*Catalog, error) {
 	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 	defer cancel()
 	c, err := FetchCatalog(ctx, w.discovery)
-	if err != nil && ctx.Err() != nil { // whose error takes many, sometimes misleading forms
-		return nil, fmt.Errorf("discover API resources: no answer within %v: %w", discoveryTimeout, ctx.Err())
+	if err != nil && late(ctx) { // whose error takes many, sometimes misleading forms
+		return nil, fmt.Errorf("discover API resources: no answer within %v: %w", discoveryTimeout, cmp.Or(ctx.Err(), context.DeadlineExceeded))
 	}
 	return c, err
+}
+
+// late reports whether a context has ended, or must end now: on a busy machine, its timer may be behind, and client-go's rate
+// limiter then refuses a request with an error of its own.
+func late(ctx context.Context) bool {
+	deadline, bounded := ctx.Deadline()
+	return ctx.Err() != nil || bounded && !time.Now().Before(deadline)
 }
 
 // work lists what a poll of discovery leaves to do.

@@ -1,6 +1,7 @@
 package capture
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -281,5 +282,26 @@ func TestEndWhenever(t *testing.T) {
 			r.server.SetDown(true)
 			r.pass(time.Minute)
 		})
+	})
+}
+
+// behind is a context that is due to end, and whose timer has not fired yet.
+type behind struct{ context.Context }
+
+// Deadline implements context.Context.
+func (behind) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
+
+// TestLateDiscovery: whatever fails once the time is over, the cause is the time.
+func TestLateDiscovery(t *testing.T) {
+	scenario(t, Options{Types: []string{"configmaps"}}, nil, func(r *rig) {
+		r.take()
+		r.server.Intercept(refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, func(*http.Request) bool { return true }))
+		if _, err := r.watcher.fetchCatalog(behind{r.Context()}); !errors.Is(err, context.DeadlineExceeded) {
+			r.Errorf("got %v", err)
+		}
+		if _, err := r.watcher.fetchCatalog(r.Context()); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			r.Errorf("in time: got %v", err)
+		}
+		r.server.Intercept(nil)
 	})
 }

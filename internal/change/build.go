@@ -24,7 +24,7 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 		latest = before
 	}
 	c.Before, c.After = before, after
-	c.Owner, c.Manager = controller(latest), managers.Unknown
+	c.Owner, c.Manager = Controller(latest), managers.Unknown
 	entries := managers.Parse(latest)
 	dropManagedFields(before)
 	dropManagedFields(after)
@@ -100,8 +100,8 @@ func dropManagedFields(obj map[string]any) {
 	delete(meta, "managedFields")
 }
 
-// controller returns the owner whose controller field is true; there is at most one.
-func controller(obj map[string]any) *event.Owner {
+// Controller returns the owner whose controller field is true; there is at most one.
+func Controller(obj map[string]any) *event.Owner {
 	refs, _ := Metadata(obj)["ownerReferences"].([]any)
 	for _, r := range refs {
 		ref, _ := r.(map[string]any)

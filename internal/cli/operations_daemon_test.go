@@ -116,7 +116,7 @@ func startDaemon(t *testing.T, more string) *daemon {
 		}
 		d.taken.Add(1)
 	})
-	text := fmt.Sprintf("apiVersion: tattler.dev/v1alpha1\nkind: Config\njournal: {path: %q}\nwatch:\n- resources: {include: [configmaps]}\nsinks:\n- name: hook\n  webhook: {url: %q}\n%s", d.journal, hook, more)
+	text := fmt.Sprintf("apiVersion: tattler.dev/v1alpha1\nkind: Config\njournal: {path: %q}\nwatch:\n- resources: {include: [configmaps]}\nsinks:\n- name: hook\n  webhook: {url: %q, timeout: 1m}\n%s", d.journal, hook, more)
 	if err := os.WriteFile(d.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func startDaemon(t *testing.T, more string) *daemon {
 // eventually waits until something succeeds.
 func eventually(t *testing.T, what string, try func() error) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for {
 		err := try()
 		if err == nil {

@@ -11,8 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 )
 
@@ -23,7 +22,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asCommand) != "" {
 		os.Exit(Main(kinds.Tattler()))
 	}
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // command prepares a process of the command.
@@ -73,7 +72,7 @@ func TestInterrupt(t *testing.T) {
 		if code := exitCode(t, cmd.Wait()); code != exitDone || out.Len()+stderr.Len() > 0 {
 			t.Errorf("%v: exit code %d, stdout %q, stderr %q", sig, code, out, stderr)
 		}
-		if took := time.Since(start); took > 10*time.Second {
+		if took := time.Since(start); took > time.Minute {
 			t.Errorf("%v: ended after %s", sig, took)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"strings"
+	"sync"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -28,12 +29,12 @@ func record(t *testing.T, during func(), args ...string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	stderr := &until{text: "msg=recording", then: func() {
+	stderr := &until{text: "msg=recording", then: sync.OnceFunc(func() { // a daemon may log more before it ends
 		if during != nil {
 			during()
 		}
 		cancel()
-	}}
+	})}
 	var out bytes.Buffer
 	code := execute(ctx, append([]string{"tattler", "run"}, args...),
 		&terminal.IO{Out: &out, Err: stderr, Width: func() int { return 0 }}, kinds.Tattler())

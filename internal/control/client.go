@@ -2,6 +2,7 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -77,7 +78,7 @@ func (c *Client) ReplayDead(ctx context.Context, sink string, ids []string) (don
 	for len(ids) > 0 && err == nil {
 		n := min(len(ids), deadBatch)
 		var a retriedAnswer
-		err = c.ask(ctx, http.MethodPost, pathReplayDead, orElse(c.long, long), request{Sink: sink, IDs: ids[:n]}, &a)
+		err = c.ask(ctx, http.MethodPost, pathReplayDead, cmp.Or(c.long, long), request{Sink: sink, IDs: ids[:n]}, &a)
 		if a.Error != "" {
 			err = errors.New(a.Error)
 		}
@@ -99,16 +100,9 @@ func (c *Client) order(ctx context.Context, path string, q request, to any) erro
 	return c.ask(ctx, http.MethodPost, path, c.patience, q, to)
 }
 
-func orElse(d, other time.Duration) time.Duration {
-	if d == 0 {
-		return other
-	}
-	return d
-}
-
 // ask sends a request on its own connection and decodes the answer.
 func (c *Client) ask(ctx context.Context, method, path string, limit time.Duration, q, to any) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, orElse(limit, patience), ErrSilent)
+	ctx, cancel := context.WithTimeoutCause(ctx, cmp.Or(limit, patience), ErrSilent)
 	defer cancel()
 	var body bytes.Buffer
 	if q != nil {

@@ -25,8 +25,8 @@ func Announce(ctx context.Context, dir, journal string) (withdraw func() error, 
 		return nil, fmt.Errorf("announce the daemon: %w", err)
 	}
 	for note, of := range notes(dir) {
-		if !serves(ctx, of) {
-			_ = os.Remove(note) // Running ignores it anyway
+		if !Recording(ctx, of) { // a daemon that is slow to answer keeps its record
+			_ = os.Remove(note)
 		}
 	}
 	sum := sha256.Sum256([]byte(journal))
@@ -73,9 +73,13 @@ func serves(ctx context.Context, journal string) bool { return probe(ctx, journa
 // user's daemon counts.
 func Recording(ctx context.Context, journal string) bool { return !notServed(probe(ctx, journal)) }
 
+// probeTime bounds a connection to a socket. The system makes it at once, even if the daemon hangs, so only a machine that
+// hardly runs this process takes long.
+const probeTime = 10 * time.Second
+
 // probe connects to the socket beside a journal.
 func probe(ctx context.Context, journal string) error {
-	ctx, cancel := context.WithTimeout(ctx, time.Second)
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	c, err := dial(ctx, SocketPath(journal))
 	if err != nil {

@@ -1,6 +1,7 @@
 package control
 
 import (
+	"context"
 	"os"
 	"path/filepath"
 	"slices"
@@ -49,6 +50,14 @@ func TestAnnounce(t *testing.T) {
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 3 {
 		t.Errorf("the killed daemon's note was not removed: %v", left)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end() // so no daemon answers in time
+	if _, err := Announce(ended, dir, journals[0]); err != nil {
+		t.Fatal(err)
+	}
+	if got := Running(t.Context(), dir); !slices.Equal(got, journals) {
+		t.Errorf("a daemon that is slow to answer lost its record: %v, want %v", got, journals)
 	}
 	for _, j := range journals {
 		if err := withdraws[j](); err != nil {

@@ -89,7 +89,7 @@ func TestDeadLettersPushOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	var log bytes.Buffer
-	o := &outbox{journal: j, log: slog.New(slog.NewTextHandler(&log, nil))}
+	o := &outbox{Journal: j, log: slog.New(slog.NewTextHandler(&log, nil))}
 	if err := errors.Join(o.SetAside(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1}), j.Close()); err != nil || log.Len() > 0 {
 		t.Fatalf("%v: %s", err, log.String())
 	}
@@ -106,7 +106,7 @@ func TestDeadLettersPushOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer j.Close()
-	o.journal = j
+	o.Journal = j
 	if err := o.SetAside(t.Context(), deliver.DeadLetter{Sink: "hook", Seq: 1 << 40}); err != nil || !strings.Contains(log.String(), "sink=hook lost=1 kept=10000") {
 		t.Errorf("%v: %s", err, log.String())
 	}

@@ -72,7 +72,7 @@ func (p *picky) lines() string {
 // await waits for a condition: this test runs in real time, because a socket is outside of a bubble.
 func await(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !f(); {
+	for deadline := time.Now().Add(2 * time.Minute); !f(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not come: %s", what)
 		}
@@ -119,11 +119,16 @@ func TestOrders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	hook := func() control.Sink {
+	hook := func() (h control.Sink) {
 		t.Helper()
-		s, err := c.Status(ctx)
-		must(err)
-		return s.Sinks[0]
+		await(t, "the status", func() bool { // a busy daemon may answer too late
+			s, err := c.Status(ctx)
+			if err == nil {
+				h = s.Sinks[0]
+			}
+			return err == nil
+		})
+		return h
 	}
 
 	await(t, "the existing objects", func() bool { return hook().Behind == 0 })

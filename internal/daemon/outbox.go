@@ -11,17 +11,17 @@ import (
 
 // outbox adapts the journal to a pump.
 type outbox struct {
-	journal *journal.Journal
-	reader  *journal.Reader // the pump's own: pumps do not wait for each other
-	shelf   *shelf
-	maker   *maker
-	log     *slog.Logger
+	*journal.Journal
+	reader *journal.Reader // the pump's own: pumps do not wait for each other
+	shelf  *shelf
+	maker  *maker
+	log    *slog.Logger
 }
 
 // Read implements deliver.Store. A pump that keeps up takes what was just recorded, also if retention has removed it since.
 func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, error] {
 	return func(yield func(deliver.Item, error) bool) {
-		last, err := o.journal.Last(ctx) // before reading, so that later changes are not skipped
+		last, err := o.Last(ctx) // before reading, so that later changes are not skipped
 		if err != nil {
 			yield(deliver.Item{}, err)
 			return
@@ -60,8 +60,8 @@ func (o *outbox) Read(ctx context.Context, after int64) iter.Seq2[deliver.Item, 
 // Wait implements deliver.Store.
 func (o *outbox) Wait(ctx context.Context, after int64) error {
 	for {
-		changed := o.journal.Changed()
-		last, err := o.journal.Last(ctx)
+		changed := o.Changed()
+		last, err := o.Last(ctx)
 		if err != nil || last > after {
 			return err
 		}
@@ -73,39 +73,16 @@ func (o *outbox) Wait(ctx context.Context, after int64) error {
 	}
 }
 
-// Last implements deliver.Store.
-func (o *outbox) Last(ctx context.Context) (int64, error) { return o.journal.Last(ctx) }
-
-// Cursor implements deliver.Store.
-func (o *outbox) Cursor(ctx context.Context, sink string) (int64, bool, error) {
-	return o.journal.Cursor(ctx, sink)
-}
-
-// SetCursor implements deliver.Store.
-func (o *outbox) SetCursor(ctx context.Context, sink string, seq int64) error {
-	return o.journal.SetCursor(ctx, sink, seq)
-}
-
-// Rewind implements deliver.Store.
-func (o *outbox) Rewind(ctx context.Context, sink string, seq int64) error {
-	return o.journal.Rewind(ctx, sink, seq)
-}
-
-// Repeats implements deliver.Store.
-func (o *outbox) Repeats(ctx context.Context, sink string) (int64, error) {
-	return o.journal.Repeats(ctx, sink)
-}
-
 // SetAside implements deliver.Store.
 func (o *outbox) SetAside(ctx context.Context, d deliver.DeadLetter) error {
-	pushed, err := o.journal.SetAside(ctx, letter(d))
+	pushed, err := o.Journal.SetAside(ctx, letter(d))
 	o.pushedOut(d.Sink, pushed)
 	return err
 }
 
 // Skip implements deliver.Store.
 func (o *outbox) Skip(ctx context.Context, d deliver.DeadLetter, cursor int64) error {
-	displaced, err := o.journal.Skip(ctx, letter(d), cursor)
+	displaced, err := o.Journal.Skip(ctx, letter(d), cursor)
 	o.pushedOut(d.Sink, displaced)
 	return err
 }
@@ -124,7 +101,7 @@ func (o *outbox) pushedOut(sink string, pushed int64) {
 // DeadLetters implements deliver.Store.
 func (o *outbox) DeadLetters(ctx context.Context, sink string) iter.Seq2[deliver.DeadLetter, error] {
 	return func(yield func(deliver.DeadLetter, error) bool) {
-		all, err := o.journal.DeadLetters(ctx, sink)
+		all, err := o.Journal.DeadLetters(ctx, sink)
 		if err != nil {
 			yield(deliver.DeadLetter{}, err)
 			return
@@ -140,7 +117,7 @@ func (o *outbox) DeadLetters(ctx context.Context, sink string) iter.Seq2[deliver
 
 // DropDeadLetter implements deliver.Store.
 func (o *outbox) DropDeadLetter(ctx context.Context, d deliver.DeadLetter) error {
-	return o.journal.DropDeadLetters(ctx, d.Sink, d.Seq)
+	return o.DropDeadLetters(ctx, d.Sink, d.Seq)
 }
 
 var _ deliver.Store = (*outbox)(nil)

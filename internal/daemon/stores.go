@@ -57,7 +57,7 @@ func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, o *Op
 			groups[whole], s.groups = g, append(s.groups, g)
 		}
 		g.maker.filters = g.maker.filters || sinks[i].Where != nil
-		s.outboxes = append(s.outboxes, &outbox{journal: j, reader: s.readers[i], shelf: g.shelves.add(), maker: g.maker, log: o.Log})
+		s.outboxes = append(s.outboxes, &outbox{Journal: j, reader: s.readers[i], shelf: g.shelves.add(), maker: g.maker, log: o.Log})
 	}
 	for _, g := range s.groups {
 		g.shelves.limit /= len(s.groups)

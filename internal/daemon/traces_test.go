@@ -131,7 +131,7 @@ func (f *flaky) id(name string) string {
 func (r *rig) traced(dir, endpoint string, steady, flaky sink.Sink) (ask func() control.Status, stop func() trace.Status) {
 	r.Helper()
 	o := trace.DefaultOptions()
-	o.Endpoint = endpoint
+	o.Endpoint, o.Timeout = endpoint, time.Minute // a request that takes long must not be repeated
 	e, err := trace.New("tattler/test", o, nil)
 	if err != nil {
 		r.Fatal(err)
@@ -189,6 +189,13 @@ func TestTraces(t *testing.T) {
 	flaky.set(errors.New("away"))
 	r.put("late", "1")
 	await(t, "a change that waits", func() bool { return steady.id("late") != "" && ask().Sinks[1].Behind > 0 })
+	exported := func(deliveries int) func() bool { // the end does not wait for a collector that is slow
+		return func() bool {
+			late := c.of(steady.id("late"))
+			return len(late["change"]) == 1 && len(late["deliver"]) == deliveries
+		}
+	}
+	await(t, "the spans of what was delivered", exported(1))
 	if s := ask().Traces; s == nil || s.To != c.URL || s.Dropped != 0 {
 		t.Errorf("the status: %+v", s)
 	}
@@ -232,6 +239,7 @@ func TestTraces(t *testing.T) {
 	flaky.set(nil)
 	_, stop = r.traced(dir, c.URL, steady, flaky)
 	await(t, "the delivery after the restart", func() bool { return flaky.id("late") != "" })
+	await(t, "the span of that", exported(2))
 	stop()
 	late := c.of(steady.id("late"))
 	if len(late["change"]) != 1 || len(late["deliver"]) != 2 || flaky.id("late") != steady.id("late") {
@@ -273,6 +281,7 @@ func TestTracesLost(t *testing.T) {
 	asked.Wait() // the exporter waits for the collector
 	r.put("b", "1")
 	await(t, "both sinks", func() bool { return steady.id("b") != "" && other.id("b") != "" })
+	await(t, "two changes in the status", func() bool { return ask().Journal.Recorded >= 2 }) // a sink may be faster
 	if s := ask(); s.Journal.Recorded != 2 || s.Traces == nil || s.Traces.Queued == 0 || s.Traces.Exported != 0 {
 		t.Errorf("meanwhile: %+v, %+v", s.Journal, s.Traces)
 	}

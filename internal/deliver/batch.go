@@ -106,17 +106,10 @@ func (p *Pump) deliver(ctx context.Context) result {
 		return result{acked: acked, more: true}
 	}
 	p.stick(taken{b.items[acked], b.messages[acked]}, err)
-	if isPermanent(err) {
+	if sink.BlamesMessage(err) {
 		return p.refused(ctx, b.items[acked], b.messages[acked], acked, err)
 	}
 	return p.passing(ctx, acked, err)
-}
-
-// isPermanent reports whether the message is the cause, including one that is too long and cannot be cut.
-func isPermanent(err error) bool {
-	var permanent *sink.PermanentError
-	var long *sink.TooLargeError
-	return errors.As(err, &permanent) || errors.As(err, &long)
 }
 
 // most returns the maximum number of messages in a batch.

@@ -94,7 +94,7 @@ func (p *Pump) flushDue(ctx context.Context) (r result, did bool) {
 		p.held.most *= 2
 		p.move(p.read)
 		return result{acked: count, more: true}, true
-	case !isPermanent(err):
+	case !sink.BlamesMessage(err):
 		p.stick(p.held.first, err)
 		return p.passing(ctx, 0, err), true
 	case count > 1:

@@ -108,11 +108,11 @@ func (p *Pump) replay(ctx context.Context, d DeadLetter) (taken bool, err error)
 	defer context.AfterFunc(p.ending, cancel)()
 	began := time.Now()
 	attempts, err := p.again(ctx, d)
-	if err == nil || isPermanent(err) {
+	if err == nil || sink.BlamesMessage(err) {
 		p.trace.replayed(began, &d, attempts, err)
 	}
 	switch {
-	case isPermanent(err):
+	case sink.BlamesMessage(err):
 		d.Reason, d.Attempts = err.Error(), d.Attempts+1
 		return false, p.o.Store.SetAside(ctx, d)
 	case err != nil:

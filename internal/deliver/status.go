@@ -2,6 +2,8 @@ package deliver
 
 import (
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/sink"
 )
 
 // State is what a pump is doing.
@@ -68,7 +70,7 @@ func (p *Pump) failed(err error, failures int, wait time.Duration) {
 	})
 	if failures == 1 { // the first of a row; Status has the others
 		what := "delivery failed"
-		if isPermanent(err) {
+		if sink.BlamesMessage(err) {
 			what = "change refused; retrying"
 		}
 		p.o.Log.Warn(what, "sink", p.o.Name, "error", err, "retry in", wait.Round(time.Millisecond))

@@ -66,7 +66,7 @@ func (t *trace) sent(items []Item, acked int, err error) {
 	}
 	for i := range items {
 		if d := t.taken[items[i].Seq]; d != nil {
-			if d.Attempts++; err != nil && (i == acked || i > acked && !isPermanent(err)) {
+			if d.Attempts++; err != nil && (i == acked || i > acked && !sink.BlamesMessage(err)) {
 				d.Err = err
 			}
 		}

@@ -12,7 +12,7 @@ import (
 func TestUntraced(t *testing.T) {
 	tr := trace{o: &Options{}}
 	items, m, letter, err := []Item{{Seq: 1}, {Seq: 2}}, &sink.Message{ID: "a"}, &DeadLetter{ID: "a"}, errors.New("no")
-	if n := testing.AllocsPerRun(100, func() {
+	if n := testing.AllocsPerRun(10_000, func() {
 		tr.take(1, m)
 		tr.sent(items, 1, err)
 		tr.hold(items)

@@ -117,7 +117,7 @@ func (b *build) decode(changed bool) (c change.Change, decoded int, err error) {
 	old, now, decoded, err := jsonmap.DecodeSized(b.before, b.after, changed)
 	if err != nil {
 		c = b.outline()
-		return c, 0, fmt.Errorf("decode %s: %w", c.Subject(), err)
+		return c, 0, &ContentError{c.Subject(), err}
 	}
 	return b.make(old, now), decoded, nil
 }

@@ -2,7 +2,6 @@ package history
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
@@ -31,7 +30,7 @@ func (t *Builder) Net(ctx context.Context, before, after *journal.State) (change
 	old, now, err := jsonmap.DecodePair(before.JSON, after.JSON)
 	if err != nil {
 		c := t.outline(ctx, &e)
-		return c, fmt.Errorf("decode %s: %w", c.Subject(), err)
+		return c, &ContentError{c.Subject(), err}
 	}
 	c := t.make(ctx, &e, old, now)
 	c.Op = op

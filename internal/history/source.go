@@ -2,6 +2,8 @@ package history
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -43,3 +45,28 @@ type Source interface {
 }
 
 var _ Source = (*journal.Reader)(nil)
+
+// UnavailableError says that a Source cannot be read for now: the daemon that serves it does not answer, ends in the middle
+// of an answer, or is too busy. The same call may succeed later.
+type UnavailableError struct{ Err error }
+
+func (e *UnavailableError) Error() string { return e.Err.Error() }
+func (e *UnavailableError) Unwrap() error { return e.Err }
+
+// ContentError says that what the journal has of an object is not a JSON object.
+type ContentError struct {
+	Subject string // the object
+	Err     error
+}
+
+func (e *ContentError) Error() string { return fmt.Sprintf("decode %s: %v", e.Subject, e.Err) }
+func (e *ContentError) Unwrap() error { return e.Err }
+
+// Damaged reports whether an error is about what the journal has of one change or state: a *journal.DamagedError or a
+// *ContentError. It will not become readable, and the others can be read. After any other error, such as a lost
+// connection, the caller must not go on as if it had seen everything.
+func Damaged(err error) bool {
+	var damaged *journal.DamagedError
+	var content *ContentError
+	return errors.As(err, &damaged) || errors.As(err, &content)
+}

@@ -71,10 +71,7 @@ func Open(ctx context.Context, o Options) (*client.Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	dial, closing, err := o.dialer(api, t)
-	if err != nil {
-		return nil, err
-	}
+	dial, closing := o.dialer(api, t)
 	base := &http.Transport{
 		DialContext: dial, TLSClientConfig: identity.tls, ForceAttemptHTTP2: true,
 		TLSHandshakeTimeout: 15 * time.Second, ResponseHeaderTimeout: 2 * time.Minute, MaxIdleConnsPerHost: 4,
@@ -92,17 +89,14 @@ func Open(ctx context.Context, o Options) (*client.Journal, error) {
 }
 
 // dialer returns what connects to the daemon, whatever the address, and how to close it.
-func (o *Options) dialer(api *server, t *target) (dial func(ctx context.Context, network, addr string) (net.Conn, error), closing func() error, err error) {
+func (o *Options) dialer(api *server, t *target) (dial func(ctx context.Context, network, addr string) (net.Conn, error), closing func() error) {
 	if o.Dial != nil {
 		return func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return o.Dial(ctx, t.namespace, t.pod, t.port)
-		}, func() error { return nil }, nil
+		}, func() error { return nil }
 	}
-	f, err := api.forward(t.namespace, t.pod, t.port)
-	if err != nil {
-		return nil, nil, err
-	}
-	return f.dial, f.Close, nil
+	f := api.forward(t.namespace, t.pod, t.port)
+	return f.dial, f.Close
 }
 
 // identity is how the viewer proves to the daemon who they are.

@@ -20,13 +20,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/incluster"
 	"github.com/tattler-dev/tattler/internal/incluster/inclustertest"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/web/client/clienttest"
 )
 
 // TestMain finds goroutines that were left behind. That of spdystream waits a second for a reader of the error of a
 // connection that both sides close; a connection that stays open has other goroutines, which are found.
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m, goleak.IgnoreTopFunction("github.com/moby/spdystream.(*Connection).shutdown"))
+	leaktest.Main(m, goleak.IgnoreTopFunction("github.com/moby/spdystream.(*Connection).shutdown"))
 }
 
 // start starts a cluster whose daemon serves a journal with one change.

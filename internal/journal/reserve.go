@@ -21,9 +21,8 @@ const (
 	// changes. A file of hardly that size is not what fills the disk.
 	reserveRoom = 3
 	// probeSize is the size of the write that tests for a full disk.
-	// probeSize is what a disk that is not full has place for.
 	probeSize = 64 << 10
-	// healShare: at least 1/healShare of the file is freed.
+	// healShare divides the file: at least 1/healShare of it is freed on a full disk.
 	healShare = 10
 )
 

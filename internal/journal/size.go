@@ -23,29 +23,31 @@ type Size struct {
 // Size reads the ends of the journal and counts nothing.
 func (r *Reader) Size(ctx context.Context) (s Size, err error) {
 	err = r.do(ctx, func() error {
-		for _, end := range []struct {
-			sql string
-			seq *int64
-			at  *time.Time
-		}{
-			{"SELECT seq, time + lag FROM changes ORDER BY seq LIMIT 1", &s.First, &s.Oldest},
-			{"SELECT seq, time + lag FROM changes ORDER BY seq DESC LIMIT 1", &s.Last, &s.Newest},
-		} {
-			err := r.db.query(end.sql, nil, func(st *sqlite3.Stmt) error {
-				*end.seq, *end.at = st.ColumnInt64(0), columnTime(st, 1)
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		pages, free, size, err := r.db.pages()
-		s.Used, s.Free = (pages-free)*size, free*size
+		s, err = r.size()
 		return err
 	})
+	return s, err
+}
+
+func (r *Reader) size() (s Size, err error) {
+	for _, end := range []struct {
+		order string
+		seq   *int64
+		at    *time.Time
+	}{{"ASC", &s.First, &s.Oldest}, {"DESC", &s.Last, &s.Newest}} {
+		err := r.db.query("SELECT seq, time + lag FROM changes ORDER BY seq "+end.order+" LIMIT 1", nil, func(st *sqlite3.Stmt) error {
+			*end.seq, *end.at = st.ColumnInt64(0), columnTime(st, 1)
+			return nil
+		})
+		if err != nil {
+			return Size{}, err
+		}
+	}
+	pages, free, size, err := r.db.pages()
 	if err != nil {
 		return Size{}, err
 	}
+	s.Used, s.Free = (pages-free)*size, free*size
 	fi, err := os.Stat(r.path + "-wal")
 	switch {
 	case err == nil:

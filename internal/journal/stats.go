@@ -3,12 +3,8 @@ package journal
 import (
 	"cmp"
 	"context"
-	"errors"
-	"io/fs"
-	"os"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -24,13 +20,9 @@ type Stats struct {
 	Changes, Quiet, Gaps int64
 	// Objects counts those with a history or a state; Live those with a state.
 	Objects, Live int64
-	// First and Last are sequence numbers; Oldest and Newest are when those changes were seen.
-	First, Last    int64
-	Oldest, Newest time.Time
-	// Used and Free are bytes of the file; Log is the size of the write-ahead log.
-	Used, Free, Log int64
-	Streams         []StreamHead
-	Sinks           []SinkStats
+	Size
+	Streams []StreamHead
+	Sinks   []SinkStats
 	// Kinds lists what each kind takes, largest first.
 	Kinds []KindStats
 	// Uncovered is what was recorded under other redaction rules.
@@ -77,24 +69,9 @@ func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 			}
 			*c.to = n
 		}
-		for _, end := range []struct {
-			order string
-			seq   *int64
-			at    *time.Time
-		}{{"ASC", &s.First, &s.Oldest}, {"DESC", &s.Last, &s.Newest}} {
-			err := r.db.query("SELECT seq, time + lag FROM changes ORDER BY seq "+end.order+" LIMIT 1", nil, func(st *sqlite3.Stmt) error {
-				*end.seq, *end.at = st.ColumnInt64(0), columnTime(st, 1)
-				return nil
-			})
-			if err != nil {
-				return err
-			}
-		}
-		pages, free, size, err := r.db.pages()
-		if err != nil {
+		if s.Size, err = r.size(); err != nil {
 			return err
 		}
-		s.Used, s.Free = (pages-free)*size, free*size
 		if err := r.db.sinkStats(&s); err != nil {
 			return err
 		}
@@ -107,12 +84,6 @@ func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 		return r.db.streams("ORDER BY resource, namespace, selection", nil, func(_ int64, sh StreamHead) { s.Streams = append(s.Streams, sh) })
 	})
 	if err != nil {
-		return Stats{}, err
-	}
-	fi, err := os.Stat(r.path + "-wal")
-	if err == nil {
-		s.Log = fi.Size()
-	} else if !errors.Is(err, fs.ErrNotExist) {
 		return Stats{}, err
 	}
 	return s, nil

@@ -110,7 +110,6 @@ func pairs(n *yaml.Node) func(func(name, value *yaml.Node) bool) {
 type draft struct {
 	include    []string
 	namespaces []string
-	noise      bool
 	sinks      []sink
 	notes      []string
 }
@@ -141,19 +140,9 @@ func (d *draft) yaml(tool string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# Made by `tattler config import %s`; `tattler config check -c FILE` says what it would do.\n", tool)
 	b.WriteString("apiVersion: tattler.dev/v1alpha1\nkind: Config\nwatch:\n")
-	include := d.include
-	if len(include) == 0 {
-		include = []string{"*"}
-	}
-	fmt.Fprintf(&b, "- resources: {include: [%s]}\n", list(include))
+	fmt.Fprintf(&b, "- resources: {include: [%s]}\n", list(d.include))
 	if len(d.namespaces) > 0 {
 		fmt.Fprintf(&b, "  namespaces: {include: [%s]}\n", list(d.namespaces))
-	}
-	if d.noise {
-		b.WriteString("  noise: true\n")
-	}
-	if len(d.sinks) == 0 {
-		return b.String()
 	}
 	b.WriteString("sinks:\n")
 	for _, s := range d.sinks {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -114,12 +115,14 @@ func TestHealthz(t *testing.T) {
 		{"the disk is busy", time.Minute, 200, "ok\n"},
 		{"a write hangs", 6 * time.Minute, 503, "one write to the journal has not ended for 6m0s\n"},
 	} {
-		s := full()
-		if tc.write > 0 {
-			s.Journal.WritingSince = time.Now().Add(-tc.write)
-		}
-		if code, body := get(t, Options{Status: answering(s)}, "/healthz"); code != tc.code || body != tc.body {
-			t.Errorf("%s: %d: %q", tc.why, code, body)
-		}
+		synctest.Test(t, func(t *testing.T) { // so that the clock stands still
+			s := full()
+			if tc.write > 0 {
+				s.Journal.WritingSince = time.Now().Add(-tc.write)
+			}
+			if code, body := ask(handlerOf(t.Context(), Options{Status: answering(s)}), "GET", "/healthz", "localhost"); code != tc.code || body != tc.body {
+				t.Errorf("%s: %d: %q", tc.why, code, body)
+			}
+		})
 	}
 }

@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tattler-dev/tattler/internal/control"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
 var update = flag.Bool("update", false, "write testdata/metrics.txt and docs/metrics.md")
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // golden compares a file with its expected text, or writes it.
 func golden(t *testing.T, file, want string) {

@@ -168,11 +168,13 @@ func TestStatusHangs(t *testing.T) {
 		if d := time.Since(begin); d > 6*time.Second {
 			t.Errorf("a scrape took %s", d)
 		}
+		synctest.Wait() // those of the requests have ended
 		before := runtime.NumGoroutine()
 		for range 20 {
 			want("/readyz", 503, "does not report its state")
 			want("/metrics", 503, "does not report its state")
 		}
+		synctest.Wait()
 		if now := runtime.NumGoroutine(); now > before {
 			t.Errorf("%d goroutines, then %d", before, now)
 		}

@@ -95,7 +95,7 @@ func (c *Collector) Add(r change.Resource, obj map[string]any, named bool) {
 func (c *Collector) AddEvidence(r change.Resource, obj map[string]any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if owner := ownerOf(obj); owner == nil || c.workloads[owner.UID].Data.Resource.UID == "" {
+	if owner := change.Controller(obj); owner == nil || c.workloads[owner.UID].Data.Resource.UID == "" {
 		return
 	}
 	c.revisions.Add(r, obj)

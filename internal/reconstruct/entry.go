@@ -84,18 +84,8 @@ func resourceOf(r change.Resource, obj map[string]any) event.Resource {
 	return event.Resource{
 		Group: r.Group, Version: r.Version, Resource: r.Resource, Kind: r.Kind,
 		Namespace: jsonmap.Text(meta, "namespace"), Name: jsonmap.Text(meta, "name"), UID: jsonmap.Text(meta, "uid"),
-		ResourceVersion: jsonmap.Text(meta, "resourceVersion"), Owner: ownerOf(obj),
+		ResourceVersion: jsonmap.Text(meta, "resourceVersion"), Owner: change.Controller(obj),
 	}
-}
-
-// ownerOf returns an object's controller.
-func ownerOf(obj map[string]any) *event.Owner {
-	for _, ref := range maps(change.Metadata(obj), "ownerReferences") {
-		if is, _ := ref["controller"].(bool); is {
-			return &event.Owner{Kind: jsonmap.Text(ref, "kind"), Name: jsonmap.Text(ref, "name"), UID: jsonmap.Text(ref, "uid")}
-		}
-	}
-	return nil
 }
 
 // number returns the integer at a path of fields; 0 if there is none.

@@ -54,7 +54,7 @@ func Keeps(r change.Resource) bool {
 
 // Add adds a ReplicaSet or ControllerRevision that has a controller; others have no effect.
 func (rs *Revisions) Add(r change.Resource, obj map[string]any) {
-	owner := ownerOf(obj)
+	owner := change.Controller(obj)
 	if !Keeps(r) || owner == nil || owner.UID == "" {
 		return
 	}

@@ -35,7 +35,7 @@ type Related struct {
 
 // Related finds the objects related to the named ones, and makes the selection consist of them. The relations are those of
 // all versions that the journal has of objects within the time range, in the namespaces of the named objects. A version
-// that cannot be read counts for nothing. The selection must be resolved; now is the present time.
+// that is damaged, purged or removed counts for nothing. The selection must be resolved; now is the present time.
 func (s *Selection) Related(ctx context.Context, j States, now time.Time) (*Related, error) {
 	if len(s.Types.Names) == 0 {
 		return nil, capture.Usage("which object? name one: TYPE/NAME")
@@ -184,8 +184,8 @@ func (l *loader) read(ctx context.Context, q journal.Query) error {
 			continue
 		}
 		before, after, err := e.Contents(ctx)
-		var disk *journal.WriteError
-		if err != nil && (ctx.Err() != nil || errors.Is(err, journal.ErrClosed) || errors.As(err, &disk)) {
+		var damage *journal.DamagedError
+		if err != nil && !errors.Is(err, journal.ErrPurged) && !errors.Is(err, journal.ErrNotFound) && !errors.As(err, &damage) {
 			return fmt.Errorf("read relations: %w", err)
 		}
 		if after == nil {

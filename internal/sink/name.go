@@ -32,11 +32,7 @@ func NewName(text string, clean func(value string) string, check func(name strin
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range t.Templates() { // including the templates that it defines
-		if one.Tree != nil {
-			wrap(one.Root)
-		}
-	}
+	AppendToActions(t, cleaner)
 	n := &Name{template: t, check: check}
 	for _, e := range Samples() {
 		if _, err := n.Of(e); err != nil {
@@ -66,27 +62,36 @@ func (n *Name) Of(e *event.Event) (string, error) {
 
 const cleaner = "tattlerClean"
 
-// wrap appends the cleaner to every action that prints.
-func wrap(list *parse.ListNode) {
+// AppendToActions appends the call of a function to every action that prints, also in the templates that a template defines.
+func AppendToActions(t *template.Template, function string) {
+	for _, one := range t.Templates() {
+		if one.Tree != nil {
+			appendTo(one.Root, function)
+		}
+	}
+}
+
+func appendTo(list *parse.ListNode, function string) {
 	if list == nil {
 		return
+	}
+	branches := func(b *parse.BranchNode) {
+		appendTo(b.List, function)
+		appendTo(b.ElseList, function)
 	}
 	for _, node := range list.Nodes {
 		switch node := node.(type) {
 		case *parse.ActionNode:
 			if len(node.Pipe.Decl) == 0 {
-				call := parse.NewIdentifier(cleaner).SetPos(node.Pos)
+				call := parse.NewIdentifier(function).SetPos(node.Pos)
 				node.Pipe.Cmds = append(node.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: node.Pos, Args: []parse.Node{call}})
 			}
 		case *parse.IfNode:
-			wrap(node.List)
-			wrap(node.ElseList)
+			branches(&node.BranchNode)
 		case *parse.WithNode:
-			wrap(node.List)
-			wrap(node.ElseList)
+			branches(&node.BranchNode)
 		case *parse.RangeNode:
-			wrap(node.List)
-			wrap(node.ElseList)
+			branches(&node.BranchNode)
 		}
 	}
 }

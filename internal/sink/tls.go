@@ -23,8 +23,6 @@ type TLS struct {
 }
 
 // Validate returns an error if the options are invalid. It reads no file.
-
-// Validate says what is wrong with the options; it reads no file.
 func (t TLS) Validate() error {
 	switch {
 	case (t.Cert == "") != (t.Key == ""):

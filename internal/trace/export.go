@@ -18,7 +18,7 @@ const (
 	lastWait  = 30 * time.Second
 	// giveUp is how long spans are sent again before they are dropped.
 	giveUp = time.Minute
-	// flushTime bounds what Run does after its context has ended.
+	// flushTime is the flush of an Exporter.
 	flushTime = 2 * time.Second
 	// logEvery is the interval between warnings.
 	logEvery = time.Minute
@@ -30,7 +30,7 @@ func (e *Exporter) Run(ctx context.Context) error {
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	defer context.AfterFunc(ctx, func() {
-		t := time.AfterFunc(flushTime, cancel)
+		t := time.AfterFunc(e.flush, cancel)
 		context.AfterFunc(work, func() { t.Stop() })
 	})()
 	for e.gather(ctx) {

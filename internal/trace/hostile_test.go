@@ -77,14 +77,14 @@ func TestHostile(t *testing.T) {
 			forever(t, w, r, []byte(part), http.NewResponseController(w).Flush, pause)
 		}
 	}
-	const spans = 7
+	const spans, slowly = 7, "it took them, and then answers a byte at a time"
 	for _, tc := range []struct {
 		why      string
 		answer   http.HandlerFunc
 		exported int64
 	}{
 		{"it hangs", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }, 0},
-		{"it took them, and then answers a byte at a time", endless(200, 10*time.Millisecond, "x"), spans},
+		{slowly, endless(200, 10*time.Millisecond, "x"), spans},
 		{"it refuses a byte at a time", endless(503, 10*time.Millisecond, "x"), 0},
 		{"it took them, and the answer has no end", endless(200, 0, strings.Repeat("x", 1<<16)), spans},
 		{"it refuses, and the answer has no end", endless(400, 0, strings.Repeat("x", 1<<16)), 0},
@@ -144,12 +144,19 @@ func TestHostile(t *testing.T) {
 		t.Run(tc.why, func(t *testing.T) {
 			server := hostile(t, tc.answer)
 			var log bytes.Buffer
-			o := DefaultOptions()
-			o.Endpoint, o.Headers, o.Timeout = strings.Replace(server.URL, "http://", "http://me:"+secret+"@", 1), map[string]string{"x-key": secret}, 200*time.Millisecond
+			o, within := DefaultOptions(), 200*time.Millisecond
+			switch {
+			case tc.why == slowly:
+				within = 5 * time.Second // the status must arrive before it, and the rest after it
+			case tc.exported > 0:
+				within = time.Minute
+			}
+			o.Endpoint, o.Headers, o.Timeout = strings.Replace(server.URL, "http://", "http://me:"+secret+"@", 1), map[string]string{"x-key": secret}, within
 			e, err := New("tattler/v1", o, slog.New(slog.NewTextHandler(&log, nil)))
 			if err != nil {
 				t.Fatal(err)
 			}
+			e.flush = 2 * time.Minute
 			for n := range spans {
 				e.Journaled("prod", change(n), seen)
 			}

@@ -32,6 +32,7 @@ type Exporter struct {
 	resource  map[string]string
 	threshold uint64 // see sampled
 	log       *slog.Logger
+	flush     time.Duration // bounds what Run does after its context has ended
 
 	mu     sync.Mutex
 	queue  []record      // each becomes a span
@@ -89,6 +90,7 @@ func newExporter(c client, agent string, o Options, log *slog.Logger) *Exporter 
 	}
 	return &Exporter{
 		client: c, agent: agent, resource: o.Resource, log: log, wake: make(chan struct{}, 1), status: Status{To: c.String()},
+		flush:     flushTime,
 		threshold: uint64(math.Round((1 - o.Sample) * randomness)),
 	}
 }

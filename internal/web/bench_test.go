@@ -51,6 +51,7 @@ func million(b *testing.B) (path string, end time.Time) {
 func BenchmarkTimeline(b *testing.B) {
 	path, end := million(b)
 	p := newPage(b, path, end)
+	p.patience = 1
 	for _, url := range []string{"/", "/?since=1h", "/?namespace=team-7", "/?type=pods&name=web-17", "/?flat=1", "/?lanes=object", "/?q=nothing-has-this"} {
 		b.Run(url, func(b *testing.B) {
 			size := 0

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 )
@@ -108,11 +109,13 @@ func (p *Page) each(ctx context.Context, seqs []int64, f func(e *journal.Entry, 
 				continue
 			}
 			c, err := p.past.build(ctx, &e)
-			if errors.Is(err, journal.ErrNotFound) {
+			switch {
+			case errors.Is(err, journal.ErrNotFound):
 				continue
-			}
-			if ctx.Err() != nil {
+			case ctx.Err() != nil:
 				return ctx.Err()
+			case err != nil && !history.Damaged(err):
+				return err
 			}
 			if err := f(&e, c, err); err != nil {
 				return err

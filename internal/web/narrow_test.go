@@ -69,6 +69,7 @@ func newGuarded(t *testing.T, path string, now time.Time, may map[string]func(*a
 	if err != nil {
 		t.Fatal(err)
 	}
+	page.patience = endless
 	g := &guarded{t: t, reviewer: &reviewer{may: may}}
 	a, err := auth.New(auth.Options{Address: "127.0.0.1:80", Tokens: true, Reviewer: g.reviewer})
 	if err != nil {

@@ -104,6 +104,7 @@ func newConsole(t *testing.T) *console {
 	if err != nil {
 		t.Fatal(err)
 	}
+	page.patience = endless
 	a, err := auth.New(auth.Options{Address: "127.0.0.1:0", Tokens: true, Reviewer: roles{}, Log: slog.New(slog.NewTextHandler(&c.log, nil))})
 	if err != nil {
 		t.Fatal(err)

@@ -10,13 +10,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 type obj = map[string]any
 
@@ -233,6 +232,9 @@ func (b *book) morningOf() {
 // hostileName is a name that the API server would refuse, but another writer of the journal's file may use.
 const hostileName = "<img src=x onerror=alert(1)>\u202ecod.exe\x1b[31m"
 
+// endless is the patience of tests: no search is cut short, however slow the machine is.
+const endless = 100_000
+
 // page serves a journal. now is the end of what is recorded, unless it is changed.
 type page struct {
 	*Page
@@ -252,6 +254,7 @@ func newPage(t testing.TB, path string, now time.Time) *page {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.patience = endless
 	return p
 }
 

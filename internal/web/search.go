@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/access"
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -24,7 +25,7 @@ type found struct {
 	damage *journal.DamagedError
 }
 
-// deadline returns when a search that begins now must end.
+// deadline returns when a search or a view that begins now must end.
 func (p *Page) deadline(budget time.Duration) time.Time {
 	return time.Now().Add(time.Duration(p.patience) * budget)
 }
@@ -70,8 +71,8 @@ func (p *Page) search(ctx context.Context, f *filter, q journal.Query, at place,
 	return s, nil
 }
 
-// matches reports whether an entry matches what the journal's query does not cover. A change that cannot be read matches:
-// it is shown as such, because it might.
+// matches reports whether an entry matches what the journal's query does not cover. A damaged change matches: it is shown
+// as such, because it might.
 func (p *Page) matches(ctx context.Context, f *filter, e *journal.Entry) (bool, error) {
 	if !f.Selects(e) {
 		return false, nil
@@ -85,8 +86,10 @@ func (p *Page) matches(ctx context.Context, f *filter, e *journal.Entry) (bool, 
 		return false, ctx.Err()
 	case errors.Is(err, journal.ErrNotFound): // removed meanwhile
 		return false, nil
+	case history.Damaged(err):
+		return true, nil
 	case err != nil:
-		return true, nil //nolint:nilerr // it is shown as unreadable
+		return false, err
 	}
 	return f.Matches(&c), nil
 }

@@ -53,7 +53,7 @@ const objectLines = 2000
 
 // viewVersion makes the chosen view of a version.
 func (p *Page) viewVersion(ctx context.Context, o object, e *journal.Entry, all bool) (*versionView, error) {
-	ctx, cancel := context.WithTimeout(ctx, maxView)
+	ctx, cancel := context.WithDeadline(ctx, p.deadline(maxView))
 	defer cancel()
 	c, err := p.past.build(ctx, e)
 	v := &versionView{
@@ -86,7 +86,6 @@ func (p *Page) viewVersion(ctx context.Context, o object, e *journal.Entry, all 
 
 // failed turns the reasons why one version cannot be shown into a note.
 func (v *versionView) failed(err error) error {
-	var damage *journal.DamagedError
 	var user *UserError
 	switch {
 	case errors.As(err, &user), errors.Is(err, context.Canceled):
@@ -95,7 +94,7 @@ func (v *versionView) failed(err error) error {
 		v.Note = "This version was purged from the journal."
 	case errors.Is(err, journal.ErrNotFound):
 		v.Note = "Retention has removed this version."
-	case errors.As(err, &damage):
+	case history.Damaged(err):
 		v.Note = "This version is damaged and cannot be read: " + err.Error()
 	case errors.Is(err, context.DeadlineExceeded):
 		v.Note = "This takes too long for a page: use tattler blame."
@@ -239,10 +238,12 @@ func (p *Page) viewRelated(ctx context.Context, v *versionView, o object, e *jou
 	if err != nil {
 		return err
 	}
+	added := map[relatedObject]bool{}
 	add := func(how string, k journal.Kind, namespace, name string) {
 		r := relatedObject{How: how, Type: k.GroupResource(), Namespace: namespace, Name: name}
 		r.URL = object{resource: r.Type, namespace: namespace, name: name, cluster: o.cluster}.url()
-		if !slices.Contains(v.Related, r) {
+		if !added[r] {
+			added[r] = true
 			v.Related = append(v.Related, r)
 		}
 	}

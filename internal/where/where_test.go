@@ -226,7 +226,7 @@ func TestTimeIsBounded(t *testing.T) {
 	if ok, err := e.Match(d); ok || !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v, %v", ok, err)
 	}
-	if took := time.Since(start); took > 10*time.Second {
+	if took := time.Since(start); took > time.Minute {
 		t.Errorf("it took %s", took)
 	}
 }

@@ -71,7 +71,7 @@ func gone(t *testing.T, ids map[string]int) {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for name, pid := range ids {
-		for deadline := time.Now().Add(10 * time.Second); syscall.Kill(pid, 0) == nil; <-tick.C {
+		for deadline := time.Now().Add(time.Minute); syscall.Kill(pid, 0) == nil; <-tick.C {
 			if time.Now().After(deadline) {
 				t.Errorf("%s, process %d, is left", name, pid)
 				break
@@ -165,7 +165,7 @@ func TestInterruptedUp(t *testing.T) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
 	var ids map[string]int
-	for deadline := time.Now().Add(time.Minute); ids["kube-apiserver"] == 0; <-tick.C {
+	for deadline := time.Now().Add(5 * time.Minute); ids["kube-apiserver"] == 0; <-tick.C {
 		if ids = pids(dir); time.Now().After(deadline) {
 			t.Fatal("no API server was started")
 		}

@@ -4,6 +4,7 @@ import (
 	"encoding/xml"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -130,7 +131,11 @@ func (f *fakeEC2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fmt.Fprint(w, `<Response><Errors><Error><Code>RequestLimitExceeded</Code><Message>Request limit exceeded.</Message></Error></Errors><RequestID>x</RequestID></Response>`)
 		return
 	}
-	if err := r.ParseForm(); err != nil || r.Form.Get("Action") != "DescribeTags" || r.Form.Get("Filter.1.Name") != "resource-id" ||
+	err := r.ParseForm()
+	if r.Context().Err() != nil || errors.Is(err, io.ErrUnexpectedEOF) {
+		return // the program has ended meanwhile
+	}
+	if err != nil || r.Form.Get("Action") != "DescribeTags" || r.Form.Get("Filter.1.Name") != "resource-id" ||
 		!strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=fake/") {
 		f.problems = append(f.problems, fmt.Sprintf("EC2 was asked %v, %v", r.Form, err))
 	}
@@ -155,7 +160,7 @@ func (f *fakeEC2) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if from+page < len(all) {
 		answer.Next = strconv.Itoa(from + page)
 	}
-	if err := xml.NewEncoder(w).Encode(answer); err != nil {
+	if err := xml.NewEncoder(w).Encode(answer); err != nil && r.Context().Err() == nil {
 		f.problems = append(f.problems, err.Error())
 	}
 }

@@ -12,8 +12,7 @@ import (
 // TestNodeTaggerFakeEC2: the real SDK, against a fake EC2.
 func TestNodeTaggerFakeEC2(t *testing.T) {
 	sources(t)
-	kubectl(t, "apply", "-f", "../manifest.yaml")
-	may := user(t, "system:serviceaccount:node-tagger:node-tagger")
+	may := rights(t)
 	ec2 := newFakeEC2(t)
 	for i := range 450 {
 		ec2.set(fmt.Sprintf("i-a%d", i), map[string]string{"team": fmt.Sprintf("t%d", i)})
@@ -91,8 +90,7 @@ func TestNodeTaggerFakeEC2(t *testing.T) {
 
 // TestNodeTaggerConflict: what others write while the program waits for the cloud's answer.
 func TestNodeTaggerConflict(t *testing.T) {
-	kubectl(t, "apply", "-f", "../manifest.yaml")
-	may := user(t, "system:serviceaccount:node-tagger:node-tagger")
+	may := rights(t)
 	ec2 := newFakeEC2(t)
 	release := ec2.hold()
 	t.Cleanup(release) // before the fake ends, which waits for its answers
@@ -130,8 +128,7 @@ func TestNodeTaggerConflict(t *testing.T) {
 
 // TestNodeTaggerFile: a file in place of EC2.
 func TestNodeTaggerFile(t *testing.T) {
-	kubectl(t, "apply", "-f", "../manifest.yaml")
-	may := user(t, "system:serviceaccount:node-tagger:node-tagger")
+	may := rights(t)
 	nodes(t, "f", 0, 1)
 	tags := file(t, `{"i-f0": {"team": "web"}}`)
 	p := start(t, may, nil, "--tags", tags, "--every", "1s")
@@ -160,6 +157,7 @@ func TestNodeTaggerRights(t *testing.T) {
 	}
 	kubectl(t, "create", "clusterrole", "reads", "--verb=list,watch", "--resource=nodes")
 	kubectl(t, "create", "clusterrolebinding", "reads", "--clusterrole=reads", "--user=reader")
+	granted(t, "reader", "list")
 	p := start(t, reader, ec2.env(), "--every", "1s")
 	p.prints(t, `cannot patch resource \"nodes\"`)
 	kubectl(t, "apply", "-f", "../manifest.yaml")

@@ -105,8 +105,8 @@ func (p *process) stop(t *testing.T) {
 		if err != nil {
 			t.Errorf("after SIGTERM: %v", err)
 		}
-	case <-time.After(15 * time.Second):
-		t.Error("it did not end within 15 s of SIGTERM")
+	case <-time.After(patience):
+		t.Error("SIGTERM did not end it")
 	}
 }
 
@@ -119,16 +119,19 @@ func (p *process) fails(t *testing.T, code int) string {
 		if !errors.As(err, &exit) || exit.ExitCode() != code {
 			t.Errorf("%v, want exit code %d", err, code)
 		}
-	case <-time.After(time.Minute):
+	case <-time.After(patience):
 		t.Error("it did not end")
 	}
 	lines := strings.Split(strings.TrimSpace(p.String()), "\n")
 	return lines[len(lines)-1]
 }
 
+// patience only bounds a hang.
+const patience = 3 * time.Minute
+
 func eventually(t *testing.T, f func() error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := clustertest.Poll(ctx, 50*time.Millisecond, f); err != nil {
 		t.Fatal(err)
@@ -152,6 +155,25 @@ func user(t *testing.T, name string) string {
 		t.Fatal(err)
 	}
 	return file
+}
+
+// rights applies the manifest, and returns a kubeconfig with the rights of its service account.
+func rights(t *testing.T) string {
+	t.Helper()
+	kubectl(t, "apply", "-f", "../manifest.yaml")
+	const name = "system:serviceaccount:node-tagger:node-tagger"
+	granted(t, name, "patch")
+	return user(t, name)
+}
+
+// granted waits until a user may do something to nodes. The API server learns by a watch what RBAC allows, and the
+// program ends if it may not list.
+func granted(t *testing.T, name, verb string) {
+	t.Helper()
+	eventually(t, func() error {
+		_, err := cluster.Kubectl(t.Context(), "auth", "can-i", verb, "nodes", "--as="+name)
+		return err
+	})
 }
 
 // nodes makes nodes of instances.

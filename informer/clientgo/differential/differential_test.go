@@ -15,10 +15,11 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/klog/v2"
+
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
 // steps is the number of steps in one run.
@@ -29,7 +30,7 @@ func TestMain(m *testing.M) {
 	klog.SetOutput(io.Discard) // failures are expected
 	// The default handlers wait by the real clock, which is decades ahead of a bubble's.
 	utilruntime.ErrorHandlers = []utilruntime.ErrorHandler{func(context.Context, error, string, ...any) {}} //nolint:reassign // it is meant to be
-	goleak.VerifyTestMain(m)
+	leaktest.Main(m)
 }
 
 // TestJudge compares client-go's informer with itself: differences here do not belong to its contract.

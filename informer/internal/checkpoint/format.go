@@ -7,6 +7,8 @@ import (
 	"hash/crc32"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protowire"
+
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
@@ -127,9 +129,9 @@ func appendDelete(to []byte, k store.Key) []byte {
 
 // putSize is what appendPut and the record's head make of a version, in bytes.
 func putSize(k store.Key, v *compact.Version, payload []byte, dict uint64) int64 {
-	n := recordHead + 2 + sumSize + uvarintSize(dict) + len(payload)
+	n := recordHead + 2 + sumSize + protowire.SizeVarint(dict) + len(payload)
 	for _, s := range [...]string{k.Namespace, k.Name, v.UID(), v.RV()} {
-		n += uvarintSize(uint64(len(s))) + len(s)
+		n += protowire.SizeVarint(uint64(len(s))) + len(s)
 	}
 	return int64(n)
 }
@@ -163,12 +165,4 @@ func appendString(to []byte, s string) []byte {
 
 func appendTime(to []byte, t time.Time) []byte {
 	return binary.AppendUvarint(to, uint64(max(0, t.UnixMilli())))
-}
-
-func uvarintSize(v uint64) int {
-	n := 1
-	for ; v >= 0x80; v >>= 7 {
-		n++
-	}
-	return n
 }

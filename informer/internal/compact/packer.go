@@ -42,13 +42,7 @@ type scratch struct {
 
 var scratches = sync.Pool{New: func() any { return &scratch{} }}
 
-func getScratch() *scratch {
-	s, ok := scratches.Get().(*scratch)
-	if !ok {
-		return &scratch{}
-	}
-	return s
-}
+func getScratch() *scratch { return scratches.Get().(*scratch) }
 
 func (s *scratch) put() {
 	const keep = 1 << 20 // one huge object must not cost its size forever

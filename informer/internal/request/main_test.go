@@ -3,7 +3,7 @@ package request
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }

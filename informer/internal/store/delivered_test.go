@@ -53,7 +53,7 @@ func TestCloseWhileSorting(t *testing.T) {
 		all = append(all, put(fmt.Sprint("o", i), "u", "1"))
 	}
 	s.Commit(Commit{Changes: all, Version: "900", Sweep: true})
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	for range 50 {
 		q := NewQueue(1, QueueOptions{Latest: true})

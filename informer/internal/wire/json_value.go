@@ -117,29 +117,13 @@ func (s *scanner) fields() error {
 // values skips the array at pos.
 func (s *scanner) values() error {
 	s.pos++
-	c, err := s.must()
-	if err != nil {
-		return err
-	}
-	if c == ']' {
-		s.pos++
-		return nil
-	}
-	for {
+	for first := true; ; first = false {
+		if more, err := s.elem(first, ']'); !more || err != nil {
+			return err
+		}
 		if err := s.value(); err != nil {
 			return err
 		}
-		if c, err = s.must(); err != nil {
-			return err
-		}
-		if c == ']' {
-			s.pos++
-			return nil
-		}
-		if c != ',' {
-			return s.syntax("want , or ]")
-		}
-		s.pos++
 	}
 }
 

@@ -10,10 +10,11 @@ import (
 	"testing/iotest"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
+
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // readList returns the items as text, the metadata, and the error that ended the list.
 func readList(f Format, r io.Reader) (items []string, meta ListMeta, err error) {

@@ -243,17 +243,32 @@ func (o options) narrate(line string) {
 	fmt.Fprintln(o.Err, line)
 }
 
-// kubectl runs the control plane's kubectl in the folder of the manifests; its output is only used in errors.
+// kubectl runs the control plane's kubectl in the folder of the manifests; its output is only used in errors. While the API
+// server has not announced a new kind, kubectl tries again.
 func (d *demo) kubectl(ctx context.Context, args []string) error {
+	for end := time.Now().Add(readyLimit); ; {
+		out, err := d.kubectlOnce(ctx, args)
+		if err == nil || !strings.Contains(out, "no matches for kind") || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+}
+
+func (d *demo) kubectlOnce(ctx context.Context, args []string) (string, error) {
 	cmd := exec.CommandContext(ctx, d.cluster.Binaries().Path("kubectl"), args...)
 	cmd.Dir = d.dir
 	cmd.Env = []string{"HOME=" + d.dir, "KUBECONFIG=" + d.cluster.Kubeconfig()}
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return "", context.Cause(ctx)
 	}
 	if err != nil {
-		return fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
+		return string(out), fmt.Errorf("kubectl %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(string(out)))
 	}
-	return nil
+	return string(out), nil
 }

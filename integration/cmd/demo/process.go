@@ -17,8 +17,8 @@ import (
 const recordingMark = "msg=recording"
 
 const (
-	readyLimit = 60 * time.Second // until the mark is logged
-	endLimit   = 20 * time.Second // from an interrupt to the exit
+	readyLimit = 2 * time.Minute // until the mark is logged
+	endLimit   = time.Minute     // from an interrupt to the exit
 )
 
 // process is a running tattler.

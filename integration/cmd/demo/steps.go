@@ -13,7 +13,7 @@ const namespace = "shop"
 var manifests embed.FS
 
 // rolledOut waits until the Deployment matches its spec.
-var rolledOut = []string{"rollout", "status", "deployment/web", "--timeout=90s"}
+var rolledOut = []string{"rollout", "status", "deployment/web", "--timeout=5m"}
 
 // preparation creates the objects that exist before tattler starts.
 var preparation = [][]string{
@@ -58,7 +58,7 @@ var steps = []step{
 		say: "a new kind, and two objects of it",
 		do: [][]string{
 			{"apply", "-f", "widgets-crd.yaml"},
-			{"wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s"},
+			{"wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=5m"},
 			{"apply", "-f", "widgets.yaml"},
 		},
 	},
@@ -76,7 +76,7 @@ var steps = []step{
 	{
 		say:  "and the shop is deleted",
 		do:   [][]string{{"delete", "deployment/web", "service/web"}},
-		wait: [][]string{{"wait", "--for=delete", "pod", "--selector=app=web", "--timeout=60s"}},
+		wait: [][]string{{"wait", "--for=delete", "pod", "--selector=app=web", "--timeout=5m"}},
 	},
 }
 

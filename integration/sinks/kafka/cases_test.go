@@ -250,7 +250,9 @@ func TestSignInFake(t *testing.T) {
 		_, err = newSink(t, c, o).Send(t.Context(), ms)
 		mustPass(t, err, "certificate required")
 		o.TLS.Cert, o.TLS.Key = certs.Client, certs.ClientKey
-		send(t, newSink(t, c, o), ms)
+		patient := o
+		patient.Timeout = time.Minute
+		send(t, newSink(t, c, patient), ms)
 		want = append(want, idsOf(ms)...)
 		o.SASL.Password = "other-p4ssword"
 		_, err = newSink(t, c, o).Send(t.Context(), ms)

@@ -17,6 +17,9 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
+// patience bounds what the test's own client waits for.
+const patience = time.Minute
+
 // envServer is the environment variable of a NATS server process: its configuration.
 const envServer = "TATTLER_NATS_TEST_SERVER"
 
@@ -32,7 +35,7 @@ func serve(path string) error {
 		return err
 	}
 	s.Start()
-	if !s.ReadyForConnections(time.Minute) {
+	if !s.ReadyForConnections(patience) {
 		return fmt.Errorf("the server does not begin")
 	}
 	fmt.Println(s.ClientURL(), s.WebsocketURL())
@@ -115,12 +118,12 @@ func (b *broker) kill(t *testing.T) {
 // admin returns the test's own connection.
 func (b *broker) admin(t *testing.T, options ...nats.Option) jetstream.JetStream {
 	t.Helper()
-	nc, err := nats.Connect("nats://"+b.addr, append(options, nats.NoReconnect())...)
+	nc, err := nats.Connect("nats://"+b.addr, append(options, nats.NoReconnect(), nats.Timeout(patience))...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(nc, jetstream.WithDefaultTimeout(patience))
 	if err != nil {
 		t.Fatal(err)
 	}

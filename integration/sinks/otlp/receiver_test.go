@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"sync"
@@ -25,6 +24,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/durationpb"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/otlp"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
@@ -50,12 +50,8 @@ type collector struct {
 
 func newCollector(t *testing.T, o otlp.Options, server *configtls.ServerConfig, token string) *collector {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &collector{t: t, o: o, tls: server, token: token, address: l.Addr().String(), changed: make(chan struct{})}
-	l.Close()
+	address := fmt.Sprint("127.0.0.1:", rig.Must(rig.FreePort())(t)) // it stays the same while the receiver is down
+	c := &collector{t: t, o: o, tls: server, token: token, address: address, changed: make(chan struct{})}
 	scheme := "http://"
 	if server != nil {
 		scheme = "https://"

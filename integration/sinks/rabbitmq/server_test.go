@@ -32,16 +32,6 @@ type server struct {
 	epmd       *exec.Cmd
 }
 
-// freePort returns a port that was free a moment ago.
-func freePort() (int, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		return 0, err
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port, nil
-}
-
 // start runs a node with its own name, folder, cookie and epmd. It talks to no other node.
 func start(certs rig.Certificates) (*server, error) {
 	if _, err := os.Stat(program); err != nil {
@@ -53,7 +43,7 @@ func start(certs rig.Certificates) (*server, error) {
 	}
 	var ports [4]int
 	for i := range ports {
-		if ports[i], err = freePort(); err != nil {
+		if ports[i], err = rig.FreePort(); err != nil {
 			return nil, err
 		}
 	}
@@ -148,7 +138,7 @@ func (s *server) env(distribution int) []string {
 
 // wait returns when the server accepts connections.
 func (s *server) wait() error {
-	deadline := time.After(2 * time.Minute)
+	deadline := time.After(5 * time.Minute)
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
 		text, err := os.ReadFile(s.log)
 		if err != nil {
@@ -212,7 +202,7 @@ func (s *server) queue(t *testing.T, args amqp.Table) (*amqp.Channel, string) {
 // ctl runs rabbitmqctl on the node.
 func (s *server) ctl(t *testing.T, args ...string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "/usr/lib/rabbitmq/bin/rabbitmqctl", args...)
 	cmd.Env = s.cmd.Env

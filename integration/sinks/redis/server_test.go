@@ -7,11 +7,14 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	client "github.com/redis/go-redis/v9"
 
+	"github.com/tattler-dev/tattler/integration/sinks/rig"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
@@ -32,7 +35,10 @@ func newServer(t *testing.T, options ...string) *server {
 		t.Fatal("there is no redis-server here: `make integration` installs it (Debian's package redis-server)")
 	}
 	s := &server{t: t, dir: t.TempDir(), port: freePort(t), options: options}
-	s.admin = client.NewClient(&client.Options{Addr: s.addr(), Protocol: 2, DisableIdentity: true, DialerRetries: 1, MaxRetries: -1})
+	s.admin = client.NewClient(&client.Options{
+		Addr: s.addr(), Protocol: 2, DisableIdentity: true, DialerRetries: 1, MaxRetries: -1,
+		DialTimeout: time.Minute, ReadTimeout: time.Minute, WriteTimeout: time.Minute, // each write waits for the disk
+	})
 	t.Cleanup(func() {
 		s.kill()
 		s.admin.Close()
@@ -43,16 +49,7 @@ func newServer(t *testing.T, options ...string) *server {
 
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
+	return strconv.Itoa(rig.Must(rig.FreePort())(t))
 }
 
 func (s *server) addr() string { return "127.0.0.1:" + s.port }

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/go-redis/v9/logging"
 
@@ -262,7 +263,7 @@ func TestFailover(t *testing.T) {
 // TestReplicas checks that a batch counts only when a replica has it.
 func TestReplicas(t *testing.T) {
 	master := newServer(t)
-	o := redis.Options{URL: "redis://" + master.addr(), Replicas: 1, Timeout: 1e9}
+	o := redis.Options{URL: "redis://" + master.addr(), Replicas: 1, Timeout: 10 * time.Second} // half of it is the wait for replicas
 	if n, err := send(t, o, sinktest.Messages(0, 2)); n != 0 || err == nil || !strings.Contains(err.Error(), "0 of 1 replicas have the entries") {
 		t.Errorf("without a replica: %d, %v", n, err)
 	}

@@ -59,12 +59,12 @@ func TestLargeTextsTakeLinearTime(t *testing.T) {
 		"password: a\n  b\n", "{value: x, name: token ", "password: {a: b, value: ", "\rpassword: a", "\u00a0token: ", "a=$(mysql ", "env mysql ", "password=\n", "set password for ",
 		`{"a":1}`, `{"token":`, "[", `"\`, "\\n  password: ", "LS0tLS1CRUdJTi\n"} {
 		text := strings.Repeat(piece, size/len(piece))
-		start := time.Now()
+		start := cpu(t)
 		obj := map[string]any{"args": []any{text, text}, text: text, "env": []any{map[string]any{"name": text, "value": text}}}
 		if _, err := redactor(t).Apply("pods", obj); err != nil {
 			t.Fatal(err)
 		}
-		if took := time.Since(start); took > 10*time.Second {
+		if took := cpu(t) - start; took > 10*time.Second {
 			t.Errorf("a text of %q took %v", piece, took)
 		}
 	}

@@ -47,7 +47,7 @@ func (x *examination) recorded(ctx context.Context) map[string]string {
 	if _, err := os.Stat(x.journal); err != nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
+	ctx, cancel := x.host.within(ctx, checkJournal, "", journalTimeout)
 	defer cancel()
 	r, err := past.OpenReader(ctx, x.journal)
 	if err != nil {
@@ -109,7 +109,7 @@ func (x *examined) add(section Section, check string, level Level, title, meanin
 func (x *examined) all(ctx context.Context, several bool) {
 	if several {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, cmp.Or(x.host.cluster, clusterTimeout))
+		ctx, cancel = x.host.within(ctx, checkCluster, x.name, clusterTimeout)
 		defer cancel()
 	}
 	if x.server(ctx) {

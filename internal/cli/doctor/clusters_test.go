@@ -63,7 +63,7 @@ func TestSeveralClusters(t *testing.T) {
 	away := s.write(t, "away", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: away, contexts: [{name: away, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}`, silent.URL))
 	text := strings.Replace(clusters, "clusters:\n", "clusters:\n- {name: silent, context: away, kubeconfig: "+away+"}\n", 1)
 	o, out := s.options(t, text)
-	o.host.reach = 50 * time.Millisecond
+	o.limit(checkReach, "silent", 50*time.Millisecond)
 	if err := Run(t.Context(), o); !errors.Is(err, ErrFindings) {
 		t.Fatalf("%v\n%s", err, out)
 	}
@@ -119,7 +119,12 @@ func TestClusterDeadline(t *testing.T) {
 	s := serve(t)
 	s.hangs = true
 	o, _ := s.options(t, "clusters:\n- {name: east, context: prod}\n- {name: west, context: prod}\n")
-	o.host.cluster = 50 * time.Millisecond
+	o.host.deadline = func(c check, _ string, _ time.Duration) time.Duration {
+		if c == checkCluster {
+			return 50 * time.Millisecond
+		}
+		return time.Hour
+	}
 	x := s.examine(t, o)
 	var got []string
 	for _, f := range x.findings {
@@ -197,7 +202,7 @@ func TestManyClusters(t *testing.T) {
 		fmt.Fprintf(&text, "- {name: %s, kubeconfig: %q}\n", c.name, file)
 	}
 	o, out := s.options(t, text.String())
-	o.host.cluster = 4 * time.Second // of each
+	o.limit(checkKinds, "hangs", 50*time.Millisecond)
 	o.Output = "json"
 	err := Run(t.Context(), o)
 	if !errors.Is(err, ErrFindings) {

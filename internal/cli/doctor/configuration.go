@@ -50,7 +50,7 @@ func (x *examination) askDaemon(ctx context.Context) {
 	if x.journal == "" {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	ctx, cancel := x.host.within(ctx, checkDaemon, "", daemonTimeout)
 	defer cancel()
 	s, err := (&control.Client{Journal: x.journal}).Status(ctx)
 	var none *control.NoDaemonError

@@ -30,15 +30,15 @@ const (
 
 // features checks streaming lists, and which API groups speak protobuf. They are optional.
 func (x *examined) features(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, featureTimeout)
-	defer cancel()
 	if len(x.allowed) == 0 {
 		x.add(Server, "streaming", Note, "streaming lists and protobuf were not checked: no kind may be listed", "", "")
 		return
 	}
-	x.streaming(ctx, x.allowed[0])
-	x.protobuf(ctx)
-	x.history(ctx)
+	bounded, cancel := x.host.within(ctx, checkFeatures, x.name, featureTimeout)
+	defer cancel()
+	x.streaming(bounded, x.allowed[0])
+	x.protobuf(bounded)
+	x.history(ctx) // has its own deadline
 }
 
 // collection returns the path of a kind's list, in the first namespace of its plan.

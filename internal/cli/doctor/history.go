@@ -32,7 +32,7 @@ type version struct {
 
 // history measures how far back the server's history reaches now.
 func (x *examined) history(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, historyTimeout)
+	ctx, cancel := x.host.within(ctx, checkHistory, x.name, historyTimeout)
 	defer cancel()
 	unknown := func(why string) {
 		x.add(Server, "history", Note, "how long an absence is harmless is unknown: "+why,

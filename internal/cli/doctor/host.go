@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"context"
 	"os"
 	"strconv"
 	"strings"
@@ -16,9 +17,38 @@ type host struct {
 	limit func(pid int) (bytes int64, from string)
 	// place looks at the place of a journal.
 	place func(path string) (journal.Place, error)
-	// reach is the deadline of the first request, cluster that of one of several clusters, and sink that of each sink; 0: the
-	// default.
-	reach, cluster, sink time.Duration
+	// deadline returns the time for a check of a cluster, instead of the usual one; nil: the usual one. The name of the cluster is
+	// empty for a check of something else, and for an only cluster.
+	deadline func(c check, cluster string, usual time.Duration) time.Duration
+}
+
+// check names checks that have a deadline in common.
+type check string
+
+const (
+	checkCluster  check = "cluster" // all checks of one of several clusters
+	checkReach    check = "reach"
+	checkKinds    check = "kinds"
+	checkRights   check = "rights"
+	checkFeatures check = "features"
+	checkHistory  check = "history"
+	checkCount    check = "count"
+	checkJournal  check = "journal"
+	checkSink     check = "sink"
+	checkDaemon   check = "daemon"
+)
+
+// time returns the time for a check of a cluster.
+func (h *host) time(c check, cluster string, usual time.Duration) time.Duration {
+	if h.deadline == nil {
+		return usual
+	}
+	return h.deadline(c, cluster, usual)
+}
+
+// within bounds a check of a cluster.
+func (h *host) within(ctx context.Context, c check, cluster string, usual time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, h.time(c, cluster, usual))
 }
 
 // orThis fills in this machine.

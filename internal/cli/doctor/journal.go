@@ -34,7 +34,7 @@ func (x *examination) journalFile(ctx context.Context) {
 		return
 	}
 	x.place()
-	ctx, cancel := context.WithTimeout(ctx, journalTimeout)
+	ctx, cancel := x.host.within(ctx, checkJournal, "", journalTimeout)
 	defer cancel()
 	if _, err := os.Stat(x.journal); errors.Is(err, fs.ErrNotExist) {
 		x.add(JournalFile, "health", OK, x.journal+" is made at the first start", "", "")

@@ -24,15 +24,18 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
 
 func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
+	ignored := []goleak.Option{
 		// Connections of client-go's transports, which are shared by all clients of a process and have no end.
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"), goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"),
-		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"))
+		goleak.IgnoreAnyFunction("golang.org/x/net/http2.(*clientConnReadLoop).run"),
+	}
+	leaktest.Main(m, ignored...)
 }
 
 func core(resource string) schema.GroupVersionResource {
@@ -50,6 +53,7 @@ type api struct {
 	// user is who asks; noReviews refuses to review rights; hangs never answers, and afterVersion only the version.
 	user                           string
 	noReviews, hangs, afterVersion bool
+	date                           time.Time // in the header of the version; zero: now
 }
 
 func serve(t *testing.T) *api {
@@ -99,6 +103,9 @@ func (s *api) answer(w http.ResponseWriter, r *http.Request) bool {
 		<-r.Context().Done()
 		return true
 	case r.URL.Path == "/version":
+		if !s.date.IsZero() {
+			w.Header().Set("Date", s.date.UTC().Format(http.TimeFormat))
+		}
 		return send(map[string]string{"gitVersion": "v1.36.3"})
 	case s.noReviews && strings.HasSuffix(r.URL.Path, "reviews"):
 		informertest.Refuse(w, http.StatusForbidden, metav1.StatusReasonForbidden, "no reviews")
@@ -140,7 +147,18 @@ func (s *api) options(t *testing.T, more string) (*Options, *bytes.Buffer) {
 	o.host.place = func(string) (journal.Place, error) {
 		return journal.Place{Dir: s.dir, Free: 20 << 30, Known: true}, nil
 	}
+	o.limit("", "", 0)
 	return o, &out
+}
+
+// limit sets the time for a check of a cluster. The other checks have a minute, because a busy machine is not a finding.
+func (o *Options) limit(c check, cluster string, limit time.Duration) {
+	o.host.deadline = func(of check, in string, _ time.Duration) time.Duration {
+		if of == c && in == cluster {
+			return limit
+		}
+		return time.Minute
+	}
 }
 
 // examine runs the checks.
@@ -222,6 +240,3 @@ func level(t *testing.T, x *examination, check string) (Level, string) {
 	}
 	return found[0].Level, found[0].Title
 }
-
-// ago is a clock that is behind.
-func ago(d time.Duration) func() time.Time { return func() time.Time { return time.Now().Add(-d) } }

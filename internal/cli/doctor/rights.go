@@ -27,7 +27,7 @@ func rbac(cluster string) string {
 
 // rights reviews what may be watched.
 func (x *examined) rights(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
+	ctx, cancel := x.host.within(ctx, checkRights, x.name, rightsTimeout)
 	defer cancel()
 	reviewer, err := rights.NewReviewer(x.cluster.Config)
 	var lacks []rights.Lack
@@ -123,7 +123,7 @@ func (x *examined) count(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, countTimeout)
+	ctx, cancel := x.host.within(ctx, checkCount, x.name, countTimeout)
 	defer cancel()
 	type answer struct {
 		n   int64

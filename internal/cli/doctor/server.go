@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -30,7 +29,7 @@ const maxAnswer = 1 << 20
 // server asks for the version, and compares the clocks. It reports whether the server answers and what would be watched
 // is known.
 func (x *examined) server(ctx context.Context) bool {
-	reach, cancel := context.WithTimeout(ctx, cmp.Or(x.host.reach, reachTimeout))
+	reach, cancel := x.host.within(ctx, checkReach, x.name, reachTimeout)
 	defer cancel()
 	began := x.host.now()
 	resp, body, err := x.get(reach, "/version", "application/json")
@@ -88,7 +87,7 @@ func (x *examined) nothing() string {
 
 // identify asks for the cluster's identity, which stays unknown if the namespace kube-system must not be read.
 func (x *examined) identify(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(x.host.reach, reachTimeout))
+	ctx, cancel := x.host.within(ctx, checkReach, x.name, reachTimeout)
 	defer cancel()
 	var namespace metav1.PartialObjectMetadata
 	if _, body, err := x.get(ctx, "/api/v1/namespaces/kube-system", "application/json"); err == nil && json.Unmarshal(body, &namespace) == nil {
@@ -148,7 +147,7 @@ func (x *examined) clock(date string, began, ended time.Time) {
 
 // planned asks what would be watched.
 func (x *examined) planned(ctx context.Context) bool {
-	ctx, cancel := context.WithTimeout(ctx, rightsTimeout)
+	ctx, cancel := x.host.within(ctx, checkKinds, x.name, rightsTimeout)
 	defer cancel()
 	plan, err := x.setup.Plan(ctx, x.cluster)
 	if err != nil {

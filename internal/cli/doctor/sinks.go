@@ -45,7 +45,7 @@ func (x *examination) sink(ctx context.Context, c *config.Sink) Finding {
 // within bounds the time of reach, even if it ignores its context. What does not end then, ends with the process.
 func (x *examination) within(ctx context.Context, c *config.Sink, reach func(context.Context) Finding) Finding {
 	done := make(chan Finding, 1)
-	limit := cmp.Or(x.host.sink, sinkTimeout)
+	limit := x.host.time(checkSink, "", sinkTimeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	go func() { done <- reach(bounded) }()
@@ -91,7 +91,7 @@ func (x *examination) reach(ctx context.Context, c *config.Sink) Finding {
 	defer func() { _ = s.Close(ctx) }() // what was found counts
 	failed := func(err error) Finding {
 		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			return hangs(c, cmp.Or(x.host.sink, sinkTimeout), err)
+			return hangs(c, x.host.time(checkSink, "", sinkTimeout), err)
 		}
 		return unreachable(c, err)
 	}

@@ -1,7 +1,6 @@
 package doctor
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 
@@ -19,7 +18,7 @@ func (x *examination) traces(ctx context.Context) {
 		return
 	}
 	defer e.Close()
-	ctx, cancel := context.WithTimeout(ctx, cmp.Or(x.host.sink, sinkTimeout))
+	ctx, cancel := x.host.within(ctx, checkSink, "", sinkTimeout)
 	defer cancel()
 	if err := e.Probe(ctx); err != nil {
 		x.add(Sinks, "traces", Warning, fmt.Sprintf("traces: %s cannot be reached: %s", e, x.setup.Traces.Hide(err.Error())),

@@ -33,7 +33,7 @@ func TestTraces(t *testing.T) {
 		t.Errorf("%s: %s", l, title)
 	}
 	o, _ = s.options(t, file(away))
-	o.host.sink = 2 * time.Second
+	o.limit(checkSink, "", 2*time.Second)
 	if l, title := level(t, s.examine(t, o), "sinks.traces"); l != Warning || strings.Contains(title, "geheim") || !strings.Contains(title, "cannot be reached") {
 		t.Errorf("%s: %s", l, title)
 	}

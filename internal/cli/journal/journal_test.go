@@ -13,16 +13,16 @@ import (
 	"unicode/utf8"
 
 	"github.com/ncruces/go-sqlite3"
-	"go.uber.org/goleak"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var then = time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 

@@ -31,7 +31,7 @@ func ask(t *testing.T, c *rest.Config) string {
 		t.Fatal(err)
 	}
 	defer client.CloseIdleConnections()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, c.Host+"/api", http.NoBody)
 	if err != nil {

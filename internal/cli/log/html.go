@@ -17,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/render/html"
@@ -134,8 +135,7 @@ func (t *lister) page(ctx context.Context, w io.Writer, p *page, notes []string)
 	return out.Close()
 }
 
-// covered reads the newest of the changes with the given numbers. One that cannot be read is left out: the list has a notice
-// about it.
+// covered reads the newest of the changes with the given numbers. A damaged one is left out: the list has a notice about it.
 func (t *lister) covered(ctx context.Context, seqs []int64) (all []change.Change, more int, err error) {
 	more = max(len(seqs)-html.MaxChanges, 0)
 	for seqs = seqs[more:]; len(seqs) > 0; {
@@ -155,10 +155,13 @@ func (t *lister) covered(ctx context.Context, seqs []int64) (all []change.Change
 			if !wanted[e.Seq] {
 				continue
 			}
-			if c, err := t.journal.Change(ctx, &e); err == nil {
+			switch c, err := t.journal.Change(ctx, &e); {
+			case err == nil:
 				all = append(all, c)
-			} else if ctx.Err() != nil {
+			case ctx.Err() != nil:
 				return nil, 0, ctx.Err()
+			case !errors.Is(err, journal.ErrNotFound) && !history.Damaged(err):
+				return nil, 0, err
 			}
 		}
 		seqs = seqs[n:]

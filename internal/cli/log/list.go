@@ -10,6 +10,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -20,7 +21,8 @@ type lister struct {
 	*selected
 	out printer
 
-	last    int64 // sequence number up to which everything was read
+	last    int64 // sequence number up to which everything is read
+	read    int64 // sequence number up to which everything was shown, or did not match, when reading the oldest first
 	lowest  int64 // sequence number of the oldest change that was read; 0 without one
 	shown   int
 	quiet   int // quiet changes that were not shown; maxQuiet means that many or more
@@ -113,6 +115,7 @@ func (t *lister) list(ctx context.Context) error {
 	if removed != "" {
 		fmt.Fprintf(t.o.IO.Err, "%s\n", removed)
 	}
+	t.read = t.last
 	return t.follow(ctx)
 }
 
@@ -178,17 +181,11 @@ func (t *lister) follow(ctx context.Context) error {
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
 	for {
-		last, err := t.lastChange(ctx)
-		if ctx.Err() != nil {
+		switch err := t.catchUp(ctx); {
+		case ctx.Err() != nil:
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
-		}
-		if last > t.last {
-			if err := t.listNew(ctx, last); err != nil {
-				return err
-			}
 		}
 		if err := t.out.Until(t.o.Now()); err != nil {
 			return err
@@ -201,16 +198,23 @@ func (t *lister) follow(ctx context.Context) error {
 	}
 }
 
-// listNew shows new changes, which may be of kinds that the journal did not have.
-func (t *lister) listNew(ctx context.Context, last int64) error {
+// listNew shows new changes, which may be of kinds that the journal did not have. After an error, it can be called again.
+func (t *lister) listNew(ctx context.Context) error {
+	last, err := t.journal.Last(ctx)
+	if err != nil || last <= t.read {
+		return err
+	}
 	if len(t.Types.Unknown) > 0 {
 		if err := t.Resolve(ctx, t.journal); err != nil {
 			return err
 		}
 	}
-	from := t.last
 	t.last = last
-	return t.listAll(ctx, from)
+	if err := t.listAll(ctx, t.read); err != nil {
+		return err
+	}
+	t.read = last
+	return nil
 }
 
 // listAll shows the selected changes after a sequence number.
@@ -234,9 +238,12 @@ func (t *lister) newest(ctx context.Context, limit int) (seqs []int64, oldest ti
 		}
 		if t.ReadsObjects() {
 			c, err := t.journal.Change(ctx, &e)
-			if errors.Is(err, journal.ErrNotFound) || err == nil && !t.Matches(&c) {
+			switch {
+			case errors.Is(err, journal.ErrNotFound), err == nil && !t.Matches(&c):
 				continue
-			} // an unreadable change is reported, because it might match
+			case err != nil && !history.Damaged(err):
+				return nil, oldest, err
+			} // a damaged change is reported, because it might match
 		}
 		oldest = e.At
 		if seqs = append(seqs, e.Seq); len(seqs) == limit {
@@ -257,24 +264,24 @@ func (t *lister) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.E
 		for again := !t.MatchesNothing(); again; {
 			again = false
 			for e, err := range t.journal.Rows(ctx, q) {
-				switch {
-				case err != nil:
+				if err != nil {
 					yield(e, err)
 					return
 				}
 				if t.lowest == 0 || e.Seq < t.lowest {
 					t.lowest = e.Seq
 				}
-				switch {
-				case !t.Selects(&e):
-					continue
-				case !e.Quiet || t.Noise:
-					if !yield(e, nil) {
-						return
-					}
-					continue
+				listed := !e.Quiet || t.Noise
+				switch selected := t.Selects(&e); {
+				case selected && listed && !yield(e, nil):
+					return
+				case selected && !listed:
+					t.quiet++
 				}
-				if t.quiet++; t.quiet == maxQuiet {
+				if q.OldestFirst {
+					t.read = e.Seq
+				}
+				if !listed && t.quiet == maxQuiet && q.Quiet {
 					q.Quiet, again = false, true
 					if q.OldestFirst {
 						q.After = e.Seq
@@ -288,15 +295,13 @@ func (t *lister) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.E
 	}
 }
 
-// change shows a change that matches, or that was judged before. An unreadable change becomes a notice, and the others
-// follow.
+// change shows a change that matches, or that was judged before. A damaged change becomes a notice, and the others follow.
 func (t *lister) change(ctx context.Context, e *journal.Entry, judged bool) error {
 	c, err := t.journal.Change(ctx, e)
-	var disk *journal.WriteError
 	switch {
 	case errors.Is(err, journal.ErrNotFound): // retention has removed it meanwhile
 		return nil
-	case err != nil && (ctx.Err() != nil || errors.Is(err, journal.ErrClosed) || errors.As(err, &disk)):
+	case err != nil && (ctx.Err() != nil || !history.Damaged(err)):
 		return err
 	case err != nil:
 		t.damaged++

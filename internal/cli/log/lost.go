@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/history"
 )
 
 const (
@@ -16,30 +17,45 @@ const (
 	reconnectFor   = 2 * time.Minute
 )
 
-// lastChange returns the journal's newest sequence number. While a daemon in the cluster cannot be reached, because the
-// API server or the daemon restarts, it tries again for a while.
-func (t *lister) lastChange(ctx context.Context) (int64, error) {
-	var since time.Time // of the first failure
+// catchUp shows the changes that were added to the journal. While a daemon in the cluster cannot be reached, because the
+// API server or the daemon restarts, it tries again for a while, from the first change that was not shown.
+func (t *lister) catchUp(ctx context.Context) error {
+	var since time.Time // of the first failure after the last progress
+	lost := false
 	for {
-		last, err := t.journal.Last(ctx)
-		var lost *url.Error // a request that was not answered
+		from := t.read
+		err := t.listNew(ctx)
+		var away *history.UnavailableError
 		now := time.Now()
-		switch {
-		case err == nil && !since.IsZero():
-			fmt.Fprintln(t.o.IO.Err, "the daemon answers again")
-			return last, nil
-		case err == nil || ctx.Err() != nil || !errors.As(err, &lost):
-			return last, err
-		case since.IsZero():
+		if t.read > from {
 			since = now
-			fmt.Fprintf(t.o.IO.Err, "the daemon does not answer (%s); trying again for %s\n", terminal.Line(lost.Err.Error()), reconnectFor)
+		}
+		switch {
+		case err == nil && lost:
+			fmt.Fprintln(t.o.IO.Err, "the daemon answers again")
+			return nil
+		case err == nil || ctx.Err() != nil || !errors.As(err, &away):
+			return err
+		case !lost:
+			lost, since = true, now
+			fmt.Fprintf(t.o.IO.Err, "%s; trying again for %s\n", terminal.Line(why(away)), reconnectFor)
 		case now.Sub(since) >= reconnectFor:
-			return 0, fmt.Errorf("the daemon has not answered for %s: %w", reconnectFor, err)
+			err = fmt.Errorf("the daemon has not answered for %s: %w", reconnectFor, err)
+			return errors.Join(err, t.out.Flush(t.end())) // what was read is shown
 		}
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return ctx.Err()
 		case <-time.After(reconnectEvery):
 		}
 	}
+}
+
+// why says briefly why a daemon cannot be read from.
+func why(away *history.UnavailableError) string {
+	var lost *url.Error // a request that was not answered
+	if errors.As(away, &lost) {
+		return fmt.Sprintf("the daemon does not answer (%v)", lost.Err)
+	}
+	return away.Error()
 }

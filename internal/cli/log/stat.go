@@ -9,6 +9,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 )
@@ -57,11 +58,10 @@ func (t *counter) run(ctx context.Context) error {
 
 func (t *counter) count(ctx context.Context, e *journal.Entry) error {
 	c, err := t.journal.Change(ctx, e)
-	var disk *journal.WriteError
 	switch {
 	case errors.Is(err, journal.ErrNotFound): // retention has removed it meanwhile
 		return nil
-	case err != nil && (ctx.Err() != nil || errors.Is(err, journal.ErrClosed) || errors.As(err, &disk)):
+	case err != nil && (ctx.Err() != nil || !history.Damaged(err)):
 		return err
 	case err != nil:
 		t.damaged++ // the end reports it

@@ -2,8 +2,10 @@ package log
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -33,10 +35,14 @@ func (t *lister) warmUp(ctx context.Context, q journal.Query) error {
 			continue
 		}
 		c, err := t.journal.Change(ctx, &e)
-		if ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return ctx.Err()
-		}
-		if err != nil || !t.MatchesLabels(&c) { // an unreadable change was not requested
+		case errors.Is(err, journal.ErrNotFound), history.Damaged(err): // it was not requested
+			continue
+		case err != nil:
+			return err
+		case !t.MatchesLabels(&c):
 			continue
 		}
 		if err := t.out.Change(c); err != nil {

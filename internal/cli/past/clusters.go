@@ -11,9 +11,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// Clusters returns the names of the recorded clusters, sorted.
-func (j *Journal) Clusters(ctx context.Context) ([]string, error) { return j.source.Clusters(ctx) }
-
 // Within returns the selected ones of the recorded clusters: those that --cluster names, or all.
 func (j *Journal) Within(ctx context.Context, names []string) ([]string, error) {
 	known, err := j.Clusters(ctx)

@@ -51,7 +51,7 @@ func (j *Journal) objects(ctx context.Context, namespace string, args []string, 
 	if err != nil || len(t.Resources) == 0 {
 		return nil, err
 	}
-	names, err := j.source.Names(ctx, t.Resources, namespace, name, maxCompletions)
+	names, err := j.Names(ctx, t.Resources, namespace, name, maxCompletions)
 	for i := range names {
 		names[i] = prefix + names[i]
 	}
@@ -60,7 +60,7 @@ func (j *Journal) objects(ctx context.Context, namespace string, args []string, 
 
 // types returns the recorded kinds that begin with a word.
 func (j *Journal) types(ctx context.Context, word string) (words []string, err error) {
-	kinds, err := j.source.Kinds(ctx)
+	kinds, err := j.Kinds(ctx)
 	for _, k := range kinds {
 		if strings.HasPrefix(k.Resource, word) {
 			words = append(words, k.Resource)

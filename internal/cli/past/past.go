@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,9 +64,12 @@ func (f *Flags) add(cmd *cobra.Command, otherwise string) {
 // forwardBytes bounds the versions that ReadForwards keeps in memory.
 const forwardBytes = 32 << 20
 
-// Journal is an open journal.
+// recorded is the embedded source of a Journal, beside its method Source.
+type recorded = history.Source
+
+// Journal is an open journal: the methods of a history.Source, and those that verbs share.
 type Journal struct {
-	source  history.Source
+	recorded
 	changes *history.Builder
 	served  Served      // nil: a file
 	path    string      // of the file
@@ -146,7 +148,7 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	if s, err := f.serving(ctx); err != nil {
 		return nil, err
 	} else if s != nil {
-		return &Journal{source: s, changes: history.New(s, rules), served: s}, nil
+		return &Journal{recorded: s, changes: history.New(s, rules), served: s}, nil
 	}
 	path, err := f.File(ctx)
 	if err != nil {
@@ -160,7 +162,7 @@ func (f *Flags) Open(ctx context.Context) (*Journal, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Journal{source: r, changes: history.New(r, rules), path: path, file: file}, nil
+	return &Journal{recorded: r, changes: history.New(r, rules), path: path, file: file}, nil
 }
 
 // OpenReader opens a journal to read; if it does not exist, the error says what to do.
@@ -183,13 +185,10 @@ func Exists(path string) error {
 	return nil
 }
 
-// Close closes the journal.
-func (j *Journal) Close() error { return j.source.Close() }
-
 // ReadForwards prepares for a verb that reads each change once, from the oldest on: it unwinds the history of an object once.
 // What was read before a purge may be returned after it, so it is not for a program that lasts, such as a server.
 func (j *Journal) ReadForwards() {
-	if r, ok := j.source.(*journal.Reader); ok {
+	if r, ok := j.recorded.(*journal.Reader); ok {
 		r.ReadForwards(forwardBytes)
 	}
 }
@@ -198,12 +197,12 @@ func (j *Journal) ReadForwards() {
 // that is open.
 func (j *Journal) Last(ctx context.Context) (int64, error) {
 	if j.served != nil {
-		return j.source.Last(ctx)
+		return j.recorded.Last(ctx)
 	}
 	if now, err := os.Stat(j.path); err != nil || !os.SameFile(now, j.file) {
 		return 0, fmt.Errorf("the journal %s was removed or replaced", j.path)
 	}
-	return j.source.Last(ctx)
+	return j.recorded.Last(ctx)
 }
 
 // Oldest returns when the oldest change was seen; the zero time in an empty journal.
@@ -212,11 +211,6 @@ func (j *Journal) Oldest(ctx context.Context) (time.Time, error) {
 		return e.At, err
 	}
 	return time.Time{}, nil
-}
-
-// RecordedUntil returns up to when a daemon recorded; the zero time if unknown.
-func (j *Journal) RecordedUntil(ctx context.Context) (time.Time, error) {
-	return j.source.RecordedUntil(ctx)
 }
 
 // Ended returns up to when the journal is complete. It is the zero time for a new journal, and while a daemon records:
@@ -228,8 +222,9 @@ func (j *Journal) Ended(ctx context.Context) (time.Time, error) {
 	return j.RecordedUntil(ctx)
 }
 
-// statusTime bounds the request for a daemon's state, which only decides about a note.
-const statusTime = 2 * time.Second
+// statusTime bounds the request for a daemon's state, which only decides about a note. On a busy machine, a daemon may need
+// seconds to answer.
+const statusTime = 10 * time.Second
 
 // current reports whether a daemon records now, and reaches an API server and the journal's disk. A daemon that does not
 // answer, such as another user's, is taken to do so.
@@ -276,26 +271,10 @@ func (j *Journal) Recording(ctx context.Context) bool {
 	return control.Recording(ctx, j.path)
 }
 
-// Cluster returns the cluster's name, which is part of the ids of changes.
-func (j *Journal) Cluster() string { return j.source.Cluster() }
-
-// Rows yields the changes that a query selects.
-func (j *Journal) Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error] {
-	return j.source.Rows(ctx, q)
-}
-
-// ByID returns the change whose id is, or begins with, prefix.
-func (j *Journal) ByID(ctx context.Context, prefix string) (journal.Entry, error) {
-	return j.source.ByID(ctx, prefix)
-}
-
 // Change returns the change of an entry.
 func (j *Journal) Change(ctx context.Context, e *journal.Entry) (change.Change, error) {
 	return j.changes.Change(ctx, e)
 }
-
-// Kinds returns the recorded kinds.
-func (j *Journal) Kinds(ctx context.Context) ([]journal.Kind, error) { return j.source.Kinds(ctx) }
 
 // ShortNames returns the short names of a kind.
 func (j *Journal) ShortNames(ctx context.Context, k journal.Kind) []string {
@@ -305,16 +284,6 @@ func (j *Journal) ShortNames(ctx context.Context, k journal.Kind) []string {
 // Explain returns the error for a word that matches no kind in the journal.
 func (j *Journal) Explain(ctx context.Context, word string) error {
 	return selection.Explain(ctx, j, word)
-}
-
-// At yields the objects that a query selects, as they were at a moment: see journal.Reader.At.
-func (j *Journal) At(ctx context.Context, q journal.Query, t time.Time) iter.Seq2[journal.State, error] {
-	return j.source.At(ctx, q, t)
-}
-
-// Between yields what a query selects, as it was at both ends of its time range: see journal.Reader.Between.
-func (j *Journal) Between(ctx context.Context, q journal.Query) iter.Seq2[[2]journal.State, error] {
-	return j.source.Between(ctx, q)
 }
 
 // Net returns the change that leads from one state of an object to another one: see history.Builder.Net.

@@ -8,11 +8,11 @@ import (
 )
 
 // Source returns the journal for readers that are not verbs, such as the page. Close closes it.
-func (j *Journal) Source() history.Source { return &source{j.source, j} }
+func (j *Journal) Source() history.Source { return &source{j.recorded, j} }
 
 // Reader returns the reader of the journal's file, for its sinks and streams; nil if a daemon serves the journal.
 func (j *Journal) Reader() *journal.Reader {
-	r, _ := j.source.(*journal.Reader)
+	r, _ := j.recorded.(*journal.Reader)
 	return r
 }
 

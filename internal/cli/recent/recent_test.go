@@ -8,15 +8,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
 	"github.com/tattler-dev/tattler/internal/render"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func TestNames(t *testing.T) {
 	for args, want := range map[string]bool{"": false, "deploy,cm": false, "deploy web": true, "deploy/web": true, "deploy/web cm/a": true} {

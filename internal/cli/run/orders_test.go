@@ -83,7 +83,7 @@ func (o *output) String() string {
 // await waits for a condition.
 func await(t *testing.T, what string, f func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !f(); {
+	for deadline := time.Now().Add(2 * time.Minute); !f(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("it does not come: %s", what)
 		}
@@ -108,7 +108,7 @@ watch:
 web: {address: "127.0.0.1:0"}
 sinks:
 - name: hook
-  webhook: {url: %q}
+  webhook: {url: %q, timeout: 1m}
 `, dir, hook),
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {

@@ -11,14 +11,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func written(t *testing.T) string {
 	t.Helper()
@@ -33,7 +32,7 @@ func written(t *testing.T) string {
 // TestServe opens the page in a browser, and answers only for loopback names.
 func TestServe(t *testing.T) {
 	var out, stderr bytes.Buffer
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	o := &Options{IO: &terminal.IO{Out: &out, Err: &stderr}, Listen: "127.0.0.1:0", Open: true}
 	o.Past.Path = written(t)

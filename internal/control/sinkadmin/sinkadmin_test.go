@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -314,36 +315,38 @@ func TestSkipWithoutDaemon(t *testing.T) {
 	}
 }
 
-// TestReplayOnItsWay: changes being sent count as received.
+// TestReplayOnItsWay: changes being sent count as received. In a bubble, a deadline passes only while everything waits.
 func TestReplayOnItsWay(t *testing.T) {
-	d, _ := opened(t, 1, 0)
-	to := slow{arrived: make(chan struct{}), take: make(chan struct{})}
-	store := &sinktest.Store{}
-	store.Append(sinktest.Item(0))
-	p, err := deliver.New(deliver.Options{Name: "hook", Sink: to, Store: store, From: deliver.Beginning})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.Pumps = map[string]*deliver.Pump{"hook": p}
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- p.Run(ctx) }()
-	<-to.arrived
-	soon, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
-	defer stop()
-	if done, err := d.Replay(soon, "hook", control.Place{}); !errors.Is(err, context.DeadlineExceeded) {
-		t.Fatalf("before it is there: %+v, %v", done, err)
-	}
-	to.take <- struct{}{}
-	if done, err := d.Replay(t.Context(), "hook", control.Place{}); done != (control.Replayed{Again: 1, Behind: 1}) || err != nil {
-		t.Fatalf("once it is: %+v, %v", done, err)
-	}
-	<-to.arrived // again
-	cancel()
-	to.take <- struct{}{}
-	if err := <-ended; err != nil {
-		t.Error(err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		d, _ := opened(t, 1, 0)
+		to := slow{arrived: make(chan struct{}), take: make(chan struct{})}
+		store := &sinktest.Store{}
+		store.Append(sinktest.Item(0))
+		p, err := deliver.New(deliver.Options{Name: "hook", Sink: to, Store: store, From: deliver.Beginning})
+		if err != nil {
+			t.Fatal(err)
+		}
+		d.Pumps = map[string]*deliver.Pump{"hook": p}
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- p.Run(ctx) }()
+		<-to.arrived
+		soon, stop := context.WithTimeout(t.Context(), 50*time.Millisecond)
+		defer stop()
+		if done, err := d.Replay(soon, "hook", control.Place{}); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("before it is there: %+v, %v", done, err)
+		}
+		to.take <- struct{}{}
+		if done, err := d.Replay(t.Context(), "hook", control.Place{}); done != (control.Replayed{Again: 1, Behind: 1}) || err != nil {
+			t.Fatalf("once it is: %+v, %v", done, err)
+		}
+		<-to.arrived // again
+		cancel()
+		to.take <- struct{}{}
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestDead(t *testing.T) {

@@ -50,6 +50,8 @@ type Cluster struct {
 	Services []string
 	// Broken makes the kubelet refuse to forward ports.
 	Broken bool
+	// Hold, if set, is called before the API server answers a request to forward ports.
+	Hold func(r *http.Request)
 
 	api, daemon *httptest.Server
 
@@ -210,6 +212,9 @@ func (c *Cluster) apiServer(daemonCA string) http.Handler {
 		send(w, map[string]any{"status": map[string]any{"token": AccountToken, "expirationTimestamp": time.Now().Add(10 * time.Minute).UTC().Format(time.RFC3339)}})
 	})
 	mux.HandleFunc(base+"/pods/"+Pod+"/portforward", func(w http.ResponseWriter, r *http.Request) {
+		if c.Hold != nil {
+			c.Hold(r)
+		}
 		Forward(w, r, func(ctx context.Context, port string) (net.Conn, error) {
 			if c.Broken || port != "8443" {
 				return nil, fmt.Errorf("nothing listens on port %s", port)

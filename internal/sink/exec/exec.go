@@ -32,6 +32,8 @@ type Sink struct {
 	// closed is cancelled by Close, which may run concurrently with Send.
 	closed context.Context
 	close  context.CancelFunc
+	// grace and waitDelay are constants, except in tests.
+	grace, waitDelay time.Duration
 }
 
 // New returns a sink. It looks up the program, but runs nothing.
@@ -42,7 +44,7 @@ func New(o Options) (*Sink, error) {
 	if _, err := exec.LookPath(o.program()); err != nil {
 		return nil, fmt.Errorf("exec sink: command: %w", err)
 	}
-	s := &Sink{o: o.withDefaults(), mask: newMask(o)}
+	s := &Sink{o: o.withDefaults(), mask: newMask(o), grace: grace, waitDelay: waitDelay}
 	s.closed, s.close = context.WithCancel(context.Background())
 	return s, nil
 }
@@ -59,7 +61,7 @@ func (o Options) program() string {
 func (s *Sink) String() string { return "exec " + s.o.Command[0] }
 
 // MinSendTimeout implements sink.SlowSink: one run, and some time to start it. With less, each run would be killed.
-func (s *Sink) MinSendTimeout() time.Duration { return s.o.Timeout + grace }
+func (s *Sink) MinSendTimeout() time.Duration { return s.o.Timeout + s.grace }
 
 // Close kills a program that is still running.
 func (s *Sink) Close(context.Context) error {
@@ -114,7 +116,7 @@ func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 	defer cancel()
 	defer context.AfterFunc(s.closed, cancel)()
 	defer context.AfterFunc(ctx, func() {
-		late := time.AfterFunc(grace, cancel)
+		late := time.AfterFunc(s.grace, cancel)
 		context.AfterFunc(during, func() { late.Stop() })
 	})()
 	var stdin bytes.Buffer
@@ -125,7 +127,7 @@ func (s *Sink) run(ctx context.Context, ms []sink.Message) error {
 	var stderr headBuffer
 	cmd := exec.CommandContext(during, s.o.Command[0], s.o.Command[1:]...) //nolint:gosec // the user configures the command
 	cmd.Stdin, cmd.Stderr, cmd.Dir, cmd.Env = &stdin, &stderr, s.o.Dir, s.o.environment(ms)
-	cmd.WaitDelay = waitDelay
+	cmd.WaitDelay = s.waitDelay
 	group(cmd)
 	err := cmd.Run()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) && cmd.ProcessState.Success() {

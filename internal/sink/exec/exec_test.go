@@ -23,6 +23,7 @@ func shell(t *testing.T, script string, o Options) *Sink {
 		o.Dir = t.TempDir()
 	}
 	s := must(New(o))(t)
+	s.waitDelay = time.Minute // stderr is read to its end, however slow the machine is
 	t.Cleanup(func() { _ = s.Close(context.Background()) })
 	return s
 }
@@ -103,6 +104,7 @@ func TestFinishing(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	s := shell(t, "mkdir begun; sleep 0.1; while [ ! -e canceled ]; do sleep 0.01; done; echo >> ended", Options{Dir: dir, Timeout: time.Minute})
+	s.grace = time.Minute // in which it ends, however slow the machine is
 	type result struct {
 		acked int
 		err   error
@@ -131,7 +133,9 @@ func TestFinishing(t *testing.T) {
 // TestLeftBehind checks that a child that keeps stderr open does not block the sink.
 func TestLeftBehind(t *testing.T) {
 	dir := t.TempDir()
-	n, err := shell(t, "sleep 1000 & echo $! > pid", Options{Dir: dir}).Send(t.Context(), sinktest.Messages(0, 1))
+	s := shell(t, "sleep 1000 & echo $! > pid", Options{Dir: dir})
+	s.waitDelay = time.Second
+	n, err := s.Send(t.Context(), sinktest.Messages(0, 1))
 	if n != 1 || err != nil {
 		t.Errorf("%d, %v", n, err)
 	}

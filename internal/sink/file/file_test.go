@@ -151,6 +151,26 @@ func TestNotAgainAfterMuch(t *testing.T) {
 	}
 }
 
+// TestNotAgainAfterLongLine uses batches that end with a message of 1 to 5 times the part that is searched.
+func TestNotAgainAfterLongLine(t *testing.T) {
+	for _, size := range []int{tail, 5 * tail} {
+		path := place(t)
+		ms := sinktest.Messages(0, 10)
+		last := &ms[9].Body
+		*last = append((*last)[:len(*last)-1:len(*last)-1], `,"long":"`+strings.Repeat("x", size)+`"}`...)
+		for range 2 {
+			s := must(New(Options{Path: path}))(t)
+			if n, err := s.Send(t.Context(), ms); n != len(ms) || err != nil {
+				t.Fatal(n, err)
+			}
+			if err := s.Close(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		wantIDs(t, path, 0, 10)
+	}
+}
+
 func TestRotation(t *testing.T) {
 	path := place(t)
 	const first = 20 // from here on all events have the same length

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -61,14 +62,8 @@ func (o Options) Validate() error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Rotate.Keep == 0 {
-		o.Rotate.Keep = 5
-	}
-	if o.Sync == "" {
-		o.Sync = Always
-	}
-	if o.SyncEvery == 0 {
-		o.SyncEvery = time.Second
-	}
+	o.Rotate.Keep = cmp.Or(o.Rotate.Keep, 5)
+	o.Sync = cmp.Or(o.Sync, Always)
+	o.SyncEvery = cmp.Or(o.SyncEvery, time.Second)
 	return o
 }

@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -130,18 +131,10 @@ func (o Options) clearText(address string) error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Compression == "" {
-		o.Compression = "snappy"
-	}
-	if o.MaxMessageBytes == 0 {
-		o.MaxMessageBytes = defaultMax
-	}
-	if o.ClientID == "" {
-		o.ClientID = "tattler"
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Compression = cmp.Or(o.Compression, "snappy")
+	o.MaxMessageBytes = cmp.Or(o.MaxMessageBytes, defaultMax)
+	o.ClientID = cmp.Or(o.ClientID, "tattler")
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	return o
 }
 

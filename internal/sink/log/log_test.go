@@ -199,18 +199,33 @@ func TestTextFails(t *testing.T) {
 	}
 }
 
+// begun is a pipe that calls write when a write begins.
+type begun struct {
+	*io.PipeWriter
+	write func()
+}
+
+func (b begun) Write(p []byte) (int, error) {
+	b.write()
+	return b.PipeWriter.Write(p)
+}
+
 // TestBlocked checks that a pipe without a reader does not block the caller, and keeps one write.
 func TestBlocked(t *testing.T) {
 	r, w := io.Pipe()
-	s, err := New(w, "stdout", Options{Format: JSON})
+	ended, end := context.WithCancel(t.Context())
+	s, err := New(begun{w, end}, "stdout", Options{Format: JSON})
 	if err != nil {
 		t.Fatal(err)
 	}
 	ms := sinktest.Messages(0, 1)
+	if n, err := s.Send(ended, ms); n != 0 || !errors.Is(err, context.Canceled) {
+		t.Errorf("while it waits: %d, %v", n, err)
+	}
 	for range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		if n, err := s.Send(ctx, ms); n != 0 || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%d, %v", n, err)
+			t.Errorf("after it: %d, %v", n, err)
 		}
 		if err := s.Close(ctx); err == nil {
 			t.Error("closed while a write waits")

@@ -198,7 +198,7 @@ func (l *link) why(err error) error {
 
 // grace waits until the connection has ended, but not long.
 func (l *link) grace() {
-	timer := time.NewTimer(time.Second)
+	timer := time.NewTimer(5 * time.Second)
 	defer timer.Stop()
 	select {
 	case <-l.done:

@@ -1,6 +1,7 @@
 package mqtt
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -86,15 +87,9 @@ func (o Options) Validate() error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Topic == "" {
-		o.Topic = defaultTopic
-	}
-	if o.KeepAlive == 0 {
-		o.KeepAlive = defaultKeepAlive
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Topic = cmp.Or(o.Topic, defaultTopic)
+	o.KeepAlive = cmp.Or(o.KeepAlive, defaultKeepAlive)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	return o
 }
 

@@ -1,6 +1,7 @@
 package nats
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -204,12 +205,8 @@ func (s Stream) validate(subject string) error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Subject == "" {
-		o.Subject = defaultSubject
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Subject = cmp.Or(o.Subject, defaultSubject)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	return o
 }
 

@@ -18,7 +18,7 @@ import (
 
 // single makes each change a message, with its id in the link.
 func single(target string) Options {
-	return Options{URL: target, Service: Mattermost, BaseURL: "https://tattler.example.com"}
+	return Options{URL: target, Service: Mattermost, BaseURL: "https://tattler.example.com", Timeout: time.Minute}
 }
 
 func TestMain(m *testing.M) {

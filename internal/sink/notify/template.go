@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 	"text/template"
-	"text/template/parse"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/sink"
@@ -44,11 +43,7 @@ func parseTemplate(source string, m markup) (*template.Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, one := range t.Templates() {
-		if one.Tree != nil {
-			escapeAll(one.Root)
-		}
-	}
+	sink.AppendToActions(t, escaper)
 	all := &summary{}
 	k := owners{}
 	for _, e := range sink.Samples() {
@@ -66,32 +61,6 @@ func parseTemplate(source string, m markup) (*template.Template, error) {
 }
 
 func sample(id string) string { return "https://example.com/changes/" + id }
-
-// escapeAll appends the escaper to every action that prints.
-func escapeAll(list *parse.ListNode) {
-	if list == nil {
-		return
-	}
-	branches := func(b *parse.BranchNode) {
-		escapeAll(b.List)
-		escapeAll(b.ElseList)
-	}
-	for _, node := range list.Nodes {
-		switch node := node.(type) {
-		case *parse.ActionNode:
-			if len(node.Pipe.Decl) == 0 {
-				call := parse.NewIdentifier(escaper).SetPos(node.Pos)
-				node.Pipe.Cmds = append(node.Pipe.Cmds, &parse.CommandNode{NodeType: parse.NodeCommand, Pos: node.Pos, Args: []parse.Node{call}})
-			}
-		case *parse.IfNode:
-			branches(&node.BranchNode)
-		case *parse.WithNode:
-			branches(&node.BranchNode)
-		case *parse.RangeNode:
-			branches(&node.BranchNode)
-		}
-	}
-}
 
 // printed formats a value as a template does, on one line.
 func printed(v any) string {

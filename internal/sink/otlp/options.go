@@ -134,9 +134,9 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// parseEndpoint parses the URL and adds a missing port and path.
 var scheme = sink.Scheme{Plain: "http", Secure: "https", Example: "http://collector:4317"}
 
+// parseEndpoint parses the URL and adds a missing port and path.
 func parseEndpoint(s string, p Protocol) (*url.URL, error) {
 	a, err := scheme.Parse(s)
 	switch u := a.URL; {

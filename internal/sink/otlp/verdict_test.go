@@ -72,6 +72,9 @@ func serve(t *testing.T, o Options, answer func(ids []string) (*collogspb.Export
 
 func newSink(t *testing.T, o Options) *Sink {
 	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = time.Minute
+	}
 	s := must(New("tattler/test", o))(t)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {

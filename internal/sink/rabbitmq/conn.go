@@ -186,7 +186,7 @@ func (c *connection) reason() error {
 	if c.why != nil {
 		return c.why
 	}
-	timer := time.NewTimer(time.Second) // the reason arrives at once
+	timer := time.NewTimer(5 * time.Second) // the reason arrives at once, but may be read later
 	defer timer.Stop()
 	for _, closed := range []chan *amqp.Error{c.chClosed, c.connClosed} {
 		select {

@@ -1,6 +1,7 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/url"
@@ -75,12 +76,8 @@ func (o Options) Validate() error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Heartbeat == 0 {
-		o.Heartbeat = 10 * time.Second
-	}
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
+	o.Heartbeat = cmp.Or(o.Heartbeat, 10*time.Second)
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
 	return o
 }
 

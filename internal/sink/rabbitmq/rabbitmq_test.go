@@ -10,13 +10,13 @@ import (
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
-	"go.uber.org/goleak"
 
+	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 func newSink(t *testing.T, o Options) *Sink {
 	t.Helper()
@@ -81,17 +81,14 @@ func TestNobodyThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer silent.Close()
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := closed.Addr().String()
-	closed.Close()
-	for _, tc := range []struct{ why, address, want string }{
-		{"nobody listens", nobody, "connection refused"},
-		{"no answer", silent.Addr().String(), "no answer within 1s"},
+	for _, tc := range []struct {
+		why, address, want string
+		timeout            time.Duration
+	}{
+		{"nobody listens", "127.0.0.1:1", "connection refused", time.Minute},
+		{"no answer", silent.Addr().String(), "no answer within 1s", time.Second},
 	} {
-		s := newSink(t, Options{URL: "amqp://" + tc.address, Queue: "q", Timeout: time.Second})
+		s := newSink(t, Options{URL: "amqp://" + tc.address, Queue: "q", Timeout: tc.timeout})
 		n, err := s.Send(t.Context(), sinktest.Messages(0, 2))
 		var permanent *sink.PermanentError
 		if n != 0 || err == nil || errors.As(err, &permanent) || !strings.Contains(err.Error(), tc.want) {

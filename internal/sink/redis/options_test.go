@@ -11,14 +11,14 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.uber.org/goleak"
 
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // load loads a file with one sink that has the options.
 func load(options string) (*Options, error) {
@@ -144,7 +144,7 @@ func TestRefusalsOnFake(t *testing.T) {
 		"READONLY You can't write against a read only replica.":   "must name the master",
 		"WRONGPASS invalid username-password pair or is disabled": "is wrong",
 	} {
-		s := must(New("tattler/test", Options{URL: "redis://u:hunter2@" + answer(t, "-"+said+"\r\n")}))(t)
+		s := must(New("tattler/test", Options{URL: "redis://u:hunter2@" + answer(t, "-"+said+"\r\n"), Timeout: time.Minute}))(t)
 		n, err := s.Send(t.Context(), sinktest.Messages(0, 2))
 		var p *sink.PermanentError
 		if n != 0 || err == nil || errors.As(err, &p) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "hunter2") {

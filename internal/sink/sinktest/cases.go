@@ -178,8 +178,9 @@ func hang(t *testing.T, r *rig) {
 // slow checks that no message is lost if the receiver needs longer than one call may take.
 func slow(t *testing.T, r *rig) {
 	r.receiver.Behave(Slow, "")
-	store := r.pump(t, 30, deliver.Options{Retry: quick, SendTimeout: 100 * time.Millisecond}, nil)
-	r.has(t, true, ids(Messages(0, 30)))
+	const count = 100 // which take longer than a call, if each is answered by itself; one answer never should
+	store := r.pump(t, count, deliver.Options{Retry: quick, SendTimeout: time.Second}, nil)
+	r.has(t, true, ids(Messages(0, count)))
 	if dead := store.Dead(); len(dead) != 0 {
 		t.Errorf("dead letters: %+v", dead)
 	}

@@ -10,9 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tattler-dev/tattler/internal/deliver"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
@@ -31,7 +30,7 @@ const killEvents = 200
 func Main(m *testing.M, open func(target string) (sink.Sink, error)) {
 	target := os.Getenv(envTarget)
 	if target == "" {
-		goleak.VerifyTestMain(m)
+		leaktest.Main(m)
 		return
 	}
 	if err := victim(target, open); err != nil {

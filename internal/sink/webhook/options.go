@@ -1,6 +1,7 @@
 package webhook
 
 import (
+	"cmp"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -92,12 +93,8 @@ func (o Options) ClearText(reference, value string) error {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Timeout == 0 {
-		o.Timeout = 10 * time.Second
-	}
-	if o.Parallel == 0 {
-		o.Parallel = 1
-	}
+	o.Timeout = cmp.Or(o.Timeout, 10*time.Second)
+	o.Parallel = cmp.Or(o.Parallel, 1)
 	return o
 }
 

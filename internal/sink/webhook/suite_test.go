@@ -29,7 +29,7 @@ func TestSuite(t *testing.T) {
 				Type: "*webhook.Sink", Name: "webhook",
 				Start: func(t *testing.T) sinktest.Receiver { return newReceiver(t) },
 				Open: func(t *testing.T, r sinktest.Receiver) sink.Sink {
-					o.URL = r.Target()
+					o.URL, o.Timeout = r.Target(), long
 					return must(New("tattler/test", o))(t)
 				},
 			})

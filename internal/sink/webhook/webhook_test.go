@@ -14,6 +14,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/sink"
@@ -33,6 +34,9 @@ func serve(t *testing.T, o Options, f http.HandlerFunc) *Sink {
 
 func newSink(t *testing.T, o Options) *Sink {
 	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = long
+	}
 	s := must(New("tattler/test", o))(t)
 	t.Cleanup(func() {
 		if err := s.Close(context.Background()); err != nil {
@@ -197,14 +201,12 @@ func TestRequest(t *testing.T) {
 	}
 }
 
+// long bounds, on a loaded machine, what should end by itself.
+const long = time.Minute
+
 // TestNotAnswered checks that a request without a response ends, whatever happens to it, and is tried again.
 func TestNotAnswered(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	nobody := "http://" + closed.Addr().String()
-	closed.Close()
+	noNames(t)
 	quit := make(chan struct{})
 	defer close(quit)
 	hang := func(r *http.Request) {
@@ -214,16 +216,18 @@ func TestNotAnswered(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}
+	const soon = 300 * time.Millisecond // where only the timeout ends the request
 	for _, tc := range []struct {
-		why  string
-		url  string
-		f    http.HandlerFunc
-		want string
+		why     string
+		url     string
+		f       http.HandlerFunc
+		timeout time.Duration
+		want    string
 	}{
-		{"nobody listens", nobody, nil, "connection refused"},
-		{"a name that is invalid", "http://tattler.invalid", nil, "lookup"},
-		{"no answer", "", func(_ http.ResponseWriter, r *http.Request) { hang(r) }, "deadline exceeded"},
-		{"reset", "", func(w http.ResponseWriter, _ *http.Request) { reset(t, w) }, ""},
+		{"nobody listens", "http://127.0.0.1:1", nil, long, "connection refused"},
+		{"a name that is invalid", "http://tattler.invalid", nil, long, "lookup"},
+		{"no answer", "", func(_ http.ResponseWriter, r *http.Request) { hang(r) }, soon, "deadline exceeded"},
+		{"reset", "", func(w http.ResponseWriter, _ *http.Request) { reset(t, w) }, long, ""},
 		{"headers that do not end", "", func(w http.ResponseWriter, r *http.Request) {
 			raw(t, w, func(c net.Conn) {
 				for {
@@ -233,21 +237,21 @@ func TestNotAnswered(t *testing.T) {
 					<-time.After(10 * time.Millisecond)
 				}
 			})
-		}, ""},
+		}, soon, ""},
 		{"headers without end, fast", "", func(w http.ResponseWriter, _ *http.Request) {
 			raw(t, w, func(c net.Conn) {
 				_, _ = io.WriteString(c, "HTTP/1.1 200 OK\r\nX-A: "+strings.Repeat("a", 1<<20))
 			})
-		}, ""},
+		}, long, ""},
 		{"no HTTP", "", func(w http.ResponseWriter, _ *http.Request) {
 			raw(t, w, func(c net.Conn) { _, _ = io.WriteString(c, "220 mail ready\r\n") })
-		}, "malformed"},
-		{"an error whose text hangs", "", func(w http.ResponseWriter, r *http.Request) {
+		}, long, "malformed"},
+		{hangingText, "", func(w http.ResponseWriter, r *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			_, _ = io.WriteString(w, "begin")
 			_ = http.NewResponseController(w).Flush()
 			hang(r)
-		}, "500 Internal Server Error: begin"},
+		}, long, "500 Internal Server Error: begin"},
 		{"an error with a text without end", "", func(w http.ResponseWriter, _ *http.Request) {
 			w.WriteHeader(http.StatusInternalServerError)
 			for range 1000 {
@@ -255,16 +259,21 @@ func TestNotAnswered(t *testing.T) {
 					return
 				}
 			}
-		}, "long long"},
+		}, long, "long long"},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
-			s := serve(t, Options{URL: tc.url, Timeout: 300 * time.Millisecond}, tc.f)
+			s := serve(t, Options{URL: tc.url, Timeout: tc.timeout}, tc.f)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			if tc.why == hangingText {
+				s.client.Transport = noticing{s.client.Transport.(*http.Transport), cancel}
+			}
 			began := time.Now()
-			n, err := s.Send(t.Context(), sinktest.Messages(0, 2))
+			n, err := s.Send(ctx, sinktest.Messages(0, 2))
 			if got, _ := verdict(err); n != 0 || got != passing || !strings.Contains(err.Error(), tc.want) {
 				t.Errorf("%d, %v; want a passing error with %q", n, err, tc.want)
 			}
-			if took := time.Since(began); took > 20*time.Second {
+			if took := time.Since(began); took >= long {
 				t.Errorf("took %s", took)
 			}
 			if err != nil && len(err.Error()) > 400 {
@@ -272,6 +281,44 @@ func TestNotAnswered(t *testing.T) {
 			}
 		})
 	}
+}
+
+const hangingText = "an error whose text hangs"
+
+// noNames makes every lookup of a name fail, without a server.
+func noNames(t *testing.T) {
+	was := net.DefaultResolver
+	net.DefaultResolver = &net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("no name server")
+	}}
+	t.Cleanup(func() { net.DefaultResolver = was })
+}
+
+// noticing calls read when the client has read a part of an answer's text.
+type noticing struct {
+	*http.Transport
+	read func()
+}
+
+func (n noticing) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := n.Transport.RoundTrip(r)
+	if err == nil {
+		resp.Body = noticed{resp.Body, n.read}
+	}
+	return resp, err
+}
+
+type noticed struct {
+	io.ReadCloser
+	read func()
+}
+
+func (n noticed) Read(b []byte) (int, error) {
+	k, err := n.ReadCloser.Read(b)
+	if k > 0 {
+		n.read()
+	}
+	return k, err
 }
 
 func raw(t *testing.T, w http.ResponseWriter, f func(net.Conn)) {
@@ -286,7 +333,7 @@ func raw(t *testing.T, w http.ResponseWriter, f func(net.Conn)) {
 
 // TestAcknowledgedWhateverItSays: after a 2xx status, nothing is an error.
 func TestAcknowledgedWhateverItSays(t *testing.T) {
-	s := serve(t, Options{Timeout: time.Second}, func(w http.ResponseWriter, _ *http.Request) {
+	s := serve(t, Options{Timeout: long}, func(w http.ResponseWriter, _ *http.Request) {
 		for range 100 {
 			if _, err := io.WriteString(w, strings.Repeat("thanks ", 1000)); err != nil {
 				return
@@ -312,32 +359,66 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	}
 }
 
-// TestConnectionIsUsedAgain checks that one connection serves all requests of a lane, even after refusals.
+// TestConnectionIsUsedAgain checks that one connection serves all requests of a lane, even after refusals. In a bubble, net/http
+// does not give up a connection because of a goroutine that is late.
 func TestConnectionIsUsedAgain(t *testing.T) {
-	var connections, requests atomic.Int32
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		if requests.Add(1)%2 == 0 {
-			http.Error(w, "not this time", http.StatusServiceUnavailable)
-		}
-	}))
-	server.Config.ConnState = func(_ net.Conn, s http.ConnState) {
-		if s == http.StateNew {
+	synctest.Test(t, func(t *testing.T) {
+		var connections, requests atomic.Int32
+		l := &pipes{conns: make(chan net.Conn), closed: make(chan struct{})}
+		server := &http.Server{ReadHeaderTimeout: long, Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			if requests.Add(1)%2 == 0 {
+				http.Error(w, "not this time", http.StatusServiceUnavailable)
+			}
+		})}
+		ended := make(chan error)
+		go func() { ended <- server.Serve(l) }()
+		s := must(New("tattler/test", Options{URL: "http://127.0.0.1"}))(t)
+		s.client.Transport.(*http.Transport).DialContext = func(context.Context, string, string) (net.Conn, error) {
 			connections.Add(1)
+			ours, theirs := net.Pipe()
+			l.conns <- theirs
+			return ours, nil
 		}
-	}
-	server.Start()
-	defer server.Close()
-	s := newSink(t, Options{URL: server.URL})
-	for range 20 {
-		_, err := s.Send(t.Context(), sinktest.Messages(0, 2))
-		if got, _ := verdict(err); got != passing {
-			t.Fatal(err)
+		for range 20 {
+			_, err := s.Send(t.Context(), sinktest.Messages(0, 2))
+			if got, _ := verdict(err); got != passing {
+				t.Fatal(err)
+			}
 		}
-	}
-	if n := connections.Load(); n != 1 {
-		t.Errorf("%d connections for %d requests", n, requests.Load())
+		if n := connections.Load(); n != 1 {
+			t.Errorf("%d connections for %d requests", n, requests.Load())
+		}
+		if err := errors.Join(s.Close(t.Context()), server.Close()); err != nil {
+			t.Error(err)
+		}
+		if err := <-ended; !errors.Is(err, http.ErrServerClosed) {
+			t.Error(err)
+		}
+	})
+}
+
+// pipes is a listener without a network.
+type pipes struct {
+	conns  chan net.Conn
+	closed chan struct{}
+	once   sync.Once
+}
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.closed:
+		return nil, net.ErrClosed
 	}
 }
+
+func (p *pipes) Close() error {
+	p.once.Do(func() { close(p.closed) })
+	return nil
+}
+
+func (*pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 80} }
 
 // TestParallel checks that objects do not wait for each other, and that the changes of each stay in order.
 func TestParallel(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -15,18 +16,17 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/goldentest"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/web/api"
 	"github.com/tattler-dev/tattler/internal/web/client/clienttest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 var (
 	ten         = time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)
@@ -189,7 +189,9 @@ func updated(t *testing.T, s *access.Source) (string, int64) {
 }
 
 // TestAnswers compares the answers to requests with testdata/answers.txt, for a viewer of everything and a limited one.
-func TestAnswers(t *testing.T) {
+func TestAnswers(t *testing.T) { synctest.Test(t, testAnswers) } // reading is cut short after a time, which stands still
+
+func testAnswers(t *testing.T) {
 	s := open(t)
 	id, seq := updated(t, s)
 	var out strings.Builder
@@ -218,7 +220,9 @@ func TestAnswers(t *testing.T) {
 }
 
 // TestSameAnswer: a viewer gets the same answer for what is hidden and for what does not exist.
-func TestSameAnswer(t *testing.T) {
+func TestSameAnswer(t *testing.T) { synctest.Test(t, testSameAnswer) } // reading is cut short after a time, which stands still
+
+func testSameAnswer(t *testing.T) {
 	s := open(t)
 	h := serve(t, s, limited{}, nil)
 	var id string
@@ -263,7 +267,9 @@ func TestSameAnswer(t *testing.T) {
 }
 
 // TestPages: the pages of a list, of any size, make up the whole list.
-func TestPages(t *testing.T) {
+func TestPages(t *testing.T) { synctest.Test(t, testPages) } // reading is cut short after a time, which stands still
+
+func testPages(t *testing.T) {
 	h := serve(t, open(t), access.Everything{}, nil)
 	for order, cursor := range map[string]string{"newest": "before", "oldest": "after"} {
 		whole := decode[api.Changes](t, h, "changes?limit=500&order="+order)
@@ -376,6 +382,60 @@ func TestBusy(t *testing.T) {
 		close(viewer)
 		if code, text := body(t, h, "changes"); code != http.StatusOK {
 			t.Errorf("afterwards: %d %s", code, text)
+		}
+	})
+}
+
+// slowly sees the namespace shop at once. To find that it may not see others takes longer than a page reads.
+type slowly struct{}
+
+func (slowly) May(ctx context.Context, targets []access.Target) ([]bool, error) {
+	if slices.ContainsFunc(targets, func(t access.Target) bool { return t.Namespace == "pay" }) {
+		<-time.After(3 * time.Second)
+	}
+	return limited{}.May(ctx, targets)
+}
+
+// TestFailedOfShortPage: a page that ends early, among changes that its viewer may not see, counts those that the
+// expression could not judge.
+func TestFailedOfShortPage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const shown = 16 // rights are checked for so many changes at first
+	var rows []journal.Row
+	for i := range 100 {
+		ns := "shop"
+		if i >= shown {
+			ns = "pay"
+		}
+		at := ten.Add(time.Duration(i) * time.Second)
+		rows = append(rows, journal.Row{
+			Meta:  journal.Meta{Op: event.Created, Kind: deployments, Namespace: ns, Name: fmt.Sprint("web", i), UID: fmt.Sprint("u", i), ResourceVersion: fmt.Sprint(i + 1), Time: at, At: at},
+			After: []byte(`{"kind":"Deployment","spec":{"replicas":1}}`),
+		})
+	}
+	b := journal.Batch{Stream: journal.Stream{GroupResource: deployments.GroupResource()}, Head: journal.Head{Version: "999", At: ten.Add(time.Hour)}, Rows: rows}
+	if _, err := j.Append(t.Context(), []journal.Batch{b}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := journal.OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	synctest.Test(t, func(t *testing.T) {
+		page := decode[api.Changes](t, serve(t, access.New(r), slowly{}, nil), "changes?order=oldest&where="+url.QueryEscape(`after.spec.missing == "x"`))
+		if page.Next <= shown || page.Next >= int64(len(rows)) {
+			t.Fatalf("the page ends at %d, not among the hidden changes", page.Next)
+		}
+		if page.Failed != shown || page.LastError == "" || len(page.Changes) != 0 {
+			t.Errorf("%d failed, want %d; the last with %q; %d are shown", page.Failed, shown, page.LastError, len(page.Changes))
 		}
 	})
 }

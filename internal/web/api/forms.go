@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -159,6 +160,7 @@ type Error struct {
 func errorOf(err error) *Error {
 	var several *journal.AmbiguousError
 	var damaged *journal.DamagedError
+	var content *history.ContentError
 	switch {
 	case err == nil:
 		return nil
@@ -170,6 +172,8 @@ func errorOf(err error) *Error {
 		return &Error{Error: several.Error(), Reason: ReasonAmbiguous, IDs: several.IDs}
 	case errors.As(err, &damaged):
 		return &Error{Error: fmt.Sprintf("%s: %v", damaged.What, damaged.Err), Reason: ReasonDamaged}
+	case errors.As(err, &content):
+		return &Error{Error: content.Error(), Reason: ReasonDamaged}
 	}
 	return nil
 }

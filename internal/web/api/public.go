@@ -99,13 +99,14 @@ func (a *api) changes(r *http.Request) (any, error) {
 	size := 0
 	for e, err := range a.o.Source.Rows(access.WithPause(r.Context(), end), q) {
 		var paused *access.Paused
-		switch {
-		case errors.As(err, &paused):
+		if errors.As(err, &paused) {
 			out.Next = paused.Seq
-			return out, nil
-		case err != nil:
+			break
+		}
+		if err != nil {
 			return nil, err
-		case !s.Selects(&e):
+		}
+		if !s.Selects(&e) {
 			continue
 		}
 		c, n, err := a.read(r.Context(), &e)
@@ -483,8 +484,12 @@ func (a *api) blame(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := Blame{Lines: []BlameLine{}}
+	size := 0
 	for _, l := range lines {
-		line := BlameLine{Path: l.Path.String(), Text: l.Text}
+		line := BlameLine{Path: l.Path().String(), Text: l.Text}
+		if size += len(line.Path) + len(line.Text); size > maxAnswer { // the paths can be far larger than the object
+			return nil, tooLarge()
+		}
 		if b := l.Blame; b != nil {
 			line.Time, line.Before, line.Manager, line.Change = b.Time, b.Before, b.Manager, b.ID
 		}

@@ -148,7 +148,9 @@ func TestMayIsRemembered(t *testing.T) {
 }
 
 // TestReviewsAreBounded: in number by request, and at once.
-func TestReviewsAreBounded(t *testing.T) {
+func TestReviewsAreBounded(t *testing.T) { synctest.Test(t, testReviewsAreBounded) } // so that nothing is forgotten meanwhile
+
+func testReviewsAreBounded(t *testing.T) {
 	var many []Target
 	for i := range maxReviews {
 		many = append(many, Target{Resource: "pods", Namespace: fmt.Sprint("n", i)})

@@ -111,7 +111,7 @@ type Auth struct {
 }
 
 // timeouts are constants, except in tests.
-type timeouts struct{ read, write time.Duration }
+type timeouts struct{ header, read, write, grace time.Duration }
 
 // Validate returns an error if New would fail, except for a missing Reviewer. It reads the files.
 func (o Options) Validate() error {
@@ -130,7 +130,7 @@ func New(o Options) (*Auth, error) {
 		requests: make(chan struct{}, maxRequests),
 		viewers:  slots{limit: maxPerViewer},
 		streams:  slots{limit: maxStreams},
-		timeouts: timeouts{readTimeout, writeTimeout},
+		timeouts: timeouts{headerTimeout, readTimeout, writeTimeout, grace},
 
 		connections: maxConnections,
 	}

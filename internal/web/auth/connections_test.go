@@ -19,6 +19,7 @@ func TestConnections(t *testing.T) {
 	log, text := logged()
 	a := mustNew(t, Options{Log: log})
 	a.connections = 3
+	a.timeouts.header = time.Minute // a connection that ended meanwhile would make room
 	address := served(t, a, hello)
 	dial := func() net.Conn {
 		t.Helper()
@@ -27,7 +28,7 @@ func TestConnections(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = c.Close() })
-		if err := c.SetDeadline(time.Now().Add(20 * time.Second)); err != nil {
+		if err := c.SetDeadline(time.Now().Add(time.Minute)); err != nil {
 			t.Fatal(err)
 		}
 		return c
@@ -52,7 +53,7 @@ func TestConnections(t *testing.T) {
 		t.Errorf("%d lines in the log: %s", n, text)
 	}
 	_ = idle[0].Close()
-	end := time.Now().Add(20 * time.Second)
+	end := time.Now().Add(time.Minute)
 	for got := ""; got != "HTTP/1.1 200 OK"; got = ask(dial()) { // the server learns of the end later
 		if time.Now().After(end) {
 			t.Fatal("no connection is accepted after one has ended")

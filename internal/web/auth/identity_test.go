@@ -36,7 +36,7 @@ func TestCredentials(t *testing.T) {
 	alice := of(clients.issue("alice", []string{"ops", "dev"}, nil))
 	front := of(proxies.issue("front", nil, nil))
 	expired := of(clients.issue("alice", nil, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }))
-	early := of(clients.issue("alice", nil, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(time.Minute) }))
+	early := of(clients.issue("alice", nil, func(c *x509.Certificate) { c.NotBefore = time.Now().Add(30 * time.Minute) }))
 	serving := of(clients.issue("alice", nil, func(c *x509.Certificate) { c.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth} }))
 	expiredFront := of(proxies.issue("front", nil, func(c *x509.Certificate) { c.NotAfter = time.Now().Add(-time.Minute) }))
 	const good, user = "Authorization: Bearer good", "X-Remote-User: carol"

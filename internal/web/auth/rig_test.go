@@ -24,12 +24,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
+
+	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 // fake is an API server's reviewer in memory.
 type fake struct {

@@ -165,14 +165,14 @@ func (a *Auth) Serve(ctx context.Context, l net.Listener, h http.Handler) error 
 	select {
 	case err = <-failed:
 	case <-ctx.Done():
-		parting, stop := context.WithTimeout(serving, grace)
+		parting, stop := context.WithTimeout(serving, a.timeouts.grace)
 		_ = srv.Shutdown(parting) // Close ends what it did not wait for
 		stop()
 		err = <-failed
 	}
 	cancel()
 	_ = srv.Close() // nothing is being sent that could be lost
-	active.wait(grace)
+	active.wait(a.timeouts.grace)
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -182,7 +182,7 @@ func (a *Auth) Serve(ctx context.Context, l net.Listener, h http.Handler) error 
 func (a *Auth) server(base context.Context, h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: h, TLSConfig: a.TLSConfig(),
-		ReadHeaderTimeout: headerTimeout, ReadTimeout: a.timeouts.read, WriteTimeout: a.timeouts.write, IdleTimeout: idleTimeout,
+		ReadHeaderTimeout: a.timeouts.header, ReadTimeout: a.timeouts.read, WriteTimeout: a.timeouts.write, IdleTimeout: idleTimeout,
 		MaxHeaderBytes: maxHeader, DisableGeneralOptionsHandler: true,
 		HTTP2:       &http.HTTP2Config{MaxConcurrentStreams: 100},
 		ErrorLog:    slog.NewLogLogger(a.log.Handler(), slog.LevelDebug), // clients cause them

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/web/api"
 )
 
@@ -24,6 +25,11 @@ const (
 	attempts = 5
 	again    = time.Second
 )
+
+// unavailable returns the error of a request that the daemon did not answer, or not completely.
+func unavailable(format string, args ...any) error {
+	return &history.UnavailableError{Err: fmt.Errorf(format, args...)}
+}
 
 // request sends a request; the caller closes the body. It repeats one for which the daemon is too busy.
 func (j *Journal) request(ctx context.Context, path string, v url.Values) (*http.Response, error) {
@@ -39,7 +45,7 @@ func (j *Journal) request(ctx context.Context, path string, v url.Values) (*http
 		r.Header.Set("Accept", "application/json")
 		resp, err := j.o.Client.Do(r)
 		if err != nil {
-			return nil, fmt.Errorf("ask the daemon: %w", err)
+			return nil, unavailable("ask the daemon: %w", err)
 		}
 		if resp.StatusCode == http.StatusOK {
 			return resp, nil
@@ -56,23 +62,33 @@ func (j *Journal) request(ctx context.Context, path string, v url.Values) (*http
 	}
 }
 
-// refusal reads an answer that is an error, and closes it. busy means that the same request may succeed later.
+// refusal reads an answer that is an error, and closes it. busy means that the same request may succeed at once.
 func (j *Journal) refusal(resp *http.Response) (busy bool, err error) {
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, 1<<16))
 	if err != nil {
-		return false, fmt.Errorf("ask the daemon: %w", err)
+		return false, unavailable("ask the daemon: %w", err)
 	}
 	busy = resp.StatusCode == http.StatusTooManyRequests
 	var e api.Error
 	switch err := json.Unmarshal(b, &e); {
 	case err != nil || e.Error == "":
 		text := strings.TrimSpace(string(b[:min(len(b), 200)]))
-		return busy, fmt.Errorf("%s answered %s: %q", j.o.URL, resp.Status, text)
+		return busy, passing(resp, fmt.Errorf("%s answered %s: %q", j.o.URL, resp.Status, text))
 	case e.Reason == "" || e.Reason == api.ReasonBusy:
-		return busy || e.Reason == api.ReasonBusy, fmt.Errorf("the daemon answered: %s", e.Error)
+		return busy || e.Reason == api.ReasonBusy, passing(resp, fmt.Errorf("the daemon answered: %s", e.Error))
 	}
 	return false, e.Journal()
+}
+
+// passing returns the error of an answer, which is about the journal's availability if the status says so: the daemon is too
+// busy, or cannot review the viewer's rights.
+func passing(resp *http.Response, err error) error {
+	switch resp.StatusCode {
+	case http.StatusTooManyRequests, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return &history.UnavailableError{Err: err}
+	}
+	return err
 }
 
 func (j *Journal) get(ctx context.Context, path string, v url.Values, to any) error {
@@ -82,13 +98,20 @@ func (j *Journal) get(ctx context.Context, path string, v url.Values, to any) er
 	}
 	defer resp.Body.Close()
 	b, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if err == nil && len(b) == 0 { // a daemon that ends answers requests in this way
+		err = io.ErrUnexpectedEOF
+	}
 	if err != nil {
-		return fmt.Errorf("ask the daemon: %w", err)
+		return cutOff(path, err)
 	}
 	if err := json.Unmarshal(b, to); err != nil {
 		return unexpected(path, err)
 	}
 	return nil
+}
+
+func cutOff(path string, err error) error {
+	return unavailable("ask the daemon: its answer to %s was cut off: %w", path, err)
 }
 
 func unexpected(path string, err error) error {
@@ -123,6 +146,6 @@ func (j *Journal) stream(ctx context.Context, path string, v url.Values) iter.Se
 				return
 			}
 		}
-		yield(api.Line{}, fmt.Errorf("ask the daemon: its answer to %s was cut off: %w", path, cmp.Or(lines.Err(), io.ErrUnexpectedEOF)))
+		yield(api.Line{}, cutOff(path, cmp.Or(lines.Err(), io.ErrUnexpectedEOF)))
 	}
 }
