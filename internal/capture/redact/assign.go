@@ -378,8 +378,12 @@ func valueAt(s string, i int) (text, bool) {
 		}
 		return inDelimiters(s, i, delimiter+1), true
 	}
-	if strings.HasPrefix(s[i:], "<<") {
-		if v, ok := inHeredoc(s, i); ok {
+	here := i
+	if strings.HasPrefix(s[i:], "$(cat <<") {
+		here += len("$(cat ")
+	}
+	if strings.HasPrefix(s[here:], "<<") {
+		if v, ok := inHeredoc(s, here); ok {
 			return v, true
 		}
 	}

@@ -82,6 +82,7 @@ var spellings = []struct{ why, text string }{
 	{"cloud-init's template", "## template: jinja\n#cloud-config\nruncmd:\n- mysql -uroot -pCANARY\n"},
 	{"commands without a space between", "#!/bin/sh\ntrue;mysql -pCANARY\ntrue&&mysql -pCANARY\nX=$(mysql -pCANARY)\nx|mysql\t-pCANARY\n"},
 	{"commands over lines", "#!/bin/sh\nmysql -u root \\\n  -pCANARY \\\n  db\ncurl \\\n -u \\\n 'app:a CANARY' https://x\n"},
+	{"a here-document of cat", "#!/bin/sh\nDB_PASSWORD=$(cat <<EOF\nCANARY\nEOF\n)\n"},
 	{"fish", "#!/usr/bin/fish\nset -x DB_PASSWORD CANARY\n"},
 }
 
