@@ -197,7 +197,7 @@ type Manager struct {
 // late (for example after a restart of Tattler or an outage), it is the interval in which the change happened.
 type Observed struct {
 	// After is the last moment at which the old state was known to be current; absent for a change that the server sent as
-	// it happened.
+	// it happened, and for a gap of which it is not known when it began.
 	After *time.Time `json:"after,omitempty"`
 	// At is when Tattler saw the change.
 	At time.Time `json:"at"`

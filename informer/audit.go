@@ -3,6 +3,7 @@ package informer
 import (
 	"cmp"
 	"context"
+	"errors"
 	"hash/maphash"
 	"io"
 	"net/url"
@@ -63,6 +64,11 @@ func (a *auditor) audit(ctx context.Context) (info AuditInfo, again time.Time) {
 		one.missingFromList()
 		one.Err = one.confirm(ctx)
 	}
+	if one.Err == nil && len(one.differences) < maxDifferences && !one.superseded() {
+		a.mu.Lock()
+		a.compared = latest(a.compared, began)
+		a.mu.Unlock()
+	}
 	if one.Err == nil && one.Contents && !one.superseded() {
 		if stable := form.stableAt(); began.Before(stable) {
 			again = stable
@@ -93,7 +99,15 @@ func (a *auditor) compareLoaded(ctx context.Context) (version string, same bool,
 		}
 	}
 	one.Duration = time.Since(began)
-	a.update(func(st *Status) { st.Audits++ })
+	a.update(func(st *Status) {
+		st.Audits++
+		if one.Err == nil && len(one.differences) == 0 {
+			a.compared = began
+		}
+	})
+	if errors.Is(one.Err, reflector.ErrRewritten) { // or an earlier run missed a change
+		a.ingest.distrustWatch()
+	}
 	a.hooks().audit(one.AuditInfo)
 	return one.version, len(one.differences) == 0, one.Err
 }

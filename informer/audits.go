@@ -46,6 +46,9 @@ type auditor struct {
 
 	listed time.Time // when the last complete list began, if it compared all contents
 	done   time.Time // when all objects were last compared
+	// compared is when the last list or audit began that left all objects as the server had them. It is zero before the
+	// first one, even if a state was loaded: earlier runs may have missed changes, too.
+	compared time.Time
 }
 
 // wakeAudits makes every stream check whether an audit is due.
@@ -78,6 +81,7 @@ func (a *auditor) markCompared(began time.Time, mixedFormats bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.due, a.listed, a.done = time.Time{}, began, time.Now()
+	a.compared = latest(a.compared, began)
 	if mixedFormats {
 		a.listed = time.Time{}
 	}

@@ -299,14 +299,12 @@ func (i *ingest) Skipped(m wire.Meta) {
 type late struct {
 	to      string    // the version; empty: no such changes
 	current time.Time // when the stream was last current before them
+	begun   bool      // frames up to it were delivered
 }
 
 // Behind implements reflector.Sink.
 func (i *ingest) Behind(version string) {
-	if i.late.to == "" { // otherwise the changes delivered since were late, too
-		i.late.current = i.Status().LastCurrent
-	}
-	i.late.to = version
+	i.late = late{to: version, current: i.Status().LastCurrent}
 }
 
 // since returns when the stream was last current before a late change at a version, or zero if the change is not late.
@@ -316,18 +314,32 @@ func (l *late) since(version string) time.Time {
 	case l.to == "":
 		return time.Time{}
 	case wire.Older(version, l.to) || version == l.to:
+		l.begun = true
 		return l.current
 	}
 	*l = late{}
 	return time.Time{}
 }
 
-// Current implements reflector.Sink.
-func (i *ingest) Current() { i.markCurrent() }
+// pending reports whether late changes may be missing from a stream that has seen everything up to version.
+func (l *late) pending(version string) bool {
+	return l.to != "" && version != l.to && !wire.Older(l.to, version)
+}
 
+// Current implements reflector.Sink. A server that shuts down may end a watch in order before it has sent all late
+// changes.
+func (i *ingest) Current() {
+	if !i.late.begun {
+		i.late = late{} // there were none
+	}
+	i.markCurrent()
+}
+
+// markCurrent records that the stream is current, unless it is still catching up: from a loaded state, with late changes,
+// or during a history check.
 func (i *ingest) markCurrent() {
-	if !i.store.Synced() {
-		return // still catching up from the loaded state
+	if !i.store.Synced() || i.late.pending(i.Version()) || len(i.resume.missing) > 0 {
+		return
 	}
 	now := time.Now()
 	i.update(func(st *Status) { st.LastCurrent = now })
@@ -362,6 +374,9 @@ func (i *ingest) Missed(reason string, err error, now bool) {
 	if objects, _ := i.store.Stat(); reason == ReasonGone && objects == 0 {
 		return // nothing was missed
 	}
+	if reason == ReasonMissed {
+		i.distrustWatch()
+	}
 	i.noteGap(reason)
 	if reason == reflector.ReasonGarbled {
 		i.update(func(st *Status) {
@@ -372,6 +387,13 @@ func (i *ingest) Missed(reason string, err error, now bool) {
 	if now {
 		i.commit(store.Commit{})
 	}
+}
+
+// distrustWatch sets back LastCurrent, because what the watch delivered was not everything: only a comparison of all
+// objects shows that the stream was current.
+func (i *ingest) distrustWatch() {
+	i.late = late{}
+	i.update(func(st *Status) { st.LastCurrent = i.auditor.compared })
 }
 
 // Version implements reflector.Sink.

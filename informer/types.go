@@ -92,7 +92,8 @@ type Gap struct {
 	// From is the last version before the gap. To is the stream's version when the gap was reported; it may be
 	// empty.
 	From, To string
-	// Since and Until bound the time of the missed changes.
+	// Since and Until bound the time of the missed changes. Since is zero if nothing is known: an audit that follows a
+	// restart may find a change that an earlier run missed.
 	Since, Until time.Time
 	// Reason is one of the Reason constants, or several separated by ", ".
 	Reason string
@@ -134,7 +135,8 @@ type Status struct {
 	// Since is when the state began. Attempts counts failures in a row.
 	Since    time.Time
 	Attempts int
-	// LastCurrent is when the stream was last known to be current.
+	// LastCurrent is when the stream was last known to be current. An audit that finds a missed change sets it back to
+	// the last comparison of all objects, until the stream is relisted.
 	LastCurrent time.Time
 	Objects     int
 	Version     string

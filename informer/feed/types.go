@@ -61,7 +61,7 @@ type Delta struct {
 	Relisted bool
 	// At is when this process saw the change. After is zero for a change that the server sent as it happened. For a
 	// Relisted delta, and for a change made while the stream was disconnected (during a restart or an outage), After
-	// is when the old state was last known to be current.
+	// is when the old state was last known to be current; it is zero if a Relisted delta's is not known (see Gap.Since).
 	At, After time.Time
 }
 

@@ -52,6 +52,10 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 			schema = nil // diff falls back to comparing without a schema; Schemas counts it
 		}
 	}
+	if d.Relisted && c.Since.IsZero() {
+		c.Since = change.Existed(before, after, c.At)
+		c.Net = !c.Since.IsZero()
+	}
 	v.ManagedFields = change.Metadata(after)["managedFields"]
 	b.Build(c, before, after, schema)
 	v.schema = schema

@@ -151,6 +151,16 @@ func notBefore(since, at time.Time, entries managers.Entries, obj map[string]any
 	return since
 }
 
+// Existed returns the last time before a moment at which the old state of a changed object certainly was the current
+// one: when it was last written. An object without an old state was created at that time. Zero: the object has no times.
+func Existed(before, after map[string]any, at time.Time) time.Time {
+	if before == nil {
+		return created(after, time.Time{})
+	}
+	last := created(before, time.Time{})
+	return notBefore(last, at, managers.Parse(before), before)
+}
+
 // written returns the time of an update: the managers' entries' time, if there is one within the interval in
 // which the update can have happened. An entry holds the time of its last change, in whole seconds; a write
 // that does not change the entry leaves its time.

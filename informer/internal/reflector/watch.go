@@ -119,10 +119,11 @@ func (w *watching) read() Input {
 		ev, err := w.next()
 		switch {
 		case errors.Is(err, io.EOF):
-			if !w.m.Resuming {
+			in := w.closed()
+			if !w.m.Resuming && !(in.Silent && in.Short) { // that one may have been ended before anything was sent
 				w.Sink.Current()
 			}
-			return w.closed()
+			return in
 		case errors.Is(err, errOverdue):
 			return w.closed()
 		case wire.Unreadable(err):

@@ -35,7 +35,8 @@ type Delta struct {
 	// final version, if it sent one.
 	Old, New, Final *compact.Version
 	// At is when the change was seen. After is set for a Relisted delta and for one that was delivered late (see
-	// Commit.Late): the last moment at which the old state was known to be current.
+	// Commit.Late): the last moment at which the old state was known to be current. It is zero for a Relisted delta
+	// if that is not known.
 	At, After time.Time
 	Op        Op
 	// Initial is true for an object of the state that a consumer starts with: the stream's first completed list, or
@@ -82,14 +83,14 @@ type Batch struct {
 	firstList bool // the stream's first list is in progress
 }
 
-// Gap means that versions are missing before a batch's deltas.
+// Gap means that versions are missing before a batch's deltas. Since is zero if it is not known.
 type Gap struct {
 	From, To     string
 	Since, Until time.Time
 	Reason       string
 }
 
-// Merge returns a gap that covers both; either may be nil.
+// Merge returns a gap that covers both; either may be nil. An audit's gap may begin before an earlier one.
 func (g *Gap) Merge(later *Gap) *Gap {
 	if g == nil {
 		return later
@@ -99,6 +100,9 @@ func (g *Gap) Merge(later *Gap) *Gap {
 	}
 	m := *g
 	m.To, m.Until = later.To, later.Until
+	if later.Since.Before(m.Since) {
+		m.Since = later.Since
+	}
 	for _, r := range strings.Split(later.Reason, ", ") {
 		if !strings.Contains(m.Reason, r) {
 			m.Reason += ", " + r

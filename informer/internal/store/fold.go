@@ -93,10 +93,7 @@ func (f *fold) change(n *node, d *Delta) {
 		f.gap = f.gap.Merge(&Gap{From: f.known, Since: instant(n.firstAt), Reason: ReasonSlow})
 	}
 	n.new, n.at = d.New, nanos(d.At)
-	n.relisted = n.relisted || d.Relisted
-	if n.after == 0 {
-		n.after = nanos(d.After)
-	}
+	n.bound(d)
 	if d.Op == Added {
 		n.initial = d.Initial
 	}

@@ -45,6 +45,18 @@ func (n *node) skips(d *Delta) bool {
 	return d.Op != Added || n.old.UID() == d.UID()
 }
 
+// bound extends the interval in which the node's changes happened to those of d.
+func (n *node) bound(d *Delta) {
+	after := nanos(d.After)
+	switch {
+	case n.relisted && n.after == 0, d.Relisted && after == 0:
+		n.after = 0 // not known
+	case n.after == 0:
+		n.after = after
+	}
+	n.relisted = n.relisted || d.Relisted
+}
+
 // isNoChange reports whether old and new are the same, so that there is nothing to deliver.
 func (n *node) isNoChange() bool {
 	switch {
