@@ -19,7 +19,7 @@ func TestIndex(t *testing.T) {
 	for range 200 {
 		node := &tree{}
 		for i := range fewElements + 1 + random.IntN(20) {
-			text := ""
+			var text string
 			switch random.IntN(4) {
 			case 0:
 				text = fmt.Sprint("i:", random.IntN(20))

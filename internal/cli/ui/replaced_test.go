@@ -30,7 +30,7 @@ func TestReplaced(t *testing.T) {
 	go func() { done <- Run(ctx, o) }()
 	url := <-opened
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	begin := func(path string) *http.Response {
+	begin := func(path string) (int, io.ReadCloser) {
 		t.Helper()
 		r, err := http.NewRequestWithContext(ctx, http.MethodGet, url+path, nil)
 		if err != nil {
@@ -40,12 +40,12 @@ func TestReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return resp
+		return resp.StatusCode, resp.Body
 	}
-	rest := func(resp *http.Response) string {
+	rest := func(body io.ReadCloser) string {
 		t.Helper()
-		defer resp.Body.Close()
-		b, err := io.ReadAll(resp.Body) // a live page ends as well
+		defer body.Close()
+		b, err := io.ReadAll(body) // a live page ends as well
 		if err != nil {
 			t.Error(err)
 		}
@@ -53,13 +53,13 @@ func TestReplaced(t *testing.T) {
 	}
 	get := func(path string) (int, string) {
 		t.Helper()
-		resp := begin(path)
-		return resp.StatusCode, rest(resp)
+		code, body := begin(path)
+		return code, rest(body)
 	}
 	if code, body := get(""); code != http.StatusOK {
 		t.Fatalf("%d %s", code, body)
 	}
-	page := begin("live?after=0") // it is live before the file changes
+	code, page := begin("live?after=0") // it is live before the file changes
 	live := make(chan string, 1)
 	go func() { live <- rest(page) }()
 	aside := filepath.Join(filepath.Dir(path), "aside.db")
@@ -77,8 +77,8 @@ func TestReplaced(t *testing.T) {
 			t.Errorf("%s: %d %s", tc.why, code, body)
 		}
 	}
-	if body := <-live; page.StatusCode != http.StatusOK || !strings.Contains(body, "event: stale") {
-		t.Errorf("the live page: %d %s", page.StatusCode, body)
+	if body := <-live; code != http.StatusOK || !strings.Contains(body, "event: stale") {
+		t.Errorf("the live page: %d %s", code, body)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
