@@ -41,7 +41,8 @@ type Options struct {
 	// and only changes are requested. It is created if it does not exist. One process at a time can use it. A state
 	// from another API server's address, or kept under other options, is not served. If the directory cannot be
 	// used, for example because another process has it, the cluster runs without it, and Hooks.Checkpoint and
-	// Status.Checkpoint report why. Empty means no checkpoint.
+	// Status.Checkpoint report why. Values that a Transform hides are not written, nor anything that a guess could be
+	// tested with: sums of contents have a random key. Empty means no checkpoint.
 	Checkpoint string
 	// AuditEvery is how often each stream is audited: the UIDs and versions of its objects are compared with a
 	// metadata list read beside the watch, and a stream that missed a change is relisted. An audit also
@@ -94,13 +95,14 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		timing.Refused = o.RetryRefused
 	}
 	return &Cluster{
-		client:  client,
-		opts:    o,
-		timing:  timing,
-		lists:   make(chan struct{}, o.MaxLists),
-		sources: map[*Source]struct{}{},
-		shared:  map[sharedKey]*Source{},
-		forms:   forms{asked: make(chan struct{})},
+		identity: identity{lock: make(chan struct{}, 1)},
+		client:   client,
+		opts:     o,
+		timing:   timing,
+		lists:    make(chan struct{}, o.MaxLists),
+		sources:  map[*Source]struct{}{},
+		shared:   map[sharedKey]*Source{},
+		forms:    forms{asked: make(chan struct{})},
 
 		checkpoints: checkpoints{owners: map[string]*stream{}},
 		mutations:   newMutations(o.DetectMutation || detectFromEnv()),

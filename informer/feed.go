@@ -65,13 +65,11 @@ func (f rawFeed) Retry(version string) {
 	if s.running() == nil {
 		return
 	}
-	if version != "" && !s.hasTypedView() {
-		s.mu.Lock()
-		s.version = version
-		s.mu.Unlock()
+	if s.hasTypedView() {
+		version = ""
 	}
 	for _, st := range s.streams {
-		st.retry()
+		st.retry(version)
 	}
 }
 

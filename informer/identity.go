@@ -3,7 +3,6 @@ package informer
 import (
 	"context"
 	"fmt"
-	"sync"
 
 	"github.com/tattler-dev/tattler/informer/internal/reflector"
 	"github.com/tattler-dev/tattler/informer/internal/wire"
@@ -19,9 +18,10 @@ import (
 // current. A loaded server may leave that bookmark out, so there are two short watches, of 3 and 8 s, before the
 // state counts as unverified.
 
-// identity caches Cluster.Identity.
+// identity caches Cluster.Identity. The holder of lock's only element may use the other fields; waiting for it ends with
+// the waiting call's context, as a request for the identity may take long.
 type identity struct {
-	mu    sync.Mutex
+	lock  chan struct{}
 	known bool
 	uid   string // empty: access is forbidden
 }
@@ -29,8 +29,12 @@ type identity struct {
 // Identity returns the UID of the namespace kube-system, which distinguishes clusters; it is requested once. It is empty
 // if access is forbidden. A restored etcd backup keeps it, so equal identities prove nothing.
 func (c *Cluster) Identity(ctx context.Context) (string, error) {
-	c.identity.mu.Lock()
-	defer c.identity.mu.Unlock()
+	select {
+	case c.identity.lock <- struct{}{}:
+		defer func() { <-c.identity.lock }()
+	case <-ctx.Done():
+		return "", fmt.Errorf("identify cluster: wait for another request: %w", context.Cause(ctx))
+	}
 	if c.identity.known {
 		return c.identity.uid, nil
 	}

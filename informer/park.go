@@ -37,12 +37,16 @@ func (s *stream) served(ctx context.Context) bool {
 	return false
 }
 
-// retry makes a parked stream list again. From then on, waiting for the stream does not return the error with which it was
-// parked.
-func (s *stream) retry() {
+// retry makes a parked stream list again, and its source request this version of the API group unless it is empty. From
+// then on, waiting for the stream does not return the error with which it was parked. Only a parked stream lists under the
+// new version, with a gap; one that is watching would go on without either.
+func (s *stream) retry(version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.status.State == Parked {
+		if version != "" {
+			s.source.move(version)
+		}
 		s.status.State, s.status.Err, s.status.Since = Starting, nil, time.Now()
 		s.retrying = true
 		s.reflector.Retry()

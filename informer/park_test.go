@@ -263,3 +263,21 @@ func TestNotFoundForAWhile(t *testing.T) {
 		r.want("no list", "~ a 1001>1003\n= 1003 epoch 1")
 	})
 }
+
+// TestRetryOfAWatchingStream: a version is taken only by a list, after a gap; so a stream that is not parked keeps its own.
+func TestRetryOfAWatchingStream(t *testing.T) {
+	scenario(t, informer.SourceOptions{}, two, func(r *rig) {
+		r.want("the first list", twoListed)
+		r.feed.feed.Retry("v2")
+		asked := len(r.server.Requests())
+		r.server.CloseWatches()
+		r.pass(10 * time.Second)
+		r.server.Put(widgets, "n", "a", spec(2))
+		r.want("it is watched on", "~ a 1001>1003\n= 1003 epoch 1")
+		for _, path := range r.server.Requests()[asked:] {
+			if strings.Contains(path, "/v2/") {
+				t.Errorf("asked %s", path)
+			}
+		}
+	})
+}

@@ -3,6 +3,8 @@ package informer
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -42,7 +44,7 @@ type Source struct {
 	shares  atomic.Bool // shared objects are handed out
 
 	restore func(ctx context.Context, namespace string, pack raw.Pack) (*checkpoint.State, error) // nil: nothing to restore
-	sumKey  []byte                                                                                // keys content sums; nil: unkeyed
+	sumKey  []byte                                                                                // keys content sums, so that hidden values cannot be guessed from them; nil: unkeyed
 
 	jsonUntil atomic.Int64 // until when to request JSON because the server lacks protobuf, in Unix nanoseconds
 	scans     atomic.Int64 // recent reads of all objects
@@ -96,6 +98,10 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f r
 		changed:   make(chan struct{}),
 		consumers: map[*consumer]struct{}{},
 		codecs:    map[reflect.Type]*codec{},
+	}
+	if o.Transform != nil && s.sumKey == nil && s.checkpointed() {
+		s.sumKey = make([]byte, sha256.Size)
+		rand.Read(s.sumKey) // it never fails
 	}
 	s.hot.Left = s.sampleEvicted
 	for i, ns := range namespaces {
@@ -273,6 +279,13 @@ func (s *Source) served() schema.GroupVersionResource {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.gvr.GroupResource().WithVersion(s.version)
+}
+
+// move makes the source request another version of its API group.
+func (s *Source) move(version string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = version
 }
 
 // Close ends the source's streams and subscriptions. It does not wait for their goroutines; Cluster.Run does.

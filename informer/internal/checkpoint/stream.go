@@ -74,7 +74,7 @@ func (s *Stream) Load(fingerprint string) (*State, error) {
 	s.loaded, s.epoch = nil, 0
 	l, size, err := readFile(s.dir.disk, s.file)
 	if err == nil && l.header.stream != s.name {
-		err = &DamagedError{Offset: int64(prefaceSize), Reason: "the file belongs to stream  " + l.header.stream}
+		err = &DamagedError{Offset: int64(prefaceSize), Reason: fmt.Sprintf("the file belongs to stream %q", l.header.stream)}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("load checkpoint %s: %w", s.Path(), err)

@@ -5,7 +5,6 @@ package wire
 // versions: such values can only be compared for equality.
 //
 // Source: KEP-5504, comparable resource versions; aggregated API servers may not follow it.
-// Source: KEP-5504, comparable resource versions; aggregated API servers may not follow it.
 func CompareVersions(a, b string) (c int, ok bool) {
 	if !numeric(a) || !numeric(b) {
 		return 0, false
