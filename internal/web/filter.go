@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/selection"
 )
@@ -100,19 +101,14 @@ func (f *filter) with(path string, pairs ...string) string {
 	return path + "?" + v.Encode()
 }
 
-// relative reports whether a time is one that moves, such as 1h.
-func relative(text string) bool {
-	_, err := time.ParseDuration(strings.ReplaceAll(text, "d", "h"))
-	return err == nil
-}
-
-// fixed returns the URL in which times of day and days are moments, which mean the same for every reader;
-// empty if all times are such moments.
+// fixed returns the URL in which times of day and days are moments, which mean the same for every reader; empty if all
+// times are moments, or ages, which move with the clock.
 func (f *filter) fixed(path string) string {
 	var pairs []string
 	for name, at := range map[string]time.Time{"since": f.Query.Since, "until": f.Query.Until} {
 		text := f.values.Get(name)
-		if _, err := time.Parse(time.RFC3339Nano, text); text != "" && err != nil && !relative(text) {
+		_, relative := when.Age(text)
+		if _, err := time.Parse(time.RFC3339Nano, text); text != "" && err != nil && !relative {
 			pairs = append(pairs, name, machine(at))
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/cli/when"
 )
 
 // form is the filter as the page shows it.
@@ -75,7 +76,7 @@ func (p *Page) form(ctx context.Context, f *filter) (form, error) {
 	}
 	for _, r := range ranges {
 		r.URL = f.with("/", "since", r.Name, "until", "", "at", "")
-		r.On = f.values.Get("since") == r.Name && !f.values.Has("until")
+		r.On = sameAge(f.values.Get("since"), r.Name) && !f.values.Has("until")
 		out.Ranges = append(out.Ranges, r)
 	}
 	for _, l := range lanes {
@@ -98,6 +99,13 @@ func (p *Page) form(ctx context.Context, f *filter) (form, error) {
 		}
 	}
 	return out, nil
+}
+
+// sameAge reports whether two texts are the same, or the same age, such as 1w and 168h.
+func sameAge(a, b string) bool {
+	x, okA := when.Age(a)
+	y, okB := when.Age(b)
+	return a == b || okA && okB && x == y
 }
 
 // earliest and latest are the ends of the times that a URL can name: see when.Parse and RFC 3339.

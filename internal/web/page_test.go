@@ -248,3 +248,26 @@ func TestClasses(t *testing.T) {
 		}
 	}
 }
+
+// TestMovingTimes: a link with an age, in any form, stays one, whose time range moves with the clock; its button is marked.
+// Times of day become moments.
+func TestMovingTimes(t *testing.T) {
+	p := recorded(t)
+	for _, tc := range []struct{ query, marked, location string }{
+		{"since=1h", "1 h", ""}, {"since=1w", "7 d", ""}, {"since=7d", "7 d", ""}, {"since=6h+ago", "6 h", ""}, {"since=60m&until=now", "", ""},
+		{"since=2w", "", ""}, {"since=1d12h", "", ""}, {"since=3d&until=2d+ago", "", ""},
+		{"since=10:02", "", "/?since=2026-11-24T10%3A02%3A00Z"}, {"since=1w&until=today", "", "/?since=1w&until=2026-11-24T00%3A00%3A00Z"},
+	} {
+		w := p.get("/?" + tc.query)
+		if got := w.Header().Get("Location"); got != tc.location || (w.Code == http.StatusFound) != (tc.location != "") {
+			t.Errorf("%s: %d, to %q, want %q", tc.query, w.Code, got, tc.location)
+		}
+		marked := ""
+		if m := regexp.MustCompile(`<span class="ranges">.*?<strong>([^<]*)</strong>`).FindStringSubmatch(w.Body.String()); m != nil {
+			marked = m[1]
+		}
+		if marked != tc.marked {
+			t.Errorf("%s: %q is marked, want %q", tc.query, marked, tc.marked)
+		}
+	}
+}

@@ -78,7 +78,7 @@ func offset(t time.Time) time.Duration {
 
 // parse reads a time; pick chooses one of two times with the same date and time of day.
 func parse(s string, now time.Time, pick func(time.Time) time.Time) (time.Time, bool) {
-	if d, ok := ago(s); ok {
+	if d, ok := Age(s); ok {
 		return now.Add(-d), true
 	}
 	if t, err := time.ParseInLocation(time.RFC3339Nano, s, now.Location()); err == nil {
@@ -92,8 +92,6 @@ func parse(s string, now time.Time, pick func(time.Time) time.Time) (time.Time, 
 	day, rest, _ := strings.Cut(s, " ")
 	y, m, d := now.Date()
 	switch {
-	case day == "now" && rest == "":
-		return now, true
 	case day == "today":
 	case day == "yesterday":
 		d--
@@ -131,8 +129,13 @@ func timeOfDay(s string) (time.Time, bool) {
 
 const day = 24 * time.Hour
 
-// ago reads an age: Go's durations, with whole weeks and days before them (1d12h).
-func ago(s string) (time.Duration, bool) {
+// Age reads a time that is relative to now: Go's durations, with whole weeks and days before them (1d12h), or now, whose
+// age is 0. ok is false for other texts, such as a time of day or a date.
+func Age(text string) (age time.Duration, ok bool) {
+	s := strings.Join(strings.Fields(text), " ")
+	if s == "now" {
+		return 0, true
+	}
 	s = strings.TrimSuffix(s, " ago")
 	var sum time.Duration
 	for _, unit := range []struct {

@@ -114,3 +114,19 @@ func TestTwice(t *testing.T) {
 		t.Error(got, err)
 	}
 }
+
+// TestAge: an age is what Parse subtracts from now, in every form.
+func TestAge(t *testing.T) {
+	for text, want := range map[string]time.Duration{
+		"30m": 30 * time.Minute, "2w": 14 * day, " 3d  ago ": 3 * day, "1w1d12h": 204 * time.Hour, "now": 0, "0s": 0,
+	} {
+		if got, ok := Age(text); !ok || got != want {
+			t.Errorf("%q: %v, %t, want %v", text, got, ok, want)
+		}
+	}
+	for _, text := range []string{"", "10:42", "today", "yesterday 10:42", "2026-11-21", "2026-11-21T10:00:00Z", "-3d", "ago", "now ago", "w"} {
+		if got, ok := Age(text); ok {
+			t.Errorf("%q is read as an age of %v", text, got)
+		}
+	}
+}
