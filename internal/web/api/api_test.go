@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -376,6 +377,60 @@ func TestBusy(t *testing.T) {
 		close(viewer)
 		if code, text := body(t, h, "changes"); code != http.StatusOK {
 			t.Errorf("afterwards: %d %s", code, text)
+		}
+	})
+}
+
+// slowly sees the namespace shop at once. To find that it may not see others takes longer than a page reads.
+type slowly struct{}
+
+func (slowly) May(ctx context.Context, targets []access.Target) ([]bool, error) {
+	if slices.ContainsFunc(targets, func(t access.Target) bool { return t.Namespace == "pay" }) {
+		<-time.After(3 * time.Second)
+	}
+	return limited{}.May(ctx, targets)
+}
+
+// TestFailedOfShortPage: a page that ends early, among changes that its viewer may not see, counts those that the
+// expression could not judge.
+func TestFailedOfShortPage(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const shown = 16 // rights are checked for so many changes at first
+	var rows []journal.Row
+	for i := range 100 {
+		ns := "shop"
+		if i >= shown {
+			ns = "pay"
+		}
+		at := ten.Add(time.Duration(i) * time.Second)
+		rows = append(rows, journal.Row{
+			Meta:  journal.Meta{Op: event.Created, Kind: deployments, Namespace: ns, Name: fmt.Sprint("web", i), UID: fmt.Sprint("u", i), ResourceVersion: fmt.Sprint(i + 1), Time: at, At: at},
+			After: []byte(`{"kind":"Deployment","spec":{"replicas":1}}`),
+		})
+	}
+	b := journal.Batch{Stream: journal.Stream{GroupResource: deployments.GroupResource()}, Head: journal.Head{Version: "999", At: ten.Add(time.Hour)}, Rows: rows}
+	if _, err := j.Append(t.Context(), []journal.Batch{b}); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r, err := journal.OpenReader(t.Context(), path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	synctest.Test(t, func(t *testing.T) {
+		page := decode[api.Changes](t, serve(t, access.New(r), slowly{}, nil), "changes?order=oldest&where="+url.QueryEscape(`after.spec.missing == "x"`))
+		if page.Next <= shown || page.Next >= int64(len(rows)) {
+			t.Fatalf("the page ends at %d, not among the hidden changes", page.Next)
+		}
+		if page.Failed != shown || page.LastError == "" || len(page.Changes) != 0 {
+			t.Errorf("%d failed, want %d; the last with %q; %d are shown", page.Failed, shown, page.LastError, len(page.Changes))
 		}
 	})
 }

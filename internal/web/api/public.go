@@ -99,13 +99,14 @@ func (a *api) changes(r *http.Request) (any, error) {
 	size := 0
 	for e, err := range a.o.Source.Rows(access.WithPause(r.Context(), end), q) {
 		var paused *access.Paused
-		switch {
-		case errors.As(err, &paused):
+		if errors.As(err, &paused) {
 			out.Next = paused.Seq
-			return out, nil
-		case err != nil:
+			break
+		}
+		if err != nil {
 			return nil, err
-		case !s.Selects(&e):
+		}
+		if !s.Selects(&e) {
 			continue
 		}
 		c, n, err := a.read(r.Context(), &e)
