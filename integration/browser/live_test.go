@@ -1,10 +1,16 @@
 package browser
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
 )
 
 // fakeSource replaces the connection of a live page. The test sends its events by window.feed.
@@ -90,4 +96,76 @@ func TestLiveScript(t *testing.T) {
 	b.is(say+` + " " + new URL(sources[2].url).searchParams.get("after")`, "live live on 3999")
 	b.eval(`show(false); show(true); 1`) // only for a moment
 	b.is(`sources.length`, "3")
+
+	// A refused page connects again where it was, which a mark says. What it is sent again counts once while it waits.
+	b.click("#pause")
+	b.eval(`feed("entry", entry(4002), "3999"); feed("mark", "", "4002"); feed("entry", entry(4003), "4002"); sources[2].readyState = 2; sources[2].onerror(); 1`)
+	b.until(`sources.length === 4`)
+	b.is(`new URL(sources[3].url).searchParams.get("after")`, "4002")
+	b.eval(`sources[3].onopen(); feed("entry", entry(4003), "4002"); 1`)
+	b.is(say+` + " " + document.querySelector("#fresh").textContent`, "paused live 2 new entries")
+	b.click("#pause")
+	b.is(`shown().slice(0, 3).join()`, "4003,4002,4001")
+
+	// In the background, it waits until it is shown.
+	b.eval(`sources[3].readyState = 2; sources[3].onerror(); show(false); 1`)
+	b.is(say, "not live; trying again in 10 seconds live off")
+	b.eval(`new Promise((done) => setTimeout(() => done(sources.length), 10000)).then((n) => { window.inBackground = n; }); 1`)
+	b.until(`window.inBackground === 4`)
+	b.eval(`show(true); 1`)
+	b.is(`sources.length`, "5")
+}
+
+// TestLiveRefused: a page whose connection breaks, and that is then refused for a while, becomes live again by itself. It
+// shows each change once.
+func TestLiveRefused(t *testing.T) {
+	t.Parallel()
+	w := newWriter(t, time.Date(2026, 11, 24, 10, 0, 0, 0, time.UTC))
+	put := func(name string) {
+		w.wait(time.Minute)
+		w.put(configMapKind, "shop", name, "kubectl", meta{}, obj{"data": obj{"n": "1"}})
+	}
+	put("first")
+	target, err := url.Parse(ui(t, w.path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var refuse atomic.Bool
+	var refused atomic.Int64
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(target) }, FlushInterval: -1}
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if refuse.Load() && r.URL.Path == "/live" {
+			refused.Add(1)
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(srv.Close) // after the tab is closed
+	b := open(t, srv.URL, look{width: 1300, height: 500})
+	const hasty = `(() => { const later = setTimeout; window.setTimeout = (f, ms, ...more) => later(f, ms === 10000 ? 100 : ms, ...more); })()`
+	b.run(command(page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: hasty}))
+	b.visit("/?flat=1")
+	const names = `[...document.querySelectorAll("#entries > .entry .obj")].map((e) => e.textContent.trim().replace("cm/", "")).join()`
+	b.until(`document.querySelector(".live.on")`)
+	put("second")
+	b.until(names + ` === "second,first"`)
+
+	refuse.Store(true)
+	srv.CloseClientConnections()
+	for end := time.Now().Add(3 * patience); refused.Load() < 3; <-time.After(10 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("the page tried %d times to become live", refused.Load())
+		}
+	}
+	put("third")
+	b.is(names, "second,first")
+	refuse.Store(false)
+	b.until(names + ` === "third,second,first" && document.querySelector(".live.on .say").textContent === "live"`)
+	put("fourth")
+	b.until(names + ` === "fourth,third,second,first"`)
+	b.drop("503")
+	b.drop("ERR_INCOMPLETE_CHUNKED_ENCODING")
+	b.run(chromedp.Navigate("about:blank")) // the program ends before the tab
+	w.close()
 }

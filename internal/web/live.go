@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -29,8 +30,9 @@ const (
 
 // live sends new entries as server-sent events, until the browser leaves.
 //
-// The events are entry (the HTML of an entry) and stale (the browser must load the page again). An id follows them: the
-// number up to which all changes were sent, so that a browser that connects again misses none. It may get an entry twice.
+// The events are entry (the HTML of an entry), stale (the browser must load the page again) and mark. A mark follows the
+// others, and has an id: the number up to which all changes were sent, so that a browser that connects again misses none. It
+// may get an entry twice, if the connection broke before the mark.
 func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead { // its client has all of the answer, and would not notice a stream that goes on
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -40,13 +42,15 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	case p.streams <- struct{}{}:
 		defer func() { <-p.streams }()
 	default:
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, "too many pages are live: try again later", http.StatusServiceUnavailable)
+		refuse(w, http.StatusServiceUnavailable, "too many pages are live: try again later")
 		return
 	}
 	f, _, err := p.request(r.Context(), r.URL.Query())
 	if err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
+		if r.Context().Err() == nil {
+			code, text := p.failure(r, cmp.Or(p.check(), err))
+			refuse(w, code, text)
+		}
 		return
 	}
 	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
@@ -54,18 +58,17 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 		after, err = id, nil
 	}
 	if err != nil || after < 0 {
-		http.Error(w, "after: want the number of a change", http.StatusBadRequest)
+		refuse(w, http.StatusBadRequest, "after: want the number of a change")
 		return
 	}
 	out, err := newSender(w, r)
 	switch {
 	case errors.Is(err, auth.ErrStreams):
-		w.Header().Set("Retry-After", "10")
-		http.Error(w, err.Error(), http.StatusTooManyRequests)
+		refuse(w, http.StatusTooManyRequests, err.Error())
 		return
 	case err != nil:
 		p.o.Log.Error("cannot begin a live page", "err", err)
-		http.Error(w, "the page cannot be live", http.StatusInternalServerError)
+		refuse(w, http.StatusInternalServerError, "the page cannot be live")
 		return
 	}
 	defer out.Close()
@@ -81,6 +84,15 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 			_ = s.send("stale", nil) // connecting again would not help, and the page says why
 		}
 	}
+}
+
+// refuse answers with an error. A browser's EventSource sees none of it, and does not connect again by itself: the page's
+// script does, after the same time.
+func refuse(w http.ResponseWriter, code int, text string) {
+	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
+		w.Header().Set("Retry-After", "10")
+	}
+	http.Error(w, text, code)
 }
 
 // stream keeps one browser current.
@@ -135,14 +147,15 @@ func (s *stream) run(ctx context.Context) error {
 	return s.err
 }
 
-// mark sends the id, which also keeps an idle stream open.
+// mark sends the id, which also keeps an idle stream open. It is an event, because the page's script learns ids from events
+// only.
 func (s *stream) mark(now time.Time) {
 	if s.err != nil {
 		return
 	}
 	s.id = max(s.id, s.shown())
 	s.since, s.sent = false, now
-	_, s.err = fmt.Fprintf(s.out, "id: %d\n\n", s.id)
+	_, s.err = fmt.Fprintf(s.out, "event: mark\ndata: \nid: %d\n\n", s.id)
 }
 
 // shown returns the number up to which no change waits for its line. A line that repeats an earlier one can wait for an hour;

@@ -144,47 +144,52 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 		if err == nil {
 			err = f(w, r)
 		}
-		var gone *goneError
-		var user *UserError
-		var forbidden *forbiddenError
-		var order *orderError
-		var several *journal.AmbiguousError
-		var many *auth.TooManyReviews
-		var unchecked *access.CheckError
-		var damage *journal.DamagedError
-		code, text := http.StatusInternalServerError, "The journal cannot be read. The log of this program says why."
-		switch {
-		case err == nil, r.Context().Err() != nil:
+		if err == nil || r.Context().Err() != nil {
 			return
-		case errors.As(err, &gone):
-			code, text = http.StatusServiceUnavailable, gone.Error()
-		case errors.As(err, &user):
-			code, text = http.StatusBadRequest, user.Text
-		case errors.As(err, &several):
-			code, text = http.StatusBadRequest, several.Error()
-		case errors.As(err, &many):
-			code, text = http.StatusBadRequest, "Your rights would have to be checked for too many namespaces and kinds: "+many.Error()+"."
-		case errors.As(err, &order):
-			code, text = order.code, order.text
-		case errors.As(err, &forbidden):
-			code, text = http.StatusForbidden, forbidden.text
-		case errors.Is(err, errNoObject):
-			code, text = http.StatusNotFound, "The journal has no version of this object. Check its type, namespace and name."
-		case errors.Is(err, errNoPage):
-			code, text = http.StatusNotFound, "There is no such page."
-		case errors.Is(err, journal.ErrNotFound):
-			code, text = http.StatusNotFound, "The journal does not have this change. It may have been removed by retention or by a purge."
-		case errors.As(err, &unchecked):
-			p.o.Log.Warn("cannot check the rights of a viewer", "path", r.URL.Path, "err", err)
-			code, text = http.StatusServiceUnavailable, "Your rights cannot be checked now. Try again in a moment."
-		case errors.As(err, &damage):
-			p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "err", err)
-			text = "A part of the journal that this page reads is damaged. Other pages, and other time ranges, may still work. The command tattler journal verify names what is damaged."
-		default:
-			p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "err", err)
 		}
+		code, text := p.failure(r, err)
 		_ = p.render(w, code, "error.html", errorPage{head: p.head(r, "Error"), Code: code, Text: text, OfStatus: strings.HasPrefix(r.URL.Path, "/status")}) // the browser may have gone
 	}
+}
+
+// failure returns what a viewer learns about an error, and logs what the viewer must not see, such as addresses and paths.
+func (p *Page) failure(r *http.Request, err error) (code int, text string) {
+	var gone *goneError
+	var user *UserError
+	var forbidden *forbiddenError
+	var order *orderError
+	var several *journal.AmbiguousError
+	var many *auth.TooManyReviews
+	var unchecked *access.CheckError
+	var damage *journal.DamagedError
+	switch {
+	case errors.As(err, &gone):
+		return http.StatusServiceUnavailable, gone.Error()
+	case errors.As(err, &user):
+		return http.StatusBadRequest, user.Text
+	case errors.As(err, &several):
+		return http.StatusBadRequest, several.Error()
+	case errors.As(err, &many):
+		return http.StatusBadRequest, "Your rights would have to be checked for too many namespaces and kinds: " + many.Error() + "."
+	case errors.As(err, &order):
+		return order.code, order.text
+	case errors.As(err, &forbidden):
+		return http.StatusForbidden, forbidden.text
+	case errors.Is(err, errNoObject):
+		return http.StatusNotFound, "The journal has no version of this object. Check its type, namespace and name."
+	case errors.Is(err, errNoPage):
+		return http.StatusNotFound, "There is no such page."
+	case errors.Is(err, journal.ErrNotFound):
+		return http.StatusNotFound, "The journal does not have this change. It may have been removed by retention or by a purge."
+	case errors.As(err, &unchecked):
+		p.o.Log.Warn("cannot check the rights of a viewer", "path", r.URL.Path, "err", err)
+		return http.StatusServiceUnavailable, "Your rights cannot be checked now. Try again in a moment."
+	}
+	p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "err", err)
+	if errors.As(err, &damage) {
+		return http.StatusInternalServerError, "A part of the journal that this page reads is damaged. Other pages, and other time ranges, may still work. The command tattler journal verify names what is damaged."
+	}
+	return http.StatusInternalServerError, "The journal cannot be read. The log of this program says why."
 }
 
 // goneError says why the journal can no longer be read.

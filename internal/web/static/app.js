@@ -167,7 +167,7 @@
 
   // New entries, as they are recorded. While the reader is further down, they wait, so that nothing moves.
   const maxEntries = 500;
-  let source = null, waiting = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""], last = "", resting = 0;
+  let source = null, waiting = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""], last = "", resting = 0, again = 0;
   // say shows how the page is connected. That it is paused matters only while it is live.
   function say(text, state) {
     if (text) connection = [text, state];
@@ -226,12 +226,15 @@
     if (texts.length) insert(texts);
     lost = false;
   }
+  const numberOf = (html) => (html.match(/^<li [^>]*\bid="(c\d+)"/) || [])[1];
   function arrive(html) {
     if (!paused && window.scrollY < 200) {
       showFresh();
       insert([html]);
     } else {
-      waiting.push(html);
+      const number = numberOf(html), same = number ? waiting.findIndex((w) => numberOf(w) === number) : -1;
+      if (same >= 0) waiting[same] = html; // the page has connected again
+      else waiting.push(html);
       if (waiting.length > maxEntries) {
         waiting.shift();
         lost = true;
@@ -253,13 +256,24 @@
   }
   // connect starts to listen for what was recorded after what the page has.
   function connect() {
+    clearTimeout(again);
     say("connecting", "");
     const url = new URL($("#live").dataset.url, location.href);
     if (last) url.searchParams.set("after", last);
     source = new EventSource(url);
     source.onopen = () => say("live", "on");
-    source.onerror = () => say(source.readyState === EventSource.CLOSED ? "not live: reload the page" : "not connected; trying again", "off");
+    source.onerror = () => {
+      if (source.readyState !== EventSource.CLOSED) {
+        say("not connected; trying again", "off");
+        return;
+      }
+      // The server has refused, perhaps only for now. The browser gives up then.
+      say("not live; trying again in 10 seconds", "off");
+      clearTimeout(again);
+      again = setTimeout(() => { if (document.hidden) resting = -1; else connect(); }, 10000);
+    };
     source.addEventListener("entry", (e) => { last = e.lastEventId || last; arrive(e.data); });
+    source.addEventListener("mark", (e) => { last = e.lastEventId || last; });
     source.addEventListener("stale", () => { source.close(); say("much has changed: reload the page", "off"); });
   }
   function listen() {
@@ -284,7 +298,7 @@
         connect();
       }
     });
-    addEventListener("pagehide", () => source.close());
+    addEventListener("pagehide", () => { clearTimeout(again); source.close(); });
     addEventListener("pageshow", (e) => { if (e.persisted) connect(); }); // the browser had kept the page
   }
 
