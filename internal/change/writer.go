@@ -8,14 +8,17 @@ import (
 // Unknown stands for a manager that the API server does not name.
 const Unknown = managers.Unknown
 
-// Writers returns a function that names the manager of a field of the object, which has its managed fields, for
-// display.
-func Writers(object map[string]any) func(path diff.Path, value any) string {
-	entries := managers.Parse(object)
-	return func(path diff.Path, value any) string {
-		return managers.Display(entries.Owner(path, value))
-	}
-}
+// Writers names the managers of the fields of an object, for display. It is at a place in the object.
+type Writers struct{ at managers.Place }
+
+// WritersOf returns the writers of an object, which has its managed fields, at its root.
+func WritersOf(object map[string]any) Writers { return Writers{managers.Parse(object).Root()} }
+
+// Step returns the writers one step below.
+func (w Writers) Step(e diff.Elem) Writers { return Writers{w.at.Step(e)} }
+
+// Name names the manager of a value at this place.
+func (w Writers) Name(value any) string { return managers.Display(w.at.Owner(value)) }
 
 // Writer is the manager of a changed field, for display.
 func (f *FieldChange) Writer() string { return managers.Display(f.Manager, f.Subresource) }

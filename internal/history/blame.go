@@ -33,38 +33,66 @@ type Line struct {
 	Text string
 	// Depth is how many levels it is below the object.
 	Depth int
-	// Path is that of the field; list elements are named by their name or type where each has another one, else by
-	// their index.
-	Path diff.Path
 	// Blame is nil for a line that only names the fields below it.
 	Blame *Blame
+	at    *step
 }
+
+// Path is the path of the field. List elements are named by their name or type where each has another one, else by their
+// index.
+func (l *Line) Path() diff.Path {
+	n := 0
+	for at := l.at; at != nil; at = at.above {
+		n++
+	}
+	path := make(diff.Path, n)
+	for at := l.at; at != nil; at = at.above {
+		n--
+		path[n] = at.Elem
+	}
+	return path
+}
+
+// step is the last step of a path. Lines share the steps above it: a path for each of them could be far larger than the
+// object.
+type step struct {
+	above *step
+	diff.Elem
+}
+
+// maxDepth is how many levels below the object lines have blames of their own. Values below that have one blame, as they are
+// one change: see diff.Objects.
+const maxDepth = 64
 
 // Blame returns the YAML of an object at a moment, with the change that led to each line.
 //
 // It reads the object's changes from the newest to the oldest, until each line has one. A change of a list whose
-// elements have no keys counts for the elements by their positions.
+// elements have no keys counts for the elements by their positions. The work for each change is bounded by the sizes of the
+// object and of the change.
 func (t *Builder) Blame(ctx context.Context, s *journal.State) ([]Line, error) {
 	object, err := jsonmap.Decode(s.JSON)
 	if err != nil {
 		return nil, fmt.Errorf("decode %s/%s: %w", s.Kind.Resource, s.Name, err)
 	}
-	writer := change.Writers(object)
+	writers := change.WritersOf(object)
 	if meta, ok := object["metadata"].(map[string]any); ok {
 		delete(meta, "managedFields")
 	}
-	b := blaming{root: &node{}}
-	b.root.build(object)
+	b := blaming{ctx: ctx, root: &node{}}
+	b.root.build(object, 0)
 	b.open = b.root.leaves
 	if s.Last != nil {
 		if err := t.attribute(ctx, s, &b, object); err != nil {
 			return nil, err
 		}
 	}
-	b.rest(s, writer, object)
-	var lines []Line
-	b.root.print(object, nil, "", "", 0, &lines)
-	return lines, nil
+	b.rest(s, writers, object)
+	p := printer{blaming: &b}
+	p.print(b.root, object, nil, "", "", 0)
+	if b.err != nil {
+		return nil, fmt.Errorf("make the lines of %s/%s: %w", s.Kind.Resource, s.Name, b.err)
+	}
+	return p.lines, nil
 }
 
 // node is a value of the object: a map, a list, or a leaf. An empty map or list is a leaf.
@@ -73,38 +101,58 @@ type node struct {
 	items  []*node
 	blame  *Blame // of a leaf
 	leaves int    // at and below it that have no blame yet
+	// index has the positions of a list's elements, by the texts of steps that name them; indexed are the names of the merge
+	// keys of which it has the steps. Changes name many elements of one list.
+	index   map[string]int
+	indexed map[string]bool
 }
 
-// build makes the nodes of a value.
-func (n *node) build(v any) {
+// build makes the nodes of a value. Below maxDepth, every value is a leaf.
+func (n *node) build(v any, depth int) {
+	n.leaves = 1
+	if depth == maxDepth {
+		return
+	}
 	switch v := v.(type) {
 	case map[string]any:
-		if len(v) > 0 {
-			n.fields = make(map[string]*node, len(v))
-			for k, e := range v {
-				c := &node{}
-				c.build(e)
-				n.fields[k], n.leaves = c, n.leaves+c.leaves
-			}
+		if len(v) == 0 {
 			return
+		}
+		n.leaves, n.fields = 0, make(map[string]*node, len(v))
+		for k, e := range v {
+			c := &node{}
+			c.build(e, depth+1)
+			n.fields[k], n.leaves = c, n.leaves+c.leaves
 		}
 	case []any:
-		for _, e := range v {
-			c := &node{}
-			c.build(e)
-			n.items, n.leaves = append(n.items, c), n.leaves+c.leaves
-		}
-		if len(v) > 0 {
+		if len(v) == 0 {
 			return
 		}
+		n.leaves, n.items = 0, make([]*node, len(v))
+		for i, e := range v {
+			c := &node{}
+			c.build(e, depth+1)
+			n.items[i], n.leaves = c, n.leaves+c.leaves
+		}
 	}
-	n.leaves = 1
 }
 
 // blaming is an object of which some leaves have no blame yet.
 type blaming struct {
-	root *node
-	open int
+	ctx     context.Context //nolint:containedctx // it lives for one call
+	root    *node
+	open    int
+	visited int
+	err     error // the context's, once it has ended
+}
+
+// stop reports whether the context has ended. It is called for each node, and looks at the context for the first and then
+// for some.
+func (b *blaming) stop() bool {
+	if b.visited++; b.err == nil && b.visited%256 == 1 {
+		b.err = b.ctx.Err()
+	}
+	return b.err != nil
 }
 
 // mark gives a blame to the leaves at and below a path that have none. A path that the object does not have marks
@@ -154,31 +202,69 @@ func (n *node) step(e diff.Elem, v any) (*node, any, bool) {
 		return c, m[e.Name], ok
 	}
 	list, _ := v.([]any)
-	for i, item := range list {
-		if i < len(n.items) && isElement(e, i, item) {
-			return n.items[i], item, true
-		}
+	if i := n.element(e, list); i >= 0 {
+		return n.items[i], list[i], true
 	}
 	return nil, nil, false
 }
 
-// isElement reports whether a step of a path names an element of a list.
-func isElement(e diff.Elem, i int, item any) bool {
-	switch e.Kind {
-	case diff.Index:
-		return e.Index == i
-	case diff.Value:
-		return diff.Equal(e.Value, item)
+// element returns the position of the first element of a list that a step of a path names; -1 without one.
+func (n *node) element(e diff.Elem, list []any) int {
+	if e.Kind == diff.Index {
+		if e.Index < len(n.items) {
+			return e.Index
+		}
+		return -1
+	}
+	var names []byte
+	for _, k := range e.Keys {
+		names = append(append(names, k.Name...), 0)
+	}
+	if !n.indexed[string(names)] {
+		if n.index == nil {
+			n.index, n.indexed = map[string]int{}, map[string]bool{}
+		}
+		n.indexed[string(names)] = true
+		for i := range n.items {
+			if text, ok := elementText(list[i], e); ok {
+				if _, known := n.index[text]; !known {
+					n.index[text] = i
+				}
+			}
+		}
+	}
+	if i, ok := n.index[string(e.AppendText(nil, true))]; ok {
+		return i
+	}
+	return -1
+}
+
+// elementText is the text of a step of the kind of e that names a list's element. ok is false for an element that no such
+// step names.
+func elementText(item any, e diff.Elem) (text string, ok bool) {
+	if e.Kind == diff.Value {
+		if e.Value = item; !scalar(item) {
+			return "", false
+		}
+		return string(e.AppendText(nil, true)), true
 	}
 	m, ok := item.(map[string]any)
-	if !ok {
-		return false
+	keys := make([]diff.KeyValue, len(e.Keys))
+	for i, k := range e.Keys {
+		keys[i] = diff.KeyValue{Name: k.Name, Value: m[k.Name]}
+		ok = ok && scalar(m[k.Name])
 	}
-	for _, k := range e.Keys {
-		// A key with a default, as a port's protocol, may be missing where an older version has no default.
-		if v, has := m[k.Name]; has && !diff.Equal(v, k.Value) || !has && k.Value != nil {
-			return false
-		}
+	if !ok {
+		return "", false
+	}
+	e.Keys = keys
+	return string(e.AppendText(nil, true)), true
+}
+
+func scalar(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return false
 	}
 	return true
 }
@@ -294,10 +380,9 @@ func (b *blaming) first(e *journal.Entry, after []byte, blame *Blame, object map
 	if blame.Before {
 		blame.Time = e.At
 	}
-	writer := change.Writers(was)
-	b.root.each(object, nil, func(n *node, path diff.Path, v any) {
+	b.each(b.root, object, change.WritersOf(was), func(n *node, writers change.Writers, v any) {
 		own := *blame
-		if own.Manager = writer(path, v); own.Manager == change.Unknown && !blame.Before {
+		if own.Manager = writers.Name(v); own.Manager == change.Unknown && !blame.Before {
 			own.Manager = blame.Manager
 		}
 		n.blame = &own
@@ -307,7 +392,7 @@ func (b *blaming) first(e *journal.Entry, after []byte, blame *Blame, object map
 }
 
 // rest attributes what is left where the journal lacks the object's first changes.
-func (b *blaming) rest(s *journal.State, writer func(diff.Path, any) string, object map[string]any) {
+func (b *blaming) rest(s *journal.State, writers change.Writers, object map[string]any) {
 	if b.open == 0 {
 		return
 	}
@@ -315,40 +400,38 @@ func (b *blaming) rest(s *journal.State, writer func(diff.Path, any) string, obj
 	if at.IsZero() && s.Last != nil {
 		at = s.Last.At
 	}
-	b.root.each(object, nil, func(n *node, path diff.Path, v any) {
-		n.blame = &Blame{Time: at, Before: true, Manager: writer(path, v)}
+	b.each(b.root, object, writers, func(n *node, writers change.Writers, v any) {
+		n.blame = &Blame{Time: at, Before: true, Manager: writers.Name(v)}
 	})
 }
 
-// each calls f with the leaves that have no blame.
-func (n *node) each(v any, path diff.Path, f func(*node, diff.Path, any)) {
-	if n.leaves == 0 {
+// each calls f with the leaves that have no blame, until the context ends.
+func (b *blaming) each(n *node, v any, writers change.Writers, f func(*node, change.Writers, any)) {
+	if n.leaves == 0 || b.stop() {
 		return
 	}
 	n.leaves = 0
 	switch {
 	case n.fields != nil:
 		m, _ := v.(map[string]any)
-		for _, k := range slices.Sorted(maps.Keys(n.fields)) {
-			n.fields[k].each(m[k], child(path, diff.Elem{Name: k}), f)
+		for k, c := range n.fields {
+			b.each(c, m[k], writers.Step(diff.Elem{Name: k}), f)
 		}
 	case n.items != nil:
 		list, _ := v.([]any)
 		for i, c := range n.items {
-			c.each(list[i], child(path, diff.Elem{Kind: diff.Index, Index: i}), f)
+			b.each(c, list[i], writers.Step(diff.Elem{Kind: diff.Index, Index: i}), f)
 		}
 	default:
-		f(n, path, v)
+		f(n, writers, v)
 	}
 }
 
-func child(path diff.Path, e diff.Elem) diff.Path { return append(path[:len(path):len(path)], e) }
-
-// elem names an element of a list for people.
-func elem(list []any, i int) diff.Elem {
+// naming returns the field that names the elements of a list for people; empty if they have their indexes only.
+func naming(list []any) string {
 keys:
 	for _, key := range []string{"name", "type"} {
-		seen := map[string]bool{}
+		seen := make(map[string]bool, len(list))
 		for _, e := range list {
 			m, _ := e.(map[string]any)
 			v, ok := m[key].(string)
@@ -357,51 +440,68 @@ keys:
 			}
 			seen[v] = true
 		}
-		return diff.Elem{Kind: diff.Keyed, Keys: []diff.KeyValue{{Name: key, Value: list[i].(map[string]any)[key]}}}
+		return key
 	}
-	return diff.Elem{Kind: diff.Index, Index: i}
+	return ""
 }
 
-// print appends the YAML of a node, as kubectl prints it. The first line begins with first, the others with rest.
-func (n *node) print(v any, path diff.Path, first, rest string, depth int, to *[]Line) {
+// printer makes the lines.
+type printer struct {
+	*blaming
+	lines []Line
+}
+
+// print appends the YAML of a node, as kubectl prints it, until the context ends. The first line begins with first, the
+// others with rest.
+func (p *printer) print(n *node, v any, at *step, first, rest string, depth int) {
 	switch {
 	case n.fields != nil:
 		m, _ := v.(map[string]any)
 		for _, k := range slices.Sorted(maps.Keys(n.fields)) {
-			c, p := n.fields[k], child(path, diff.Elem{Name: k})
+			if p.stop() {
+				return
+			}
+			c, below := n.fields[k], &step{at, diff.Elem{Name: k}}
 			if c.fields == nil && c.items == nil {
-				c.leaf(diff.YAML(map[string]any{k: m[k]}), p, first, rest, depth, to)
+				p.leaf(c, diff.YAML(map[string]any{k: m[k]}), below, first, rest, depth)
 			} else {
 				key := diff.YAML(map[string]any{k: ""})[0]
-				*to = append(*to, Line{Text: first + key[:len(key)-len(` ""`)], Depth: depth, Path: p})
-				below := rest + "  "
+				p.lines = append(p.lines, Line{Text: first + key[:len(key)-len(` ""`)], Depth: depth, at: below})
+				indent := rest + "  "
 				if c.items != nil {
-					below = rest
+					indent = rest
 				}
-				c.print(m[k], p, below, below, depth+1, to)
+				p.print(c, m[k], below, indent, indent, depth+1)
 			}
 			first = rest
 		}
 	case n.items != nil:
 		list, _ := v.([]any)
+		name := naming(list)
 		for i, c := range n.items {
-			p := child(path, elem(list, i))
+			if p.stop() {
+				return
+			}
+			below := &step{at, diff.Elem{Kind: diff.Index, Index: i}}
+			if name != "" {
+				below.Elem = diff.Elem{Kind: diff.Keyed, Keys: []diff.KeyValue{{Name: name, Value: list[i].(map[string]any)[name]}}}
+			}
 			if c.fields == nil && c.items == nil {
-				c.leaf(diff.YAML(list[i]), p, first+"- ", rest+"  ", depth, to)
+				p.leaf(c, diff.YAML(list[i]), below, first+"- ", rest+"  ", depth)
 			} else {
-				c.print(list[i], p, first+"- ", rest+"  ", depth, to)
+				p.print(c, list[i], below, first+"- ", rest+"  ", depth)
 			}
 			first = rest
 		}
 	default:
-		n.leaf(diff.YAML(v), path, first, rest, depth, to)
+		p.leaf(n, diff.YAML(v), at, first, rest, depth)
 	}
 }
 
 // leaf appends the lines of a leaf.
-func (n *node) leaf(lines []string, path diff.Path, first, rest string, depth int, to *[]Line) {
+func (p *printer) leaf(n *node, lines []string, at *step, first, rest string, depth int) {
 	for _, l := range lines {
-		*to = append(*to, Line{Text: first + l, Depth: depth, Path: path, Blame: n.blame})
+		p.lines = append(p.lines, Line{Text: first + l, Depth: depth, Blame: n.blame, at: at})
 		first = rest
 	}
 }

@@ -160,7 +160,7 @@ func (p *past) blame(at time.Time) map[string]Line {
 		}
 		for _, l := range lines {
 			if l.Blame != nil {
-				found[l.Path.String()] = l
+				found[l.Path().String()] = l
 			}
 		}
 	}

@@ -94,26 +94,65 @@ func (es Entries) Creator() string {
 // server only records the owner of the whole, which owns everything in it. List elements may be identified by
 // other keys than the server's: the element is looked up in the object.
 func (es Entries) Owner(p diff.Path, value any) (manager, subresource string) {
-	if value == nil || es.trees == nil {
-		return Unknown, ""
-	}
-	var at place
-	for i, t := range es.trees() {
-		if t != nil {
-			at.owned = append(at.owned, owned{i, t})
-		}
-	}
-	at.value = es.object
+	at := es.Root()
 	for _, e := range p {
-		if at = at.step(e); len(at.owned) == 0 {
-			return Unknown, ""
+		at = at.Step(e)
+	}
+	return at.Owner(value)
+}
+
+// Place is a place in the object. A caller that visits the whole object steps down with it: Owner would begin at the root for
+// each field.
+type Place struct {
+	es Entries
+	at place
+	// whole is the owner of every value at and below a place that the server records as a part of something above it.
+	whole *event.Manager
+}
+
+// Root returns the place of the object itself.
+func (es Entries) Root() Place {
+	p := Place{es: es, at: place{value: es.object}}
+	if es.trees != nil {
+		for i, t := range es.trees() {
+			if t != nil {
+				p.at.owned = append(p.at.owned, owned{i, t})
+			}
 		}
 	}
+	return p
+}
+
+// Step returns a place one step below.
+func (p Place) Step(e diff.Elem) Place {
+	if p.whole != nil {
+		return p
+	}
+	if p.at = p.at.step(e); p.at.inherited {
+		var who event.Manager
+		who.Manager, who.Subresource = p.owner("")
+		p.whole = &who
+	}
+	return p
+}
+
+// Owner is Entries.Owner of the place.
+func (p Place) Owner(value any) (manager, subresource string) {
+	switch {
+	case value == nil:
+		return Unknown, ""
+	case p.whole != nil:
+		return p.whole.Manager, p.whole.Subresource
+	}
+	return p.owner(value)
+}
+
+func (p Place) owner(value any) (manager, subresource string) {
 	owners := make(map[int]bool)
-	if !at.owners(value, owners) {
+	if !p.at.owners(value, owners) {
 		return Unknown, ""
 	}
-	return es.name(owners)
+	return p.es.name(owners)
 }
 
 // name reduces the owners to one name, and to one subresource if they agree.

@@ -22,6 +22,7 @@ type tree struct {
 	leaf     bool // no child is owned separately or unreadable
 	fields   map[string]*tree
 	elements []element
+	index    *index // of elements, once they were searched
 }
 
 // maxTree is the depth below which ownership is unknown: finding a child means scanning everything below its
@@ -115,6 +116,9 @@ func (at place) step(e diff.Elem) place {
 	case diff.Value:
 		return at.element(-1, e.Value, nil)
 	}
+	if at.inherited { // its elements have one owner
+		return at.element(-1, nil, e.Keys)
+	}
 	for i, v := range list {
 		if m, ok := v.(map[string]any); ok && hasKeys(m, e.Keys) {
 			return at.element(i, v, e.Keys)
@@ -130,14 +134,7 @@ func (at place) field(name string, v any) place {
 // element descends to a list element, given any of its index (-1: unknown), its value (nil: unknown) and the
 // merge keys of its path.
 func (at place) element(i int, v any, keys []diff.KeyValue) place {
-	return at.down(v, func(t *tree) *tree {
-		for _, e := range t.elements {
-			if e.is(i, v, keys) {
-				return e.tree
-			}
-		}
-		return nil
-	})
+	return at.down(v, func(t *tree) *tree { return t.element(i, v, keys) })
 }
 
 func (at place) down(v any, child func(*tree) *tree) place {
@@ -165,6 +162,12 @@ func (at place) down(v any, child func(*tree) *tree) place {
 
 // owners adds the entries that own the value; false if a part of it has no owner.
 func (at place) owners(value any, out map[int]bool) bool {
+	if at.inherited { // the parts have the same owners
+		for _, o := range at.owned {
+			out[o.entry] = true
+		}
+		return len(at.owned) > 0
+	}
 	switch v := value.(type) {
 	case map[string]any:
 		if len(v) == 0 {
@@ -189,7 +192,7 @@ func (at place) owners(value any, out map[int]bool) bool {
 	}
 	found := false
 	for _, o := range at.owned {
-		if at.inherited || o.tree.owned {
+		if o.tree.owned {
 			out[o.entry] = true
 			found = true
 		}

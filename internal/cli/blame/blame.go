@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -171,18 +172,21 @@ func below(lines []history.Line, paths []diff.Pattern) []history.Line {
 		return lines
 	}
 	keep := make([]bool, len(lines))
-	for i, l := range lines {
-		for _, p := range paths {
-			if !p.Covers(l.Path) {
-				continue
-			}
-			keep[i] = true
-			for k, depth := i, l.Depth; k >= 0 && depth > 0; k-- { // its parents
-				if lines[k].Depth < depth {
-					keep[k], depth = true, lines[k].Depth
+	var above []int // the lines that name the current one's parents
+	for i := range lines {
+		for len(above) > 0 && lines[above[len(above)-1]].Depth >= lines[i].Depth {
+			above = above[:len(above)-1]
+		}
+		path := lines[i].Path()
+		if keep[i] = slices.ContainsFunc(paths, func(p diff.Pattern) bool { return p.Covers(path) }); keep[i] {
+			for _, k := range slices.Backward(above) {
+				if keep[k] { // as are those above it
+					break
 				}
+				keep[k] = true
 			}
 		}
+		above = append(above, i)
 	}
 	var some []history.Line
 	for i, l := range lines {
@@ -243,7 +247,7 @@ type jsonLine struct {
 func (o *Options) json(lines []history.Line) error {
 	out := []jsonLine{}
 	for _, l := range lines {
-		j := jsonLine{Path: l.Path.String(), Text: l.Text}
+		j := jsonLine{Path: l.Path().String(), Text: l.Text}
 		if b := l.Blame; b != nil {
 			j.Time, j.Before, j.Manager, j.Change = &b.Time, b.Before, b.Manager, b.ID
 		}

@@ -143,7 +143,7 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, e *endpoint) {
 		a.fail(w, r, err)
 		return
 	case len(body) > maxAnswer:
-		a.fail(w, r, problem(http.StatusBadRequest, "the answer is larger than %d MiB: ask for less, by limit, namespace or name", maxAnswer>>20))
+		a.fail(w, r, tooLarge())
 		return
 	}
 	write(w, http.StatusOK, body)
@@ -221,6 +221,10 @@ func (f *failure) Error() string { return f.form.Error }
 
 func problem(code int, format string, args ...any) error {
 	return &failure{code, Error{Error: fmt.Sprintf(format, args...)}}
+}
+
+func tooLarge() error {
+	return problem(http.StatusBadRequest, "the answer is larger than %d MiB: ask for less, by limit, namespace or name", maxAnswer>>20)
 }
 
 // failureOf decides what a viewer learns about an error. hidden reports that the log has to say more.

@@ -484,8 +484,12 @@ func (a *api) blame(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := Blame{Lines: []BlameLine{}}
+	size := 0
 	for _, l := range lines {
-		line := BlameLine{Path: l.Path.String(), Text: l.Text}
+		line := BlameLine{Path: l.Path().String(), Text: l.Text}
+		if size += len(line.Path) + len(line.Text); size > maxAnswer { // the paths can be far larger than the object
+			return nil, tooLarge()
+		}
 		if b := l.Blame; b != nil {
 			line.Time, line.Before, line.Manager, line.Change = b.Time, b.Before, b.Manager, b.ID
 		}
