@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -113,5 +114,53 @@ func TestPlace(t *testing.T) {
 	}
 	if whole < 20 {
 		t.Errorf("only %d values are below a whole", whole)
+	}
+}
+
+// TestLists compares the elements that lists find with a search of the whole list.
+func TestLists(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	scalars := []any{"a", "b", "c", "1", int64(1), 1.0, 1.5, true}
+	pick := func() any { return scalars[random.IntN(len(scalars))] }
+	found := 0
+	for range 200 {
+		var list []any
+		for range fewElements + 1 + random.IntN(10) {
+			if random.IntN(3) == 0 {
+				list = append(list, pick())
+				continue
+			}
+			m := map[string]any{"name": pick(), "other": []any{}}
+			if random.IntN(2) == 0 {
+				m["port"] = pick()
+			}
+			list = append(list, m)
+		}
+		var l lists
+		for range 50 {
+			e := diff.Elem{Kind: diff.Keyed, Keys: []diff.KeyValue{{Name: "name", Value: pick()}, {Name: "port", Value: pick()}}[:1+random.IntN(2)]}
+			if random.IntN(3) == 0 {
+				e = diff.Elem{Kind: diff.Value, Value: pick()}
+			}
+			want := slices.IndexFunc(list, func(v any) bool {
+				m, ok := v.(map[string]any)
+				if e.Kind == diff.Value {
+					return diff.Equal(e.Value, v)
+				}
+				return ok && !slices.ContainsFunc(e.Keys, func(k diff.KeyValue) bool { return m[k.Name] == nil || !diff.Equal(m[k.Name], k.Value) })
+			})
+			if got := l.find(list, e); got != want {
+				t.Fatalf("%s in %v: %d, want %d", diff.Path{e}, list, got, want)
+			}
+			if want >= 0 {
+				found++
+			}
+		}
+		if len(l.of) != 1 {
+			t.Fatalf("%d lists are known", len(l.of))
+		}
+	}
+	if found < 1000 {
+		t.Errorf("only %d elements are in the lists", found)
 	}
 }

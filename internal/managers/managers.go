@@ -22,6 +22,7 @@ type Entries struct {
 	object map[string]any
 	list   []event.Manager
 	trees  func() []*tree
+	lists  *lists
 }
 
 // Parse reads the entries of a decoded object, which it keeps and never writes. Malformed entries own nothing.
@@ -29,7 +30,7 @@ type Entries struct {
 func Parse(obj map[string]any) Entries {
 	meta, _ := obj["metadata"].(map[string]any)
 	raw, _ := meta["managedFields"].([]any)
-	es := Entries{object: obj}
+	es := Entries{object: obj, lists: &lists{}}
 	var fields []any
 	for _, r := range raw {
 		entry, ok := r.(map[string]any)
@@ -112,7 +113,7 @@ type Place struct {
 
 // Root returns the place of the object itself.
 func (es Entries) Root() Place {
-	p := Place{es: es, at: place{value: es.object}}
+	p := Place{es: es, at: place{value: es.object, lists: es.lists}}
 	if es.trees != nil {
 		for i, t := range es.trees() {
 			if t != nil {

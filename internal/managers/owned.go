@@ -20,7 +20,7 @@ func (es Entries) Owned(i, limit int) (fields []diff.Change, more int) {
 	if i < 0 || i >= len(trees) {
 		return nil, 0
 	}
-	w := walk{limit: limit, split: es.split}
+	w := walk{limit: limit, split: es.split, lists: es.lists}
 	w.visit(trees[i], nil, es.object, nil)
 	return w.fields, w.more
 }
@@ -29,6 +29,7 @@ func (es Entries) Owned(i, limit int) (fields []diff.Change, more int) {
 type walk struct {
 	limit, more int
 	split       func(diff.Path) bool
+	lists       *lists
 	fields      []diff.Change
 }
 
@@ -54,7 +55,14 @@ func (w *walk) visit(t *tree, at diff.Path, value any, keys map[string]any) {
 		return
 	}
 	for _, e := range t.elements {
-		if i := e.in(list); i >= 0 {
+		i := -1
+		if e.index < 0 {
+			i = w.lists.find(list, e.step(-1)) // of a long list
+		}
+		if i < 0 {
+			i = e.in(list)
+		}
+		if i >= 0 {
 			w.visit(e.tree, append(slices.Clip(at), e.step(i)), list[i], e.keys)
 		}
 	}

@@ -96,6 +96,7 @@ type owned struct {
 // Below the last node of every tree, leaf nodes own everything.
 type place struct {
 	value     any
+	lists     *lists
 	owned     []owned
 	inherited bool // owned are leaves above this place
 }
@@ -119,6 +120,9 @@ func (at place) step(e diff.Elem) place {
 	if at.inherited { // its elements have one owner
 		return at.element(-1, nil, e.Keys)
 	}
+	if i := at.lists.find(list, e); i >= 0 {
+		return at.element(i, list[i], e.Keys)
+	}
 	for i, v := range list {
 		if m, ok := v.(map[string]any); ok && hasKeys(m, e.Keys) {
 			return at.element(i, v, e.Keys)
@@ -138,7 +142,7 @@ func (at place) element(i int, v any, keys []diff.KeyValue) place {
 }
 
 func (at place) down(v any, child func(*tree) *tree) place {
-	next := place{value: v, inherited: at.inherited}
+	next := place{value: v, lists: at.lists, inherited: at.inherited}
 	if at.inherited {
 		next.owned = at.owned
 		return next
