@@ -83,6 +83,7 @@ type reader struct {
 	facts         Facts
 	object        map[string]any
 	clusterScoped func(group, kind string) bool
+	added         map[Edge]bool
 }
 
 // add adds an edge. An empty namespace is the object's.
@@ -97,11 +98,13 @@ func (r *reader) add(relation Relation, group, kind, namespace, name, uid string
 		namespace = r.facts.Self.Namespace
 	}
 	e := Edge{relation, Ref{group, kind, namespace, name}, uid}
-	for _, have := range r.facts.Edges {
-		if have == e {
-			return
-		}
+	if r.added[e] {
+		return
 	}
+	if r.added == nil {
+		r.added = map[Edge]bool{}
+	}
+	r.added[e] = true
 	r.facts.Edges = append(r.facts.Edges, e)
 }
 

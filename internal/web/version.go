@@ -239,10 +239,12 @@ func (p *Page) viewRelated(ctx context.Context, v *versionView, o object, e *jou
 	if err != nil {
 		return err
 	}
+	added := map[relatedObject]bool{}
 	add := func(how string, k journal.Kind, namespace, name string) {
 		r := relatedObject{How: how, Type: k.GroupResource(), Namespace: namespace, Name: name}
 		r.URL = object{resource: r.Type, namespace: namespace, name: name, cluster: o.cluster}.url()
-		if !slices.Contains(v.Related, r) {
+		if !added[r] {
+			added[r] = true
 			v.Related = append(v.Related, r)
 		}
 	}
