@@ -9,15 +9,12 @@ import (
 // region: lines a[a0:a1] became b[b0:b1]; one of the two may be empty.
 type region struct{ a0, a1, b0, b1 int }
 
-// maxEdits and maxEqual bound the work of changedRegions: its memory is the square of the edits (a few MB), its time that and
-// the equal lines that it looks at. Where lines repeat, the latter could be all lines for each edit.
-const (
-	maxEdits = 1000
-	maxEqual = 20_000_000
-)
+// maxEdits bounds the work of changedRegions: its time is the number of lines times the edits, its memory the square of the
+// edits (a few MB).
+const maxEdits = 1000
 
 // changedRegions finds a smallest set of lines to remove and add (Myers, "An O(ND) Difference Algorithm and Its Variations",
-// 1986). ok is false if it would take more than maxEdits, or more than maxEqual.
+// 1986). ok is false if it would take more than maxEdits.
 func changedRegions(a, b []string) (regions []region, ok bool) {
 	front := 0
 	for front < min(len(a), len(b)) && a[front] == b[front] {
@@ -55,7 +52,6 @@ func commonLines(a, b []string) (same [][2]int, ok bool) {
 	offset := min(len(a)+len(b), maxEdits) + 1
 	reach := make([]int, 2*offset+1)
 	var trace [][]int
-	equal := 0
 	for d := 0; d < offset; d++ {
 		trace = append(trace, append([]int(nil), reach[offset-d-1:offset+d+2]...))
 		for k := -d; k <= d; k += 2 {
@@ -65,10 +61,6 @@ func commonLines(a, b []string) (same [][2]int, ok bool) {
 			}
 			for x < len(a) && x-k < len(b) && x-k >= 0 && a[x] == b[x-k] {
 				x++
-				equal++
-			}
-			if equal > maxEqual {
-				return nil, false
 			}
 			reach[offset+k] = x
 			if x >= len(a) && x-k >= len(b) {

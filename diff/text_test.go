@@ -293,22 +293,3 @@ func TestTextFits(t *testing.T) {
 		}
 	}
 }
-
-// TestRepeatedLines: lines that repeat are compared with a bound on the work, which is that of other lines otherwise.
-func TestRepeatedLines(t *testing.T) {
-	text := func(mark string, marks int) (lines []string) {
-		for i := range marks {
-			for range 120_000 / marks {
-				lines = append(lines, "same")
-			}
-			lines = append(lines, fmt.Sprint(mark, i))
-		}
-		return lines
-	}
-	if regions, ok := changedRegions(text("a", 8), text("b", 8)); !ok || len(regions) < 8 {
-		t.Errorf("a few changes: %t, %v", ok, regions)
-	}
-	if _, ok := changedRegions(text("a", 400), text("b", 400)); ok {
-		t.Error("every edit looked at all lines")
-	}
-}

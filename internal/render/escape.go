@@ -10,16 +10,64 @@ import (
 	"unicode/utf8"
 )
 
-// WriteJSON writes a value as indented JSON, without characters that control a terminal.
+// WriteJSON writes a value as indented JSON, without characters that control a terminal. Values more than 64 levels deep are
+// on one line, so that the text is never far larger than the value.
 func WriteJSON(w io.Writer, v any) error {
 	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetIndent("", "  ")
-	if err := enc.Encode(v); err != nil {
+	if err := json.NewEncoder(&b).Encode(v); err != nil {
 		return err
 	}
-	_, err := w.Write(escapeJSON(b.Bytes()))
+	_, err := w.Write(escapeJSON(indented(b.Bytes())))
 	return err
+}
+
+// maxIndent is the level below which JSON is not indented.
+const maxIndent = 64
+
+// indented indents compact JSON as json.Indent does, down to maxIndent.
+func indented(doc []byte) []byte {
+	out := make([]byte, 0, 2*len(doc))
+	depth, quoted := 0, false
+	line := func() {
+		if depth <= maxIndent {
+			out = append(out, '\n')
+			for range depth {
+				out = append(out, "  "...)
+			}
+		}
+	}
+	for i := 0; i < len(doc); i++ {
+		switch c := doc[i]; {
+		case quoted:
+			if out = append(out, c); c == '\\' {
+				i++
+				out = append(out, doc[i])
+			}
+			quoted = c != '"'
+		case (c == '{' || c == '[') && (doc[i+1] == '}' || doc[i+1] == ']'):
+			out = append(out, c, doc[i+1])
+			i++
+		case c == '{', c == '[':
+			out = append(out, c)
+			depth++
+			line()
+		case c == '}', c == ']':
+			inside := depth <= maxIndent
+			if depth--; inside {
+				line()
+			}
+			out = append(out, c)
+		case c == ',':
+			out = append(out, c)
+			line()
+		case c == ':':
+			out = append(out, ": "...)
+		default:
+			quoted = c == '"'
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // escapeJSON escapes the characters in a JSON document's strings that control a terminal. The values stay the same.

@@ -1,7 +1,10 @@
 package render
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -73,5 +76,53 @@ func TestWriteJSON(t *testing.T) {
 	var back struct{ A, B string }
 	if err := json.Unmarshal([]byte(out.String()), &back); err != nil || back.A != hostile || back.B != "\ufffd31m" {
 		t.Errorf("%v, %+v", err, back)
+	}
+}
+
+// TestIndented: the text is that of encoding/json, but does not grow with the square of the depth.
+func TestIndented(t *testing.T) {
+	deep := any([]any{1, 2, 3})
+	for range 100 {
+		deep = map[string]any{"a": deep, "b": []any{}}
+	}
+	far := any(slices.Repeat([]any{1}, 1000))
+	for range 2000 {
+		far = []any{far}
+	}
+	for _, tc := range []struct {
+		why  string
+		v    any
+		most int // the length, for a value whose text is another one
+	}{
+		{"scalars", map[string]any{"s": `a "quoted" \\ {text}, [with]: marks\n`, "n": 1.5, "t": true, "null": nil}, 0},
+		{"empty values", map[string]any{"m": map[string]any{}, "l": []any{}, "s": "", "in": []any{[]any{}, map[string]any{}}}, 0},
+		{"nested", []any{map[string]any{"a": []any{1, map[string]any{"b": "c"}}}}, 0},
+		{"a text alone", "x", 0},
+		{"raw JSON", json.RawMessage(`{ "a" : [ 1 , { } ] }`), 0},
+		{"deep", deep, 20_000},
+		{"many values far down", far, 20_000},
+	} {
+		var got, want bytes.Buffer
+		if err := WriteJSON(&got, tc.v); err != nil {
+			t.Fatal(err)
+		}
+		enc := json.NewEncoder(&want)
+		enc.SetIndent("", "  ")
+		if err := enc.Encode(tc.v); err != nil {
+			t.Fatal(err)
+		}
+		if tc.most == 0 {
+			if got.String() != want.String() {
+				t.Errorf("%s: %s, want %s", tc.why, got.String(), want.String())
+			}
+			continue
+		}
+		if got.Len() > tc.most || want.Len() < tc.most {
+			t.Errorf("%s: %d bytes of at most %d; encoding/json makes %d", tc.why, got.Len(), tc.most, want.Len())
+		}
+		var compact, same bytes.Buffer
+		if err := errors.Join(json.Compact(&compact, got.Bytes()), json.Compact(&same, want.Bytes())); err != nil || !bytes.Equal(compact.Bytes(), same.Bytes()) {
+			t.Errorf("%s: the value is another one: %v", tc.why, err)
+		}
 	}
 }
