@@ -48,7 +48,8 @@ type Sink interface {
 	// returned pending.
 	HistoryChecked() error
 	// Current says that nothing is missing at this moment, although no event arrived: the server ended a watch
-	// in order.
+	// in order, and not within a second without a frame. After Behind, a server that shuts down may have sent only
+	// some of the events.
 	Current()
 	// Missed says that versions after Version are or will be missing because of err. With now, no list follows
 	// that would replace them.
