@@ -1,0 +1,6 @@
+//go:build !race
+
+package redact
+
+// perByte is the memory in bytes that redaction may take for each byte of an object.
+const perByte = 250
