@@ -201,7 +201,9 @@ func (c *command) begin(first, second []any) {
 		}
 	}
 	for _, v := range first {
-		if word, ok := v.(string); ok {
+		if word, ok := v.(string); !ok {
+			c.before = ""
+		} else {
 			c.flagged(word)
 		}
 	}

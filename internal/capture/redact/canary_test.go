@@ -147,6 +147,15 @@ func TestNoCanaryIsLeft(t *testing.T) {
 		{"command lines", "pods", func(c *canaries) string {
 			return `{"spec":{"containers":[{"command":["app","--db-password=` + c.text() + `","--token","` + c.text() + `"],"args":["sh","-c","PGPASSWORD=` + c.text() + ` psql; app --api-key ` + c.text() + `","--set=a=b,db.password=` + c.text() + `","--password=-` + c.text() + `"],"livenessProbe":{"exec":{"command":["curl","-H","Authorization: ` + c.text() + `"]}}}]}}`
 		}},
+		{"a flag at the end of a command, and its value in args", "pods", func(c *canaries) string {
+			return `{"spec":{"containers":[{"command":["app","--db-password"],"args":["` + c.text() + `"]}]}}`
+		}},
+		{"a user's flag at the end of a command", "pods", func(c *canaries) string {
+			return `{"spec":{"containers":[{"args":["app:` + c.text() + `"],"command":["wrap","-u"]}]}}`
+		}},
+		{"a header at the end of a command", "pods", func(c *canaries) string {
+			return `{"spec":{"containers":[{"command":["wrap","Authorization:"],"args":["` + c.text() + `"]}]}}`
+		}},
 		{"a command line as one text", "things.example.com", func(c *canaries) string {
 			return `{"spec":{"args":"--verbose --secret-key=` + c.text() + `"}}`
 		}},

@@ -237,6 +237,7 @@ func (s *scanner) array(b below) bool {
 	case b.kind == maybeName, b.kind == refName:
 		b.kind = plainName
 	}
+	begins := b.name == "command" // of a line that args may continue
 	b.name = ""
 	kind, c := b.kind, command{}
 	for first := true; !s.take(']'); first = false {
@@ -263,7 +264,7 @@ func (s *scanner) array(b below) bool {
 		}
 	}
 	s.depth--
-	return true
+	return !begins || announces(c.before) == plainName && !userFlags[c.before]
 }
 
 // skip skips a value.
