@@ -52,12 +52,21 @@ func (t *search) name(end int) int {
 	case v.quote == "" && t.lines:
 		v.to = t.continued(from, v)
 	}
+	if ok && a.flag && t.command && v.quote == "" && t.isShell(v.head(s)) {
+		return to
+	}
 	if ok && !v.isMap(s) && !v.isNames(s) && says(kind, v.head(s)) && (kind != maybeName || t.command || !t.isWords(v)) {
 		t.found = append(t.found, span{v.from, v.to, name})
 		return max(to, v.to)
 	}
 	return to
 }
+
+// shellWord matches a redirection, and a variable of a shell.
+var shellWord = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)
+
+// isShell reports whether the word after a flag in a script is a redirection or a variable, not a value.
+func (t *search) isShell(word string) bool { return t.lines && shellWord.MatchString(word) }
 
 // continued returns the end of a value with the lines that continue it: they are indented deeper than its name,
 // and have no names.
@@ -177,17 +186,24 @@ func (v text) isNames(s string) bool {
 // leading matches a reference at the start of a text.
 var leading = regexp.MustCompile(`^(\$\$?\([^()]*\)|\$\{\{[^{}]*\}\}|\$\$?\{[^{}]*\}|\{\{[^{}]*\}\}|<%[^%]*%>)`)
 
+// referredLogin matches what follows the user in a data source's name whose password is a reference, too:
+// $(USER):$(PASSWORD)@tcp(db:3306)/shop.
+var referredLogin = regexp.MustCompile(`^:(\$\([\w.-]+\)|\$\{[\w.-]+\})@`)
+
 // head returns the value's first word, or a quoted value completely.
 func (v text) head(s string) string {
 	value := s[v.from:v.to]
 	if v.quote == "" {
-		if isLookUp(value) {
+		if isLookUp(value) || indexed.MatchString(value) {
 			return value
 		}
 		ends := " \t&;,\"'}])"
 		if value != "" && strings.IndexByte("${<%", value[0]) >= 0 { // a reference has its own brackets
 			if r := leading.FindString(value); r != "" {
 				rest := value[len(r):]
+				if referredLogin.MatchString(rest) {
+					return r
+				}
 				if i := strings.IndexAny(rest, ends); i >= 0 {
 					rest = rest[:i]
 				}
@@ -248,6 +264,8 @@ func (a *assigned) value() (text, bool) {
 		return a.separated(i, closed)
 	case c == '>' && closed:
 		return inTag(s, i+1)
+	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
+		return text{}, false
 	case c == ',' && closed && s[i-1] != '`', c == '(':
 		return a.inQuotes(i + 1)
 	case i > a.to && a.flag && a.command && c != '-':

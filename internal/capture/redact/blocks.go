@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -85,10 +86,10 @@ func (t *search) block(from int, v text, name string) int {
 		stop := lineEnd(s, min(line, len(s)))
 		content := strings.TrimSpace(s[min(line, len(s)):stop])
 		depth := indentation(s, line)
-		if content != "" && depth <= indent && !(depth == indent && strings.HasPrefix(content, "- ")) {
+		if content != "" && depth <= indent && !isAction(content) && !(depth == indent && strings.HasPrefix(content, "- ")) {
 			break
 		}
-		if content != "" && begin < 0 && (v.literal || !strings.HasPrefix(content, "#")) {
+		if content != "" && begin < 0 && !isAction(content) && (v.literal || !strings.HasPrefix(content, "#")) {
 			begin = line + depth
 			lists = strings.HasPrefix(content, "- ")
 			isMap = !v.literal && isField(content)
@@ -107,11 +108,27 @@ func (t *search) block(from int, v text, name string) int {
 		t.found = append(t.found, span{v.from, v.to, name})
 		return at
 	}
-	if begin < 0 || isMap || !says(credentialName, s[begin:end]) || lists && nameKind(name) == refName {
+	if begin < 0 || isMap || !says(credentialName, s[begin:end]) || lists && nameKind(name) == refName ||
+		lists && nameKind(name) == maybeName && areNames(s[begin:end]) {
 		return at
 	}
 	t.found = append(t.found, span{begin, end, name})
 	return end
+}
+
+// action matches a line of a template that only controls others: {{- range .Values.pullSecrets }}.
+var action = regexp.MustCompile(`^\{\{-? *(range|if|else|end|with)\b[^{}]*\}\}$`)
+
+func isAction(line string) bool { return strings.HasPrefix(line, "{{") && action.MatchString(line) }
+
+// areNames reports whether the lines of a list are names of objects.
+func areNames(lines string) bool {
+	for line := range strings.SplitSeq(lines, "\n") {
+		if name := strings.TrimSpace(line); name != "" && !isObjectName(strings.TrimPrefix(name, "- ")) {
+			return false
+		}
+	}
+	return true
 }
 
 // inline redacts value: x in a map below a credential's name.

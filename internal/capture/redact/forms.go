@@ -52,6 +52,9 @@ func (t *search) form(f *form, end int) int {
 // identifiedBy matches what is between IDENTIFIED and a password in SQL.
 var identifiedBy = regexp.MustCompile(`^(?i:\s+with\s+[\w"']+)?\s+(BY|(?i:by|as))\s+(?i:password\s+)?`)
 
+// statement matches the SQL statements that have an IDENTIFIED BY, as opposed to a sentence.
+var statement = regexp.MustCompile(`(?i)\b(user|role|grant|connect|link)\b`)
+
 // identified returns the password of IDENTIFIED BY and IDENTIFIED WITH plugin BY, whose first word ends at end.
 func identified(s string, end int) (span, bool) {
 	head := identifiedBy.FindStringSubmatch(s[end:min(len(s), end+128)])
@@ -62,6 +65,9 @@ func identified(s string, end int) (span, bool) {
 	if ok && v.quote == "" {
 		v.to = v.from + len(v.head(s))
 		ok = head[1] == "BY" // as opposed to: identified by name
+	}
+	if head[1] != "BY" && (v.quote == "`" || !statement.MatchString(s[max(0, end-256):end])) {
+		return span{}, false
 	}
 	return span{v.from, v.to, "password"}, ok && !v.block && says(credentialName, s[v.from:v.to])
 }

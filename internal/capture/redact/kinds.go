@@ -75,6 +75,18 @@ func isOpen(annotation string) bool {
 	return false
 }
 
+// holdsObject reports whether the data of a nested object is an object of its own, as in Kyverno's policies: {kind:
+// ConfigMap, data: {kind: ConfigMap, data: {a: b}}}. The walk judges that one.
+func holdsObject(m map[string]any) bool {
+	data, _ := m["data"].(map[string]any)
+	_, hasData := data["data"].(map[string]any)
+	_, hasMeta := data["metadata"].(map[string]any)
+	if m["kind"] == "Secret" {
+		return data["kind"] == "Secret" && (hasData || hasMeta)
+	}
+	return hasData || hasMeta
+}
+
 // configMap redacts values that look like credentials by key or form, and all of a Helm release.
 func (a *run) configMap(m map[string]any) {
 	helm := isHelmRelease(m)

@@ -69,7 +69,7 @@ var (
 		validity validation validator verification verify verifier review reviews reviewer exchange request requests
 		response allowed allow available exists present needed supported volume volumes projection config configs configuration
 		options settings spec bucket region env image
-		description example title help encryption pattern regex visibility component`)
+		helper helpers description example title help encryption pattern regex visibility component`)
 	// references are word pairs that refer to a Secret, or to a key in one, by its name.
 	references = set(`auth secret, tls secret, ssl secret, pull secret, pull secrets, cert secret, certs secret,
 		certificate secret, ca secret, existing secret, credentials secret, credential secret, password secret,
@@ -195,7 +195,8 @@ func wordsKind(parts []string) kindOfName {
 	if last&isHookWord != 0 {
 		return hookName
 	}
-	kind, described := plainName, last&isDescribing != 0
+	n := len(parts)
+	kind, described := plainName, last&isDescribing != 0 || n > 2 && parts[n-2] == "per" && parts[n-3] == "tokens" // a rate
 	for i := range parts[1:] {
 		switch said := pairKinds[twoWords{parts[i], parts[i+1]}]; {
 		case said == plainName:
@@ -317,6 +318,14 @@ var keyParents = set(`api access encryption signing private master license accou
 func fieldKind(parent, name string, facts facts) kindOfName {
 	if name == "key" && len(parent) < maxName && keyParents[strings.ToLower(parent)] {
 		return refName
+	}
+	switch {
+	case name == "pass" && parent == "summary": // a report's number of passed checks
+		return manyName
+	case name == "secret" && parent == "status": // its name, as the controller reports it
+		return refName
+	case name == "keyring" && parent == "rbd": // its path
+		return plainName
 	}
 	if facts.kind == credentialName && len(parent) < maxName && nameKind(parent) == refName {
 		return refName

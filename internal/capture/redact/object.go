@@ -34,6 +34,7 @@ func (a *run) object(m map[string]any, how manner) {
 	kind, _ := m["kind"].(string)
 	root := len(a.path.steps) == 0
 	switch {
+	case !root && (kind == "Secret" || kind == "ConfigMap") && holdsObject(m):
 	case root && a.resource == secrets, kind == "Secret":
 		a.secret(m)
 	case root && a.resource == configMaps, kind == "ConfigMap":
@@ -193,7 +194,7 @@ func refersToSecret(m map[string]any) bool {
 func isKeyName(field string, v any) bool {
 	s, ok := v.(string)
 	return ok && (strings.HasSuffix(field, "Key") || strings.HasSuffix(field, "_key")) && len(s) < 64 &&
-		(isObjectName(s) || strings.ToUpper(s) == s && isObjectName(strings.ToLower(s)) || !isMixed(s) && isObjectName(strings.ToLower(s)))
+		(isObjectName(strings.TrimPrefix(s, ".")) || nameKind(s) != plainName && !strings.ContainsAny(s, "0123456789") && isObjectName(strings.ToLower(s)) || strings.ToUpper(s) == s && isObjectName(strings.ToLower(s)) || !isMixed(s) && isObjectName(strings.ToLower(s)))
 }
 
 // field returns the replacement of a field's value.
@@ -314,11 +315,21 @@ func (a *run) below(kind kindOfName, container bool, m map[string]any) {
 	if !container {
 		return
 	}
+	of := heldKind(a.path.steps[len(a.path.steps)-1].text)
 	for name, v := range m {
-		if s, ok := v.(string); ok && says(credentialName, s) && !describing(name) {
+		if s, ok := v.(string); ok && says(of, s) && !describing(name) {
 			a.set(m, name)
 		}
 	}
+}
+
+// heldKind returns how to judge the fields of a container. Those of secrets may refer to Secrets by name: {secrets:
+// {users: my-cluster-users}}.
+func heldKind(container string) kindOfName {
+	if container == "secrets" {
+		return maybeName
+	}
+	return credentialName
 }
 
 func isNumber(v any) bool {

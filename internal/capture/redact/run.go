@@ -166,6 +166,9 @@ func (a *run) text(s string, how manner) any {
 // hidesWhole reports whether a text encodes another one that contains a credential.
 func hidesWhole(s string) bool {
 	for range maxWithin {
+		if len(s) < minCoded {
+			return false
+		}
 		s = strings.Trim(s, "\"' \t\r\n")
 		if isZipped(s) {
 			return true

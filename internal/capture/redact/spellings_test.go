@@ -72,6 +72,14 @@ var spellings = []struct{ why, text string }{
 	{"base64 in quotes", `"YAML64"`},
 	{"compressed, after white space", " \nGZIP64"},
 	{"compressed, in JSON", `{"x":"GZIP64"}`},
+	// beside what is visible_test.go's
+	{"a default of a look-up", "a: b\npassword = os.getenv(\"A\", \"CANARY\")\ntoken = getenv('A') or 'CANARY'\npass = env(\"A\").orElse(\"CANARY\")\n"},
+	{"a password in SQL in lower case", "x\ncreate user a identified by \"CANARY\";\ngrant all on *.* to 'a'@'%' identified by 'CANARY';\n"},
+	{"a data source's name with a reference and a password", "A=b\nDB_DSN=$(DB_USER):CANARY@tcp(db:3306)/shop\n"},
+	{"a password at the start of an index", "a: b\npassword = x.y[\"a\"]CANARY\n"},
+	{"headers in a list", "a: b\nheaders:\n- content-type\n- CANARY\n"},
+	{"a loop of a template before a value", "a: b\npassword:\n{{- if .Values.x }}\n  CANARY\n{{- end }}\n"},
+	{"a flag in a script before a redirection", "#!/bin/sh\ntool --password CANARY 2>/dev/null\n"},
 	// others
 	{"a web token with white space", "x eyAiYWxnIjoiSFMyNTYifQ.eyAic3ViIjoiYWJjIn0.CANARY"},
 	{"RFC 4716's header", "a\n---- BEGIN SSH2 ENCRYPTED PRIVATE KEY ----\nCANARY\n---- END SSH2 ENCRYPTED PRIVATE KEY ----\n"},
@@ -141,6 +149,10 @@ func spell(c *canaries, text string) string {
 
 // objectSpellings are such ways in objects, as shapes.
 var objectSpellings = []struct{ why, resource, object string }{
+	{"a Secret in a policy", "clusterpolicies.kyverno.io", `{"spec":{"generate":{"kind":"Secret","data":{"kind":"Secret","metadata":{"name":"a"},"data":{"a":"CANARY"}}}}}`},
+	{"a Secret's data in a policy, without its kind", "clusterpolicies.kyverno.io", `{"spec":{"generate":{"kind":"Secret","data":{"metadata":{"name":"a"},"data":{"a":"CANARY"}}}}}`},
+	{"a ConfigMap in a policy", "clusterpolicies.kyverno.io", `{"spec":{"generate":{"kind":"ConfigMap","data":{"metadata":{"name":"a"},"data":{"password":"CANARY"}}}}}`},
+	{"secrets by innocent names", "widgets.example.com", `{"spec":{"secrets":{"db":"CANARY"}},"status":{"secret":"CANARY"},"summary":{"pass":"CANARY"}}`},
 	{"a command, and its arguments apart", "pods", `{"command":["redis-cli"],"args":["-a","CANARY"]}`},
 	{"the arguments first", "pods", `{"args":["-pCANARY"],"command":["mysql"]}`},
 	{"a program that runs another one", "pods", `{"command":["env","A=b","timeout","5","mysql","-pCANARY"]}`},

@@ -106,8 +106,9 @@ func account(s string, at int) (span, bool) {
 	for from > 0 && strings.IndexByte(" \t\r\n\"'`=", s[from-1]) < 0 && at-from < 512 {
 		from--
 	}
-	_, password, found := strings.Cut(s[from:at], ":")
-	return span{from, at, "account"}, found && password != "" && !isReference(password) && !isMask(password)
+	user, password, found := strings.Cut(s[from:at], ":")
+	inPattern := strings.ContainsAny(user, `[]\^*?`) // of a regular expression
+	return span{from, at, "account"}, found && !inPattern && password != "" && !isReference(password) && !isMask(password)
 }
 
 // hooks are prefixes of URLs whose remaining path is the credential: anyone who has it may post.

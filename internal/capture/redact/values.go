@@ -17,7 +17,7 @@ func says(kind kindOfName, s string) bool {
 	for _, scheme := range [...]string{"Bearer ", "Basic ", "Token "} {
 		s = strings.TrimPrefix(s, scheme)
 	}
-	if s == "" || isReference(s) || isPath(s) || isMask(s) {
+	if s == "" || isReference(s) || isPath(s) || isMask(s) || s == "{" || s == "{}" || s == "[]" {
 		return false
 	}
 	if len(s) < 10 && void[strings.ToLower(s)] {
@@ -29,16 +29,19 @@ func says(kind kindOfName, s string) bool {
 	case hookName:
 		return isHook(s)
 	case maybeName:
-		return !(isObjectName(s) && strings.ContainsAny(s, "-/"))
+		return !(isObjectName(s) && strings.ContainsAny(s, "-/")) && !headerName.MatchString(s)
 	case manyName: // their number, or their names
 		return strings.Trim(s, "0123456789.,kKmMgG") != ""
 	}
 	return true
 }
 
+// headerName matches the name of a header, as in --requestheader-group-headers=X-Remote-Group.
+var headerName = regexp.MustCompile(`^X(-[A-Z][a-z]+)+$`)
+
 // void are values that are never credentials, whatever the name: switches, and types in schemas.
 var void = set(`true false yes no on off null nil none undefined enabled disabled required optional string str text
-	bytes int integer number boolean bool object array any basic bearer auto 0 1`)
+	bytes int integer number boolean bool object array any basic bearer auto 0 1 n/a`)
 
 var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$?\{\{[^{}]*\}\}|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./]+(:[\w./]+)*\}|\$__\w+\{[^{}]*\}|` +
 	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{[\w.-]+\}|%[\w.-]+%|%[a-z]|` +
@@ -61,8 +64,19 @@ func isReference(s string) bool {
 			return reference.MatchString(s)
 		}
 	}
-	return isLookUp(s) && !strings.ContainsAny(strings.TrimRight(s, ";"), ";\n") && !fallback.MatchString(s)
+	return indexed.MatchString(s) || placeholder.MatchString(s) ||
+		isLookUp(s) && !strings.ContainsAny(strings.TrimRight(s, ";"), ";\n") && !fallback.MatchString(lookedUp.ReplaceAllString(s, ""))
 }
+
+// indexed matches an element of an attribute, in HCL and the settings of Grafana Alloy:
+// remote.kubernetes.secret.db.data["password"].
+var indexed = regexp.MustCompile(`^[a-z]\w*(\.[a-z]\w*)+\["[\w./-]+"\]$`)
+
+// placeholder matches a word that a script replaces: __KUBECONFIG_FILEPATH__.
+var placeholder = regexp.MustCompile(`^__[A-Z]+(_[A-Z]+)*__$`)
+
+// lookedUp matches the name that a look-up reads, which is not a default value: os.getenv("A".
+var lookedUp = regexp.MustCompile(`^[\w.]+[(\[]\s*("[^"]*"|'[^']*')`)
 
 func isLookUp(s string) bool {
 	return slices.ContainsFunc(lookUps, func(begin string) bool { return strings.HasPrefix(s, begin) })
