@@ -70,7 +70,7 @@ func isReference(s string) bool {
 
 // indexed matches an element of an attribute, in HCL and the settings of Grafana Alloy:
 // remote.kubernetes.secret.db.data["password"].
-var indexed = regexp.MustCompile(`^[a-z]\w*(\.[a-z]\w*)+\["[\w./-]+"\]$`)
+var indexed = regexp.MustCompile(`^(convert\.nonsensitive\()?[a-z]\w*(\.[a-z]\w*)+\["[\w./-]+"\]\)?$`)
 
 // placeholder matches a word that a script replaces: __KUBECONFIG_FILEPATH__.
 var placeholder = regexp.MustCompile(`^__[A-Z]+(_[A-Z]+)*__$`)
