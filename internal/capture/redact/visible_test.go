@@ -69,7 +69,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"a column", "configmaps", `{"data":{"users.csv":"user,password\nalice,hunter2\n"}}`},
 		{"parts", "widgets.example.com", `{"spec":{"lua":"a\nh:add(\"x\", \"Basic \" .. \"hunter2\")\n","first":"hunt","second":"er2"}}`},
 		{"hexadecimal and base32", "widgets.example.com", `{"spec":{"a":"70617373776f72643a2068756e74657232","b":"OBQXG43XN5ZGIORANB2W45DFOIZA===="}}`},
-		{"a reference's name", "widgets.example.com", `{"spec":{"tlsSecret":"hunter"}}`},
+		{"a reference's name", "widgets.example.com", `{"spec":{"tlsSecret":"hunter","secrets":{"db":"hunter-two"}},"status":{"secret":"hunter"}}`},
 		{"a default of Terraform", "configmaps", `{"data":{"a.tf":"variable \"db_password\" {\n  default = \"hunter2\"\n}\n"}}`},
 		{"a token over lines", "configmaps", `{"data":{"a":"x\neyJhbGciOiJIUzI1NiJ9.\neyJzdWIiOiJhIn0.\nhunter2\n"}}`},
 		{"URLs", "configmaps", `{"data":{"a":"postgres://app:x hunter2@h/d http://app:1234/hunter2@h app:hunter2@h:5432/d\n"}}`},
