@@ -315,21 +315,11 @@ func (a *run) below(kind kindOfName, container bool, m map[string]any) {
 	if !container {
 		return
 	}
-	of := heldKind(a.path.steps[len(a.path.steps)-1].text)
 	for name, v := range m {
-		if s, ok := v.(string); ok && says(of, s) && !describing(name) {
+		if s, ok := v.(string); ok && says(credentialName, s) && !describing(name) {
 			a.set(m, name)
 		}
 	}
-}
-
-// heldKind returns how to judge the fields of a container. Those of secrets may refer to Secrets by name: {secrets:
-// {users: my-cluster-users}}.
-func heldKind(container string) kindOfName {
-	if container == "secrets" {
-		return maybeName
-	}
-	return credentialName
 }
 
 func isNumber(v any) bool {

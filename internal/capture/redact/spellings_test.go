@@ -152,7 +152,7 @@ var objectSpellings = []struct{ why, resource, object string }{
 	{"a Secret in a policy", "clusterpolicies.kyverno.io", `{"spec":{"generate":{"kind":"Secret","data":{"kind":"Secret","metadata":{"name":"a"},"data":{"a":"CANARY"}}}}}`},
 	{"a Secret's data in a policy, without its kind", "clusterpolicies.kyverno.io", `{"spec":{"generate":{"kind":"Secret","data":{"metadata":{"name":"a"},"data":{"a":"CANARY"}}}}}`},
 	{"a ConfigMap in a policy", "clusterpolicies.kyverno.io", `{"spec":{"generate":{"kind":"ConfigMap","data":{"metadata":{"name":"a"},"data":{"password":"CANARY"}}}}}`},
-	{"secrets by innocent names", "widgets.example.com", `{"spec":{"secrets":{"db":"CANARY"}},"status":{"secret":"CANARY"},"summary":{"pass":"CANARY"}}`},
+	{"secrets by innocent names", "widgets.example.com", `{"spec":{"secrets":{"db":"a-CANARY"}},"status":{"secret":"CANARY"},"summary":{"pass":"CANARY"}}`},
 	{"a command, and its arguments apart", "pods", `{"command":["redis-cli"],"args":["-a","CANARY"]}`},
 	{"the arguments first", "pods", `{"args":["-pCANARY"],"command":["mysql"]}`},
 	{"a program that runs another one", "pods", `{"command":["env","A=b","timeout","5","mysql","-pCANARY"]}`},

@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,7 +43,7 @@ func TestOrdinaryValues(t *testing.T) {
 		{"redirections and variables after flags in a script", "pods", `{"command":["sh","-c","kubectl get pods --no-headers 2>/dev/null | wc -l\necho \"configure -access_key $accesskey -secret_key $secretkey\" | weed shell\n"]}`},
 		{"Kyverno's policies", "clusterpolicies.kyverno.io", `{"spec":{"rules":[{"generate":{"kind":"ConfigMap","data":{"kind":"ConfigMap","metadata":{"labels":{"a":"b"}},"data":{"address":"kafka:9092"}}}}],"variables":[{"name":"x","expression":"resource.List(\"v1\", \"secrets\", \"default\")"}]}}`},
 		{"counts, rates, and what does not apply", "policyreports.wgpolicyk8s.io", `{"summary":{"pass":12,"fail":0},"spec":{"token_bucket":{"max_tokens":10,"tokens_per_fill":100}},"status":{"externalConnectionString":"N/A"}}`},
-		{"names of Secrets, of their keys, and a path", "widgets.example.com", `{"spec":{"secrets":{"users":"my-cluster-users","ssl":"my-cluster-ssl"},"data":[{"secretKey":"secretKey","remoteRef":{"key":"a"}},{"secretKey":".dockerconfigjson","remoteRef":{"key":"b"}}],"rbd":{"keyring":"keyringValue"}},"status":{"secret":"my-user"}}`},
+		{"names of Secrets, of their keys, and a path", "widgets.example.com", `{"spec":{"data":[{"secretKey":"secretKey","remoteRef":{"key":"a"}},{"secretKey":".dockerconfigjson","remoteRef":{"key":"b"}}],"rbd":{"keyring":"keyringValue"}},"status":{"secret":"my-user"}}`},
 		{"identified in a sentence, and a regular expression", "widgets.example.com", `{"status":{"message":"The analysis (identified by \"insightsRequestID\") is not available.","other":"Errors are identified by ` + "`a.b=5`" + `."},"spec":{"rule":"self.matches('^((a)(?::[0-9]+)?)(?::([a-z]{0,127}))?(?:@([A-Za-z]))?$')"}}`},
 		{"programs without passwords", "pods", `{"command":["sh","-c","curl -u \"$USER:$PASS\" https://x/y; mysql -h db -p\"$PW\" shop; mc ls m/b; aws configure set region eu-west-1; htpasswd -v f app"]}`},
 	} {
@@ -69,7 +70,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"a column", "configmaps", `{"data":{"users.csv":"user,password\nalice,hunter2\n"}}`},
 		{"parts", "widgets.example.com", `{"spec":{"lua":"a\nh:add(\"x\", \"Basic \" .. \"hunter2\")\n","first":"hunt","second":"er2"}}`},
 		{"hexadecimal and base32", "widgets.example.com", `{"spec":{"a":"70617373776f72643a2068756e74657232","b":"OBQXG43XN5ZGIORANB2W45DFOIZA===="}}`},
-		{"a reference's name", "widgets.example.com", `{"spec":{"tlsSecret":"hunter","secrets":{"db":"hunter-two"}},"status":{"secret":"hunter"}}`},
+		{"a reference's name", "widgets.example.com", `{"spec":{"tlsSecret":"hunter"},"status":{"secret":"hunter"}}`},
 		{"a default of Terraform", "configmaps", `{"data":{"a.tf":"variable \"db_password\" {\n  default = \"hunter2\"\n}\n"}}`},
 		{"a token over lines", "configmaps", `{"data":{"a":"x\neyJhbGciOiJIUzI1NiJ9.\neyJzdWIiOiJhIn0.\nhunter2\n"}}`},
 		{"URLs", "configmaps", `{"data":{"a":"postgres://app:x hunter2@h/d http://app:1234/hunter2@h app:hunter2@h:5432/d\n"}}`},
@@ -82,5 +83,13 @@ func TestDocumentedLimits(t *testing.T) {
 		if d := cmp.Diff(want, got); d != "" {
 			t.Errorf("%s is found: (-before +after)\n%s", tc.why, d)
 		}
+	}
+}
+
+// TestBelowSecrets: what is below secrets may be a passphrase, so that it is hidden even if it reads like an object's name.
+func TestBelowSecrets(t *testing.T) {
+	obj := decode(t, `{"spec":{"secrets":{"db":"correct-horse-battery"}}}`)
+	if hid, err := redactor(t).Apply("widgets.example.com", obj); err != nil || !hid || strings.Contains(encode(t, obj), "horse") {
+		t.Errorf("hidden %t, %v: %s", hid, err, encode(t, obj))
 	}
 }

@@ -207,8 +207,7 @@ func (s *scanner) field(parent below, name string, p *pairing) bool {
 		if !ok || facts.copy && repeatsManifest(name, text) || name == "kind" && redactedKind(text) || holdsLogin(name, maybe, text) {
 			return false
 		}
-		if parent.kind > maybeName && slices.Contains(inlineValues, name) && says(credentialName, text) ||
-			parent.contains && !describing(name) && says(heldKind(parent.name), text) {
+		if (parent.kind > maybeName && slices.Contains(inlineValues, name) || parent.contains && !describing(name)) && says(credentialName, text) {
 			return false
 		}
 		if traits&isNamed != 0 {
