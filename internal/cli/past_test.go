@@ -221,8 +221,9 @@ func TestPastCompletion(t *testing.T) {
 	}
 }
 
-// TestGetPurged: what was purged is said to be so, and does not hide the other objects.
-func TestGetPurged(t *testing.T) {
+// purgedPast is the journal of recordedPast without its first 22 minutes.
+func purgedPast(t *testing.T) string {
+	t.Helper()
 	path := recordedPast(t)
 	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
 	if err != nil {
@@ -232,7 +233,12 @@ func TestGetPurged(t *testing.T) {
 	if err := errors.Join(j.Purge(t.Context(), journaldb.Purge{Until: cut}, nil), j.Close()); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv("TATTLER_JOURNAL", path)
+	return path
+}
+
+// TestGetPurged: what was purged is said to be so, and does not hide the other objects.
+func TestGetPurged(t *testing.T) {
+	t.Setenv("TATTLER_JOURNAL", purgedPast(t))
 	code, out, stderr := tattler(t.Context(), "tattler", "get", "cm,deploy", "-o", "name", "--at", clock(24))
 	if code != 0 || out != "configmap/back\n" || !strings.Contains(stderr, "deployments/web in shop: its state at that time was purged") {
 		t.Errorf("exit code %d, %q, %q", code, out, stderr)
@@ -245,16 +251,7 @@ func TestGetPurged(t *testing.T) {
 
 // TestDiffPurged: an object without a state is neither a difference nor called new.
 func TestDiffPurged(t *testing.T) {
-	path := recordedPast(t)
-	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	cut := ten.Add(22*time.Minute + time.Second)
-	if err := errors.Join(j.Purge(t.Context(), journaldb.Purge{Until: cut}, nil), j.Close()); err != nil {
-		t.Fatal(err)
-	}
-	t.Setenv("TATTLER_JOURNAL", path)
+	t.Setenv("TATTLER_JOURNAL", purgedPast(t))
 	code, out, stderr := tattler(t.Context(), "tattler", "diff", "deploy", "--since", clock(24), "--until", clock(56))
 	if code != 0 || out != "" || !strings.Contains(stderr, "1 object was left out: the state at one of the two times was purged") || strings.Contains(stderr, "first recorded") {
 		t.Errorf("exit code %d, %q, %q", code, out, stderr)

@@ -64,7 +64,7 @@ func isReference(s string) bool {
 			return reference.MatchString(s)
 		}
 	}
-	return indexed.MatchString(s) || placeholder.MatchString(s) ||
+	return indexed.MatchString(s) || substituted.MatchString(s) ||
 		isLookUp(s) && !strings.ContainsAny(strings.TrimRight(s, ";"), ";\n") && !fallback.MatchString(lookedUp.ReplaceAllString(s, ""))
 }
 
@@ -72,8 +72,8 @@ func isReference(s string) bool {
 // remote.kubernetes.secret.db.data["password"].
 var indexed = regexp.MustCompile(`^(convert\.nonsensitive\()?[a-z]\w*(\.[a-z]\w*)+\["[\w./-]+"\]\)?$`)
 
-// placeholder matches a word that a script replaces: __KUBECONFIG_FILEPATH__.
-var placeholder = regexp.MustCompile(`^__[A-Z]+(_[A-Z]+)*__$`)
+// substituted matches a word that a script replaces: __KUBECONFIG_FILEPATH__.
+var substituted = regexp.MustCompile(`^__[A-Z]+(_[A-Z]+)*__$`)
 
 // lookedUp matches the name that a look-up reads, which is not a default value: os.getenv("A".
 var lookedUp = regexp.MustCompile(`^[\w.]+[(\[]\s*("[^"]*"|'[^']*')`)
