@@ -11,7 +11,7 @@ GO_TEST = CGO_ENABLED=1 go test -race -shuffle=on -timeout 40m
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL: # fast failures first
-.PHONY: help demo build cloud image test lint cross release vuln unit integration bench compare soak torture fuzz control-plane fmt generate screenshots cluster cluster-down clean linter preflight
+.PHONY: help demo build cloud image test lint cross release vuln unit integration bench compare soak torture fuzz control-plane fmt generate screenshots cluster cluster-down clean gate linter preflight
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -31,7 +31,8 @@ cloud: preflight ## build bin/tattler-cloud, which adds the sinks of AWS, Google
 image: ## build the image for amd64 and arm64 with docker, podman or buildah; PROGRAM=tattler-cloud, IMAGE=, PLATFORMS=, PUSH=1
 	@VERSION='$(VERSION)' PROGRAM='$(PROGRAM)' IMAGE='$(IMAGE)' PLATFORMS='$(PLATFORMS)' PUSH='$(PUSH)' tools/image.sh
 
-test: lint cross unit integration ## run everything that must pass: linters, unit tests, tests on a real control plane
+test: gate ## run everything that must pass: linters, unit tests, tests on a real control plane
+	@bin/gate lint cross unit integration
 
 lint: linter ## check every module with the linters of .golangci.yml
 	@for m in $(MODULES); do \
@@ -41,24 +42,11 @@ lint: linter ## check every module with the linters of .golangci.yml
 cross: preflight ## vet the programs for macOS and Windows
 	@for os in darwin windows; do echo "vet: $$os" && GOOS=$$os go vet -trimpath ./... || exit 1; done
 
-unit: ## run the tests that need no cluster
-	@tools/preflight.sh race
-	$(GO_TEST) ./...
-	@cd cloud && $(GO_TEST) ./...
-	@cd tools && go test -timeout 40m ./...
+unit: gate ## run the tests that need no cluster
+	@bin/gate unit
 
-integration: control-plane ## run the tests on a real control plane
-	@tools/preflight.sh race
-	@tools/redis.sh && tools/rabbitmq.sh && tools/chromium.sh && tools/axe.sh
-	@cd devcluster && $(GO_TEST) ./...
-	@cd integration && $(GO_TEST) ./...
-	@cd integration/browser && $(GO_TEST) ./...
-	@cd integration/sinks && $(GO_TEST) ./...
-	@cd integration/chart && go mod download && go test -shuffle=on -timeout 40m ./...
-	@cd compat && go mod download && $(GO_TEST) ./...
-	@cd bench && $(GO_TEST) ./...
-	@cd examples && $(GO_TEST) ./...
-	@cd examples/node-tagger && $(GO_TEST) ./test
+integration: gate ## run the tests on a real control plane
+	@bin/gate integration
 
 bench: control-plane ## compare the engine with client-go (hours); ARGS='-quick' or '-run REGEXP'
 	@tools/redis.sh && tools/rabbitmq.sh
@@ -114,6 +102,9 @@ cluster-down: preflight ## stop that cluster and remove its data
 
 clean: ## remove bin/ and dist/ (not the user's caches, not a running cluster)
 	@rm -rf bin dist
+
+gate: preflight
+	@go build -C tools -o ../bin/ ./cmd/gate gotest.tools/gotestsum
 
 linter: preflight
 	@echo "building golangci-lint (the first time: one to two minutes)" >&2
