@@ -210,9 +210,9 @@ func TestJudgement(t *testing.T) {
 		},
 		{
 			name:     "a timeout",
-			packages: map[string][]string{"a": {test(flakes, "Flaky"), `func TestZ(t *testing.T) { if first("A") { select {} } }`}},
-			flags:    []string{"-shuffle=off", "-timeout=2s"},
-			err:      "example.com/m/a TestZ did not end",
+			packages: map[string][]string{"a": {`func TestA(t *testing.T) { if first("A") { select {} } }`}, "b": {test(flakes, "Flaky")}},
+			flags:    []string{"-timeout=5s"},
+			err:      "example.com/m/a failed without a failed test",
 			says:     []string{"test timed out"},
 		},
 		{
