@@ -8,6 +8,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -20,7 +21,8 @@ type pkg struct {
 	elapsed time.Duration
 	output  []string            // what was printed outside of the tests
 	results map[string]string   // of each test that began: pass, fail, skip; empty if it did not end
-	tests   map[string][]string // what each test printed
+	began   []string            // tests and subtests, in this order
+	printed map[string][]string // by tests and subtests that did not pass
 }
 
 // readEvents reads a file of the events that `go test -json` printed. The packages are in the order in which they began.
@@ -47,7 +49,7 @@ func readEvents(file string) ([]*pkg, error) {
 		}
 		p := byName[e.Package]
 		if p == nil {
-			p = &pkg{name: e.Package, results: map[string]string{}, tests: map[string][]string{}}
+			p = &pkg{name: e.Package, results: map[string]string{}, printed: map[string][]string{}}
 			byName[e.Package], all = p, append(all, p)
 		}
 		if e.Test == "" {
@@ -68,19 +70,40 @@ func (p *pkg) event(action, output string, elapsed float64) {
 }
 
 func (p *pkg) testEvent(action, test, output string) {
-	top, _, isSub := strings.Cut(test, "/")
-	switch {
-	case action == "output":
-		p.tests[top] = append(p.tests[top], output)
-	case isSub:
-	case action == "run":
-		p.results[top] = ""
-	case action == "pass" || action == "fail" || action == "skip":
-		p.results[top] = action
+	isTop := !strings.Contains(test, "/")
+	switch action {
+	case "run":
+		p.began = append(p.began, test)
+		if isTop {
+			p.results[test] = ""
+		}
+	case "output":
+		if !progress.MatchString(output) {
+			p.printed[test] = append(p.printed[test], output)
+		}
+	case "pass", "fail", "skip":
+		if isTop {
+			p.results[test] = action
+		}
 		if action != "fail" {
-			delete(p.tests, top)
+			delete(p.printed, test)
 		}
 	}
+}
+
+// progress matches lines of package testing that say which test runs.
+var progress = regexp.MustCompile(`^=== (RUN|PAUSE|CONT|NAME) `)
+
+// outputOf returns what a failed test and its failed subtests printed, after what its package printed outside of the
+// tests, such as the seed of a shuffle.
+func (p *pkg) outputOf(test string) string {
+	out := slices.Clone(p.output)
+	for _, t := range p.began {
+		if t == test || strings.HasPrefix(t, test+"/") {
+			out = append(out, p.printed[t]...)
+		}
+	}
+	return strings.Join(out, "")
 }
 
 // failed returns the failed tests, sorted.

@@ -110,11 +110,6 @@ func (g *gate) runAgain(ctx context.Context, s Step, p *pkg, test string) error 
 	return fmt.Errorf("%s of %s failed again in %d runs alone", test, p.name, attempts)
 }
 
-// outputOf returns what a test printed, and its package outside of the tests, such as the seed of a shuffle.
-func (p *pkg) outputOf(test string) string {
-	return strings.Join(p.output, "") + strings.Join(p.tests[test], "")
-}
-
 // find returns the package of a name. If there is none, it returns one without results.
 func find(packages []*pkg, name string) *pkg {
 	for _, p := range packages {
