@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"golang.org/x/mod/modfile"
 )
 
 const root = "../../.."
@@ -58,4 +60,40 @@ func modules(t *testing.T) []string {
 	}
 	slices.Sort(found)
 	return found
+}
+
+// TestVersions: all modules compile the same versions of what the root module requires. Otherwise each compiles again, with
+// the race detector and for the linters, what depends on another version: much of client-go for another golang.org/x/net.
+func TestVersions(t *testing.T) {
+	want := required(t, root)
+	for _, dir := range modules(t) {
+		if dir == filepath.Join(root, "tools") {
+			continue // shares nothing: it holds the dependencies of linters
+		}
+		for path, version := range required(t, dir) {
+			if w := want[path]; w != "" && w != version {
+				t.Errorf("%s requires %s %s, the root module %s: run `go get %[2]s@VERSION` in the older one, and `go mod tidy` in all",
+					dir, path, version, w)
+			}
+		}
+	}
+}
+
+// required returns the versions that the go.mod of a directory requires.
+func required(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	name := filepath.Join(dir, "go.mod")
+	text, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := modfile.ParseLax(name, text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	versions := map[string]string{}
+	for _, r := range f.Require {
+		versions[r.Mod.Path] = r.Mod.Version
+	}
+	return versions
 }
