@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -20,10 +21,13 @@ import (
 const grace = 10 * time.Second
 
 // Run runs a job in a new process and returns its sample.
-func Run(ctx context.Context, in Input) (Sample, error) {
+func Run(ctx context.Context, in Input) (Sample, error) { return runBehind(ctx, in, nil, nil) }
+
+// runBehind is Run with another command before the child's, and with additional variables.
+func runBehind(ctx context.Context, in Input, command, env []string) (Sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, in.limit()+grace, fmt.Errorf("killed: still running %v after its deadline", grace))
 	defer cancel()
-	c, err := startChild(ctx, in)
+	c, err := startChild(ctx, in, command, env)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", in.Job, err)
 	}
@@ -51,7 +55,7 @@ type Process struct {
 
 // Start starts a service and returns when it is ready. The service ends with ctx or by Stop.
 func Start(ctx context.Context, in Input) (*Process, error) {
-	c, err := startChild(ctx, in)
+	c, err := startChild(ctx, in, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", in.Job, err)
 	}
@@ -84,7 +88,7 @@ type child struct {
 	ended   chan error
 }
 
-func startChild(ctx context.Context, in Input) (*child, error) {
+func startChild(ctx context.Context, in Input, command, env []string) (*child, error) {
 	exe, err := os.Executable()
 	if err != nil {
 		return nil, fmt.Errorf("find this program: %w", err)
@@ -99,8 +103,9 @@ func startChild(ctx context.Context, in Input) (*child, error) {
 	}
 	defer to.Close()
 	c := &child{pipe: from, answers: bufio.NewReader(from), stderr: &tail{}, ended: make(chan error, 1)}
-	c.cmd = exec.CommandContext(ctx, exe)
-	c.cmd.Env = append(os.Environ(), inputVariable+"="+string(text))
+	command = append(slices.Clip(command), exe)
+	c.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
+	c.cmd.Env = append(append(os.Environ(), inputVariable+"="+string(text)), env...)
 	if in.MemoryLimit > 0 {
 		c.cmd.Env = append(c.cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", in.MemoryLimit))
 	}
