@@ -70,7 +70,7 @@ func do(jobs []Job, services []Service, in Input, ready func(Server)) (Sample, e
 	if i < 0 {
 		return nil, fmt.Errorf("find job %q: no such job", in.Job)
 	}
-	if in.Counted { // the parent's child is perf, which does not end this process when it dies
+	if in.Counted != nil { // the parent's child is perf, which does not end this process when it dies
 		ctx = untilEOF(ctx)
 	}
 	if in.NoGC {

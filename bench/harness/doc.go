@@ -49,10 +49,8 @@ type Input struct {
 	Seed uint64 `json:"seed,omitempty"`
 	// Dir is a folder that the jobs of one round share.
 	Dir string `json:"dir,omitempty"`
-	// Counted is set in a process whose instructions are counted: see Counter.Run.
-	Counted bool `json:"counted,omitempty"`
-	// MaxEvents is the larger Events of two processes that are compared: what both should prepare. See Counter.PerEvent.
-	MaxEvents int `json:"maxEvents,omitempty"`
+	// Counted is set in a process whose instructions are counted: see Counter.Run and Count.
+	Counted *Counted `json:"counted,omitempty"`
 	// NoGC turns garbage collection off in the job's process.
 	NoGC bool `json:"noGC,omitempty"`
 	// Seconds is the job's time limit.

@@ -11,7 +11,6 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -21,10 +20,11 @@ import (
 const grace = 10 * time.Second
 
 // Run runs a job in a new process and returns its sample.
-func Run(ctx context.Context, in Input) (Sample, error) { return runBehind(ctx, in, nil, nil) }
+func Run(ctx context.Context, in Input) (Sample, error) { return runAs(ctx, in, nil, nil) }
 
-// runBehind is Run with another command before the child's, and with additional variables.
-func runBehind(ctx context.Context, in Input, command, env []string) (Sample, error) {
+// runAs is Run with a command that runs this program, and with additional variables. Without a command it runs this program
+// directly.
+func runAs(ctx context.Context, in Input, command, env []string) (Sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, in.limit()+grace, fmt.Errorf("killed: still running %v after its deadline", grace))
 	defer cancel()
 	c, err := startChild(ctx, in, command, env)
@@ -89,9 +89,12 @@ type child struct {
 }
 
 func startChild(ctx context.Context, in Input, command, env []string) (*child, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+	if command == nil {
+		exe, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		command = []string{exe}
 	}
 	text, err := json.Marshal(in)
 	if err != nil {
@@ -103,7 +106,6 @@ func startChild(ctx context.Context, in Input, command, env []string) (*child, e
 	}
 	defer to.Close()
 	c := &child{pipe: from, answers: bufio.NewReader(from), stderr: &tail{}, ended: make(chan error, 1)}
-	command = append(slices.Clip(command), exe)
 	c.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
 	c.cmd.Env = append(append(os.Environ(), inputVariable+"="+string(text)), env...)
 	if in.MemoryLimit > 0 {

@@ -4,8 +4,8 @@
 // The updates are those of the synthetic server: a kubelet reports the status of each of some pods, in turn. Before a
 // stage is measured, the stages before it make its input, so that it runs alone. Each measurement has a process of its own.
 //
-//   - Instructions are those of 2n updates minus those of n, by harness.Counter, without garbage collection: its cycles
-//     are few and would fall on either side by chance. Allocations stand for its cost.
+//   - Instructions are counted by harness.Counter, after as many updates that warm up, and without garbage collection: its
+//     few cycles would fall into one measurement or another by chance. Allocations stand for its cost.
 //   - CPU time is the median of ten chunks, with garbage collection.
 //   - Sync and cursors of sinks are left out: the pump's store is in memory. Package recorder has the whole way.
 package stages
@@ -48,7 +48,7 @@ const chunks = 10
 
 // counts counts the instructions of stages.
 func counts(ctx context.Context, in harness.Input) (harness.Sample, error) {
-	if in.Counted {
+	if in.Counted != nil {
 		return nil, once(ctx, in)
 	}
 	counter := harness.FindCounter()
@@ -57,8 +57,8 @@ func counts(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	}
 	in.NoGC = true
 	return parts(in, func(in harness.Input) (harness.Sample, error) {
-		n, err := counter.PerEvent(ctx, in)
-		return harness.Sample{in.Part + " instructions": n}, err
+		n, err := counter.Run(ctx, in)
+		return harness.Sample{in.Part + " instructions": n / float64(in.Events)}, err
 	})
 }
 
@@ -93,10 +93,10 @@ func parts(in harness.Input, measure func(harness.Input) (harness.Sample, error)
 	return all, nil
 }
 
-// once runs a stage for in.Events updates. The input is the same for n and for 2n.
+// once counts a stage for in.Events updates, after as many that warm up.
 func once(ctx context.Context, in harness.Input) (err error) {
 	i := slices.Index(Names(), in.Part)
-	l, err := open(ctx, in.Dir, in.Server.Objects, in.MaxEvents)
+	l, err := open(ctx, in.Dir, in.Server.Objects, 2*in.Events)
 	if err != nil {
 		return err
 	}
@@ -104,7 +104,10 @@ func once(ctx context.Context, in harness.Input) (err error) {
 	if err := l.until(i); err != nil {
 		return err
 	}
-	return l.run(i, l.updates[:in.Events])
+	if err := l.run(i, l.updates[:in.Events]); err != nil {
+		return err
+	}
+	return in.Count(func() error { return l.run(i, l.updates[in.Events:]) })
 }
 
 // timed measures the CPU time and the allocations of a stage.
