@@ -3,16 +3,13 @@ package harness
 import (
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
 // TestCounters: every counter that works here counts what a process passes to Count, and nothing else.
 func TestCounters(t *testing.T) {
-	loop := filepath.Join(t.TempDir(), "loop")
-	build := exec.Command("go", "build", "-o", loop, "./testdata/loop")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build loop: %v: %s", err, out)
-	}
+	loop := buildLoop(t)
 	for _, c := range []*Counter{&perf, &callgrind} {
 		if !c.works() {
 			t.Logf("%s does not work here", c.Name)
@@ -37,6 +34,34 @@ func TestCounters(t *testing.T) {
 				t.Error("a job that does not exist is counted")
 			}
 		})
+	}
+}
+
+func buildLoop(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "loop")
+	if out, err := exec.Command("go", "build", "-o", path, "./testdata/loop").CombinedOutput(); err != nil {
+		t.Fatalf("build loop: %v: %s", err, out)
+	}
+	return path
+}
+
+// TestPerfObeys: perf counts when the process says so, also on a machine without hardware counters, where it counts page
+// faults here.
+func TestPerfObeys(t *testing.T) {
+	faults := perf
+	faults.command = func(file string) []string {
+		return []string{"perf", "stat", "-x", ",", "-e", "page-faults:u", "-o", file}
+	}
+	faults.read = func(text string) (float64, error) { // fails for "<not counted>": perf was never enabled
+		return perf.read(strings.ReplaceAll(text, "page-faults", "instructions"))
+	}
+	if exec.Command("perf", "stat", "-e", "page-faults:u", "true").Run() != nil {
+		t.Log("perf does not work here")
+		return
+	}
+	if _, err := faults.run(t.Context(), buildLoop(t), Input{Job: "loop", Events: 1000, Seconds: 60}); err != nil {
+		t.Error(err)
 	}
 }
 
