@@ -22,6 +22,7 @@
 //	operator a controller-runtime program, with client-go's informers and with ours
 //	controllers a controller, on informer/controller and on controller-runtime
 //	recorder the journal and the daemon, without a peer
+//	stages   the way of an update through the recorder, stage by stage, also in instructions
 //	sinks    a pump and each kind of sink, in batches and one by one
 //	suite    scenarios, rows, aims, the table
 //
@@ -31,6 +32,8 @@
 //     client is created until the process is idle after the sync.
 //   - Heap is the live heap after a collection, minus the live heap before the client was created.
 //   - RSS is the resident memory of the whole process, including the program; peak RSS is its maximum.
+//   - Instructions are counted by "perf stat" where the processor's counters are accessible (virtual machines often lack
+//     them), else by callgrind if valgrind is installed. Without either, the rows say that they were not counted.
 //   - Time to sync starts before the client is created. The peer of the download is an HTTP client
 //     that reads the same streaming list and discards it.
 //   - client-go has its default options, but requests protobuf where a type has it, as its users

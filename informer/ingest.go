@@ -112,7 +112,7 @@ func (i *ingest) transformed(o wire.Object) ([]byte, error) {
 // sum returns a checksum of the object's content as the server sent it.
 func (i *ingest) sum(o wire.Object) uint64 {
 	if key := i.source.sumKey; key != nil {
-		return keyedSum(key, wire.Content(o.Format, o.Raw))
+		return wire.KeyedSum(key, o.Format, o.Raw)
 	}
 	return wire.Sum(o.Format, o.Raw)
 }

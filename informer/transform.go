@@ -1,9 +1,6 @@
 package informer
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/binary"
 	stdjson "encoding/json"
 	"fmt"
 	"reflect"
@@ -111,13 +108,6 @@ func panicked(p any) error {
 		return fmt.Errorf("panic: %w", err)
 	}
 	return fmt.Errorf("panic with a %T", p)
-}
-
-// keyedSum is a checksum that cannot be computed without the key; it is never 0.
-func keyedSum(key, content []byte) uint64 {
-	h := hmac.New(sha256.New, key)
-	h.Write(content)
-	return max(1, binary.BigEndian.Uint64(h.Sum(nil)))
 }
 
 func jsonOf(v any) ([]byte, error) { return stdjson.Marshal(v) }

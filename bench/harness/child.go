@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
 	"runtime/pprof"
 	"slices"
 	"strings"
@@ -68,6 +69,12 @@ func do(jobs []Job, services []Service, in Input, ready func(Server)) (Sample, e
 	i := slices.IndexFunc(jobs, func(j Job) bool { return j.Name == in.Job })
 	if i < 0 {
 		return nil, fmt.Errorf("find job %q: no such job", in.Job)
+	}
+	if in.Counted != nil { // the parent's child is perf, which does not end this process when it dies
+		ctx = untilEOF(ctx)
+	}
+	if in.NoGC {
+		debug.SetGCPercent(-1)
 	}
 	stop, err := profile(in.Profile)
 	if err != nil {

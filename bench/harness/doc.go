@@ -41,12 +41,18 @@ type Input struct {
 	Server Server `json:"server"`
 	// Events is the number of changes; their kind depends on the job.
 	Events int `json:"events,omitempty"`
+	// Part is the part of the job to measure; empty means all.
+	Part string `json:"part,omitempty"`
 	// Profile is the file for a CPU profile of the job; empty means no profile.
 	Profile string `json:"profile,omitempty"`
 	// Seed is the seed of the generator.
 	Seed uint64 `json:"seed,omitempty"`
 	// Dir is a folder that the jobs of one round share.
 	Dir string `json:"dir,omitempty"`
+	// Counted is set in a process whose instructions are counted: see Counter.Run and Count.
+	Counted *Counted `json:"counted,omitempty"`
+	// NoGC turns garbage collection off in the job's process.
+	NoGC bool `json:"noGC,omitempty"`
 	// Seconds is the job's time limit.
 	Seconds int `json:"seconds"`
 	// MemoryLimit is GOMEMLIMIT, bytes; 0 means no limit.

@@ -103,6 +103,21 @@ func cpuTime() time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
+// Usage is what a process has used so far.
+type Usage struct {
+	// CPU is in user and system mode.
+	CPU time.Duration
+	// Allocs and Bytes count allocations.
+	Allocs, Bytes float64
+}
+
+// Used returns what this process has used.
+func Used() Usage {
+	var s runtime.MemStats
+	runtime.ReadMemStats(&s)
+	return Usage{cpuTime(), float64(s.Mallocs), float64(s.TotalAlloc)}
+}
+
 // Peak watches memory during an operation.
 type Peak struct {
 	m    *Meter

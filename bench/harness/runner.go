@@ -20,10 +20,14 @@ import (
 const grace = 10 * time.Second
 
 // Run runs a job in a new process and returns its sample.
-func Run(ctx context.Context, in Input) (Sample, error) {
+func Run(ctx context.Context, in Input) (Sample, error) { return runAs(ctx, in, nil, nil) }
+
+// runAs is Run with a command that runs this program, and with additional variables. Without a command it runs this program
+// directly.
+func runAs(ctx context.Context, in Input, command, env []string) (Sample, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, in.limit()+grace, fmt.Errorf("killed: still running %v after its deadline", grace))
 	defer cancel()
-	c, err := startChild(ctx, in)
+	c, err := startChild(ctx, in, command, env)
 	if err != nil {
 		return nil, fmt.Errorf("run %s: %w", in.Job, err)
 	}
@@ -51,7 +55,7 @@ type Process struct {
 
 // Start starts a service and returns when it is ready. The service ends with ctx or by Stop.
 func Start(ctx context.Context, in Input) (*Process, error) {
-	c, err := startChild(ctx, in)
+	c, err := startChild(ctx, in, nil, nil)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", in.Job, err)
 	}
@@ -84,10 +88,13 @@ type child struct {
 	ended   chan error
 }
 
-func startChild(ctx context.Context, in Input) (*child, error) {
-	exe, err := os.Executable()
-	if err != nil {
-		return nil, fmt.Errorf("find this program: %w", err)
+func startChild(ctx context.Context, in Input, command, env []string) (*child, error) {
+	if command == nil {
+		exe, err := os.Executable()
+		if err != nil {
+			return nil, fmt.Errorf("find this program: %w", err)
+		}
+		command = []string{exe}
 	}
 	text, err := json.Marshal(in)
 	if err != nil {
@@ -99,8 +106,8 @@ func startChild(ctx context.Context, in Input) (*child, error) {
 	}
 	defer to.Close()
 	c := &child{pipe: from, answers: bufio.NewReader(from), stderr: &tail{}, ended: make(chan error, 1)}
-	c.cmd = exec.CommandContext(ctx, exe)
-	c.cmd.Env = append(os.Environ(), inputVariable+"="+string(text))
+	c.cmd = exec.CommandContext(ctx, command[0], command[1:]...)
+	c.cmd.Env = append(append(os.Environ(), inputVariable+"="+string(text)), env...)
 	if in.MemoryLimit > 0 {
 		c.cmd.Env = append(c.cmd.Env, fmt.Sprintf("GOMEMLIMIT=%d", in.MemoryLimit))
 	}

@@ -14,6 +14,8 @@ func Jobs() []harness.Job {
 		{Name: "tattler/daemon-webhook", Run: webhooks},
 		{Name: "tattler/live-sink", Run: liveSink},
 		{Name: "tattler/dead-sink", Run: deadSink},
+		{Name: WholeJob, Run: whole},
+		{Name: WholeCountJob, Run: wholeCounted},
 		{Name: "tattler/daemon-record", Run: record},
 		{Name: "tattler/daemon-restart", Run: restart},
 	}

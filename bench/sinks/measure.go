@@ -92,7 +92,7 @@ func (a *arrivals) times() []time.Time {
 
 // latency appends changes at a rate and returns the milliseconds until each arrived.
 func (p *place) latency(ctx context.Context, a *arrivals, count int) (late []float64, err error) {
-	st := &store{}
+	st := &Store{}
 	r, err := p.start(ctx, st)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (p *place) latency(ctx context.Context, a *arrivals, count int) (late []flo
 			}
 		}()
 	}
-	st.add(changes(0, warm)...)
+	st.Add(changes(0, warm)...)
 	if err := r.until(ctx, func(int64) bool { return len(a.times()) >= warm }); err != nil {
 		return nil, err
 	}
@@ -123,7 +123,7 @@ func (p *place) latency(ctx context.Context, a *arrivals, count int) (late []flo
 			return nil, context.Cause(ctx)
 		}
 		came[i] = time.Now()
-		st.add(item)
+		st.Add(item)
 	}
 	if err := r.until(ctx, func(cursor int64) bool { return cursor == int64(warm+count) && len(a.times()) >= warm+count }); err != nil {
 		return nil, err
@@ -140,19 +140,19 @@ func (p *place) latency(ctx context.Context, a *arrivals, count int) (late []flo
 
 // throughput delivers pending changes and returns the number of acknowledged changes per second.
 func (p *place) throughput(ctx context.Context, from, count int, single bool) (perSecond float64, err error) {
-	st := &store{single: single}
+	st := &Store{single: single}
 	all := changes(from, warm+count)
 	r, err := p.start(ctx, st)
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, r.stop()) }()
-	st.add(all[:warm]...)
+	st.Add(all[:warm]...)
 	if err := r.until(ctx, func(cursor int64) bool { return cursor == warm }); err != nil {
 		return 0, err
 	}
 	start := time.Now()
-	st.add(all[warm:]...)
+	st.Add(all[warm:]...)
 	if err := r.until(ctx, func(cursor int64) bool { return cursor == int64(len(all)) }); err != nil {
 		return 0, err
 	}
@@ -162,12 +162,12 @@ func (p *place) throughput(ctx context.Context, from, count int, single bool) (p
 // running is a running pump.
 type running struct {
 	pump  *deliver.Pump
-	store *store
+	store *Store
 	end   context.CancelFunc
 	ended chan error
 }
 
-func (p *place) start(ctx context.Context, st *store) (*running, error) {
+func (p *place) start(ctx context.Context, st *Store) (*running, error) {
 	to, err := p.sink()
 	if err != nil {
 		return nil, err

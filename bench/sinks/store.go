@@ -15,9 +15,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/deliver"
 )
 
-// store is a deliver.Store in memory, for one pump. A read continues at its position without a search, so that it
+// Store is a deliver.Store in memory, for one pump. A read continues at its position without a search, so that it
 // costs next to nothing.
-type store struct {
+type Store struct {
 	// single makes each Read yield one item, so that the pump sends each alone.
 	single bool
 
@@ -29,8 +29,8 @@ type store struct {
 	more    chan struct{} // closed when items are added
 }
 
-// add records changes.
-func (s *store) add(items ...deliver.Item) {
+// Add records changes.
+func (s *Store) Add(items ...deliver.Item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, item := range items {
@@ -44,7 +44,7 @@ func (s *store) add(items ...deliver.Item) {
 }
 
 // Read implements deliver.Store.
-func (s *store) Read(_ context.Context, after int64) iter.Seq2[deliver.Item, error] {
+func (s *Store) Read(_ context.Context, after int64) iter.Seq2[deliver.Item, error] {
 	return func(yield func(deliver.Item, error) bool) {
 		s.mu.Lock()
 		items := s.items[min(after, int64(len(s.items))):]
@@ -61,7 +61,7 @@ func (s *store) Read(_ context.Context, after int64) iter.Seq2[deliver.Item, err
 }
 
 // Wait implements deliver.Store.
-func (s *store) Wait(ctx context.Context, after int64) error {
+func (s *Store) Wait(ctx context.Context, after int64) error {
 	for {
 		s.mu.Lock()
 		there := int64(len(s.items)) > after
@@ -82,21 +82,21 @@ func (s *store) Wait(ctx context.Context, after int64) error {
 }
 
 // Last implements deliver.Store.
-func (s *store) Last(context.Context) (int64, error) {
+func (s *Store) Last(context.Context) (int64, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int64(len(s.items)), nil
 }
 
 // Cursor implements deliver.Store.
-func (s *store) Cursor(context.Context, string) (int64, bool, error) {
+func (s *Store) Cursor(context.Context, string) (int64, bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cursor, s.begun, nil
 }
 
 // SetCursor implements deliver.Store.
-func (s *store) SetCursor(_ context.Context, _ string, seq int64) error {
+func (s *Store) SetCursor(_ context.Context, _ string, seq int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.cursor, s.begun = seq, true
@@ -104,7 +104,7 @@ func (s *store) SetCursor(_ context.Context, _ string, seq int64) error {
 }
 
 // SetAside implements deliver.Store: a dead letter spoils the measurement.
-func (s *store) SetAside(_ context.Context, d deliver.DeadLetter) error {
+func (s *Store) SetAside(_ context.Context, d deliver.DeadLetter) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.refused = fmt.Errorf("change %d became a dead letter: %s", d.Seq, d.Reason)
@@ -112,26 +112,26 @@ func (s *store) SetAside(_ context.Context, d deliver.DeadLetter) error {
 }
 
 // Skip implements deliver.Store.
-func (s *store) Skip(ctx context.Context, d deliver.DeadLetter, _ int64) error {
+func (s *Store) Skip(ctx context.Context, d deliver.DeadLetter, _ int64) error {
 	return s.SetAside(ctx, d)
 }
 
 // Rewind implements deliver.Store: nobody asks.
-func (*store) Rewind(context.Context, string, int64) error { return nil }
+func (*Store) Rewind(context.Context, string, int64) error { return nil }
 
 // Repeats implements deliver.Store.
-func (*store) Repeats(context.Context, string) (int64, error) { return 0, nil }
+func (*Store) Repeats(context.Context, string) (int64, error) { return 0, nil }
 
 // DeadLetters implements deliver.Store: nobody asks.
-func (s *store) DeadLetters(context.Context, string) iter.Seq2[deliver.DeadLetter, error] {
+func (s *Store) DeadLetters(context.Context, string) iter.Seq2[deliver.DeadLetter, error] {
 	return func(func(deliver.DeadLetter, error) bool) {}
 }
 
 // DropDeadLetter implements deliver.Store: nobody asks.
-func (s *store) DropDeadLetter(context.Context, deliver.DeadLetter) error { return nil }
+func (s *Store) DropDeadLetter(context.Context, deliver.DeadLetter) error { return nil }
 
 // state returns the sink's cursor and an error if a change was refused.
-func (s *store) state() (cursor int64, refused error) {
+func (s *Store) state() (cursor int64, refused error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.cursor, s.refused

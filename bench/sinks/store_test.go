@@ -29,8 +29,8 @@ func TestChanges(t *testing.T) {
 
 // TestSingle: each read yields one change, and no change is lost.
 func TestSingle(t *testing.T) {
-	st := &store{single: true}
-	st.add(changes(0, 3)...)
+	st := &Store{single: true}
+	st.Add(changes(0, 3)...)
 	var seqs []int64
 	for after := int64(0); ; {
 		var got []deliver.Item

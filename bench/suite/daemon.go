@@ -15,7 +15,7 @@ func above(text string, limit float64) Aim {
 
 // daemon measures tattler run, and the journal alone.
 func daemon(z Size) []Scenario {
-	all := []Scenario{journal(z), firstPage(z), past(z), capture(z), daemonRestart(z)}
+	all := []Scenario{journal(z), firstPage(z), past(z), capture(z), perStage(z), daemonRestart(z)}
 	for i := range all {
 		for k := range all[i].Rows {
 			all[i].Rows[k].Beside = Alone

@@ -38,6 +38,8 @@ type Scenario struct {
 // Step is a job of a scenario.
 type Step struct {
 	Job string
+	// Part limits the job to one of its parts; empty means all.
+	Part string
 	// Limit is the job's time limit; 0 means five minutes.
 	Limit time.Duration
 	// MemoryLimit is the job's GOMEMLIMIT, bytes; 0 means no limit.
@@ -135,7 +137,7 @@ func (sc Scenario) step(ctx context.Context, step Step, server harness.Server, d
 	if step.Limit == 0 {
 		step.Limit = 5 * time.Minute
 	}
-	in := harness.Input{Job: step.Job, Server: server, Events: sc.Events, Dir: dir, Seconds: int(step.Limit.Seconds()), MemoryLimit: step.MemoryLimit}
+	in := harness.Input{Job: step.Job, Server: server, Events: sc.Events, Part: step.Part, Dir: dir, Seconds: int(step.Limit.Seconds()), MemoryLimit: step.MemoryLimit}
 	if o.Profiles != "" {
 		in.Profile = filepath.Join(o.Profiles, sc.Name+"_"+strings.ReplaceAll(step.Job, "/", "_")+".pprof")
 	}

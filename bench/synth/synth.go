@@ -3,7 +3,7 @@
 //
 // It speaks the real protocol: HTTP/2 over TLS; protobuf or JSON; lists (whole or in pages), streaming
 // lists, watches with bookmarks, single pods; 410 for a watch from before its history. It serves
-// only pods and their discovery, without authentication.
+// only pods, their discovery and their OpenAPI document, without authentication.
 //
 // [Control] makes updates, short-lived pods and the expiry of its history happen. A real server drops
 // a watcher that reads too slowly; this one waits, so that a benchmark measures how fast the watcher

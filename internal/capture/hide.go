@@ -11,8 +11,8 @@ import (
 // inspected. The hash is keyed with a random key per process and bound to object and path: it shows that a value
 // changed, not that two objects share it.
 
-// hidden returns an object's JSON with its secret values redacted, or raw itself.
-func hidden(r *redact.Redactor, resource string, raw []byte) ([]byte, error) {
+// Hidden returns the JSON of an object of a group-resource with its secret values redacted, or raw itself.
+func Hidden(r *redact.Redactor, resource string, raw []byte) ([]byte, error) {
 	if !r.Wants(resource, raw) {
 		return raw, nil
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/bench/peer"
 	"github.com/tattler-dev/tattler/bench/recorder"
 	"github.com/tattler-dev/tattler/bench/sinks"
+	"github.com/tattler-dev/tattler/bench/stages"
 	"github.com/tattler-dev/tattler/bench/suite"
 	"github.com/tattler-dev/tattler/bench/synth"
 )
@@ -40,7 +41,7 @@ func begin() {
 
 // jobs returns all measurements.
 func jobs() []harness.Job {
-	return slices.Concat(ours.Jobs(), peer.Jobs(), operator.Jobs(), controllers.Jobs(), recorder.Jobs(), sinks.Jobs())
+	return slices.Concat(ours.Jobs(), peer.Jobs(), operator.Jobs(), controllers.Jobs(), recorder.Jobs(), stages.Jobs(), sinks.Jobs())
 }
 
 // unprepared is the number of objects up to which the server starts without seconds of preparation.

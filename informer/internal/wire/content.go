@@ -2,6 +2,9 @@ package wire
 
 import (
 	"bytes"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
 
 	"github.com/cespare/xxhash/v2"
 )
@@ -12,6 +15,13 @@ import (
 // sum does not hide the content: a reader who knows the rest of an object can test guesses against it.
 func Sum(f Format, raw []byte) uint64 {
 	return max(1, xxhash.Sum64(Content(f, raw)))
+}
+
+// KeyedSum is Sum with a key, without which guesses cannot be tested against it.
+func KeyedSum(key []byte, f Format, raw []byte) uint64 {
+	h := hmac.New(sha256.New, key)
+	h.Write(Content(f, raw))
+	return max(1, binary.BigEndian.Uint64(h.Sum(nil)))
 }
 
 // Content returns the part of an object's bytes that Sum covers. In JSON that is everything after a leading
