@@ -329,7 +329,8 @@ func (t *step) moveHead() bool {
 	switch {
 	case c.Sweep:
 		h.version, h.served = c.Version, c.Served
-		h.phase, h.listing, h.synced, t.compareContents = Live, false, true, false
+		h.phase, h.listing, h.synced = Live, false, true
+		t.compareContents, t.outdated = false, false
 		return true
 	case h.listing:
 		return false

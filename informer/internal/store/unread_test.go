@@ -30,7 +30,7 @@ func TestReadAgain(t *testing.T) {
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			s := New(0)
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2")}, Version: "5", Sweep: true})
 			s.Commit(Commit{Changes: []Change{{Key: Key{Name: "a"}, UID: "a1", RV: "6", Keep: true, Unread: true, Since: since}}, Version: "6"})
 			if !s.Unread(Key{Name: "a"}) || len(s.AllUnread()) != 1 {
