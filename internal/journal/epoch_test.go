@@ -57,3 +57,24 @@ func TestEpochs(t *testing.T) {
 		t.Errorf("%d ids; epochs (-want +got):\n%s", len(ids), d)
 	}
 }
+
+// TestHighestEpochs: Epochs has the highest of each kind of a cluster, also of a stream that was forgotten.
+func TestHighestEpochs(t *testing.T) {
+	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	for s, n := range map[Stream]int64{
+		{GroupResource: "pods"}: 1, {GroupResource: "pods", Namespace: "shop"}: 3, {GroupResource: "widgets.example.com"}: 7,
+		{GroupResource: "pods", Cluster: "staging"}: 9,
+	} {
+		_, err := j.Append(t.Context(), []Batch{{Stream: s, Head: Head{Epoch: n, At: epoch}}})
+		must(t, err)
+	}
+	must(t, j.Forget(t.Context(), Stream{GroupResource: "pods", Namespace: "shop"}))
+	for cluster, want := range map[string]map[string]int64{
+		"": {"pods": 3, "widgets.example.com": 7}, "staging": {"pods": 9}, "other": {},
+	} {
+		got, err := j.Epochs(t.Context(), cluster)
+		if d := cmp.Diff(want, got); d != "" || err != nil {
+			t.Errorf("%q (-want +got): %v\n%s", cluster, err, d)
+		}
+	}
+}
