@@ -59,7 +59,7 @@ type Delta struct {
 	// Initial is true for the objects of a stream's first list.
 	Initial bool
 	// Relisted is true for a difference found by comparing a list with the known state, and for an object's first
-	// delta after a list that compared contents and could not read the object.
+	// delta after a version of it that could not be read: versions in between may be missing.
 	Relisted bool
 	// At is when this process saw the change. After is zero for a change that the server sent as it happened. For a
 	// Relisted delta, and for a change made while the stream was disconnected (during a restart or an outage), After

@@ -372,6 +372,10 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 			v.Op = event.Created
 		}
 	}
+	if d.Initial && v.Op == event.Created { // perhaps it was written again before the list
+		v.Since = change.Existed(nil, v.After, v.At)
+		v.Net = !v.Since.IsZero()
+	}
 	if w.o.Objects {
 		return &v, unsure
 	}
