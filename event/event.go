@@ -100,7 +100,7 @@ type Data struct {
 	// observed.at.
 	Absence *Absence `json:"absence,omitempty"`
 	// Epoch numbers the histories of the server. It grows when it was proven that a history was replaced, for example by
-	// a restored backup; the same versions then occur again. A mere doubt, after which Tattler lists and compares
+	// a restored backup; the same versions then occur again. An uncertainty, after which Tattler lists and compares
 	// everything, leaves it as it is. Absent in the first history.
 	Epoch int64 `json:"epoch,omitempty"`
 	// Quiet is true if every changed field is quiet, and for every conversion.

@@ -41,9 +41,7 @@
 //	                far and return ErrNotSynced for the rest. From a checkpoint, reads are served at once (Source.WaitForLoad),
 //	                subscriptions only with SubscribeOptions.FromCheckpoint (use Cluster.Hold if Cluster.Run runs already).
 //	Your writes     Informer.Await returns once the cache is as new as the result of your write.
-//	History         Versions that go backwards, as after a restored backup, prove that the server's history was replaced. All
-//	                streams of its storage then begin an epoch: a relist that compares contents. A mere doubt, such as a
-//	                checkpoint that cannot be verified, leads to such a relist in the same epoch.
+//	History         Versions that go backwards, as after a restored backup, start a new epoch: a relist that compares contents.
 //	Audits          A watch can miss changes without an error, and content can change without a new version. So
 //	                each stream is regularly compared with a list read beside its watch (Options.AuditEvery).
 //	Ownership       Objects from reads and changes belong to the caller. Objects from Shared and those passed to index

@@ -12,7 +12,7 @@ import (
 
 // An epoch numbers the histories of a server's storage; resource versions are comparable within one. A restored backup
 // begins another: the same versions then occur again. The number is a part of what identifies a change, so that two
-// processes that watch one server should count alike: only a proof raises it, never a doubt (see package reflector).
+// processes that watch one server should count alike: only a proof raises it, never an uncertainty (see package reflector).
 //
 // A replacement concerns the whole storage, but not every stream can prove it: the objects of a quiet kind may be the same
 // in both histories. So one proof counts for all. The first stream to prove a replacement begins an epoch, which is one

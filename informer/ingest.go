@@ -45,7 +45,7 @@ type ingest struct {
 // Begin implements reflector.Sink.
 func (i *ingest) Begin(trust reflector.Trust) {
 	if unverified := i.resume.reset(); unverified {
-		trust = max(trust, reflector.Doubted) // the loaded state may belong to another history
+		trust = max(trust, reflector.Uncertain) // the loaded state may belong to another history
 	}
 	epoch, another := i.nextEpoch(trust == reflector.Outdated)
 	if objects, _ := i.store.Stat(); another && trust != reflector.Outdated && (i.Status().Loaded || objects > 0) {

@@ -34,7 +34,7 @@ type Batch struct {
 	// Epoch numbers the histories of the server's storage, from 1 or from where earlier runs ended (Restored,
 	// informer.Options.Epochs). It increases once a stream has proven that the history was replaced, then for every
 	// stream of the same storage. The first batch of an epoch carries a Gap; until the next batch with Phase Live,
-	// the stream's versions may belong to either history. A Gap for a mere doubt leaves the epoch as it is.
+	// the stream's versions may belong to either history. A Gap because something is uncertain leaves it as it is.
 	Epoch int64
 	Phase Phase
 	// Version is the stream's resource version after the batch, from which it can be resumed. It is empty

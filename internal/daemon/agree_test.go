@@ -21,13 +21,13 @@ import (
 )
 
 // TestTwoRecordersAgree lets two recorders watch one server. They begin at different times; each is stopped, killed, cut
-// off and made to doubt its state, at random. Sometimes the server forgets its history, and sometimes a backup is restored
+// off and made unable to verify its state, at random. Sometimes the server forgets its history, and sometimes a backup is restored
 // while one of them is down. Then their journals are compared:
 //
 //   - what both saw has one id, in each of the server's histories,
 //   - no id occurs twice in a journal,
 //   - a change that is the sum of several is marked as such,
-//   - doubts have begun no epoch, and each restored backup has begun one in every stream.
+//   - uncertainty has begun no epoch, and each restored backup has begun one in every stream.
 //
 // A recorder must be able to prove a replacement: its versions must be later than the backup, and the server's not yet, or
 // the newest object of each kind that is written to must be lost. AGREE_SEED repeats a run.
@@ -54,17 +54,17 @@ func TestTwoRecordersAgree(t *testing.T) {
 		})
 	}
 	t.Logf("%+v", all)
-	if len(seeds) > 1 && (all.Both == 0 || all.Net == 0 || all.Restores == 0 || all.Overtaken == 0 || all.Quiet == 0 || all.Doubts == 0 || all.Deleted == 0) {
+	if len(seeds) > 1 && (all.Both == 0 || all.Net == 0 || all.Restores == 0 || all.Overtaken == 0 || all.Quiet == 0 || all.Unverified == 0 || all.Deleted == 0) {
 		t.Errorf("too little happened: %+v", all)
 	}
 }
 
 // tally counts what the runs met.
-type tally struct{ Both, Deleted, Net, Restores, Overtaken, Quiet, Doubts int }
+type tally struct{ Both, Deleted, Net, Restores, Overtaken, Quiet, Unverified int }
 
 func (t *tally) add(o tally) {
 	t.Both, t.Deleted, t.Net = t.Both+o.Both, t.Deleted+o.Deleted, t.Net+o.Net
-	t.Restores, t.Overtaken, t.Quiet, t.Doubts = t.Restores+o.Restores, t.Overtaken+o.Overtaken, t.Quiet+o.Quiet, t.Doubts+o.Doubts
+	t.Restores, t.Overtaken, t.Quiet, t.Unverified = t.Restores+o.Restores, t.Overtaken+o.Overtaken, t.Quiet+o.Quiet, t.Unverified+o.Unverified
 }
 
 var agreeKinds = map[schema.GroupVersionResource]string{
@@ -137,7 +137,7 @@ func (w *world) live() {
 			w.pass(time.Duration(w.IntN(9000)) * time.Millisecond)
 			p.link.set(false, false)
 		case 3: // it cannot verify its state, and lists
-			w.doubt(p)
+			w.unverified(p)
 		case 4:
 			w.server.Compact()
 		case 5:
@@ -149,7 +149,7 @@ func (w *world) live() {
 		}
 		w.pass(time.Duration(w.IntN(4000)) * time.Millisecond)
 	}
-	if w.doubt(w.parties[0]); w.Restores == 0 {
+	if w.unverified(w.parties[0]); w.Restores == 0 {
 		w.restore(w.parties[1])
 	}
 	w.settle()
@@ -165,8 +165,8 @@ func (w *world) pass(d time.Duration) {
 	synctest.Wait()
 }
 
-// doubt makes a recorder start from a state that it cannot verify.
-func (w *world) doubt(p *party) {
+// unverified makes a recorder start from a state that it cannot verify.
+func (w *world) unverified(p *party) {
 	p.start()
 	w.pass(2 * time.Second)
 	p.stop(w.IntN(2) == 0)
@@ -175,7 +175,7 @@ func (w *world) doubt(p *party) {
 	p.start()
 	w.pass(3 * time.Second)
 	p.link.set(false, false)
-	w.Doubts++
+	w.Unverified++
 }
 
 // settle lets both recorders become current.

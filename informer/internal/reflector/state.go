@@ -113,8 +113,8 @@ type Trust uint8
 const (
 	// Trusted: an object with the UID, version and checksum of the stored one is the stored one.
 	Trusted Trust = iota
-	// Doubted: contents must be compared. The versions still belong to the server's history, as far as is known.
-	Doubted
+	// Uncertain: contents must be compared. The versions still belong to the server's history, as far as is known.
+	Uncertain
 	// Outdated: the server's history was replaced, so the versions belong to another one. An epoch begins.
 	Outdated
 )

@@ -51,9 +51,9 @@
 //	any       Missing     Parked    the second time in a row, unless Reflector.Served: wait, then look for the kind
 //	any       Stop        Stopped   end
 //
-// A list relies on the stored versions as far as they deserve it (Trust). Doubt makes it compare contents and keeps
-// the epoch: the epoch is part of the ids of changes, and another process that watches the same server has no such
-// doubt. Only a proof that the server's history was replaced begins an epoch:
+// A list relies on the stored versions as far as they deserve it (Trust). If they are uncertain, it compares contents
+// and keeps the epoch: the epoch is part of the ids of changes, and another process that watches the same server is not
+// uncertain. Only a proof that the server's history was replaced begins an epoch:
 //
 //	sign                                                          input
 //	a probe or a list has a version behind ours                   Replaced
@@ -254,7 +254,7 @@ func (t *Timing) replaced(m Machine, in Input) (Machine, Effects) {
 
 // unverified lists by content: the stored state may differ from the server's at equal versions, or lack objects.
 func (t *Timing) unverified(m Machine, in Input) (Machine, Effects) {
-	m.trust = max(m.trust, Doubted)
+	m.trust = max(m.trust, Uncertain)
 	if errors.Is(in.Err, ErrMissed) {
 		return t.relist(m, in, ReasonMissed)
 	}

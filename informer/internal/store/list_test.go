@@ -9,11 +9,11 @@ import (
 
 func TestRelist(t *testing.T) {
 	for _, c := range []struct {
-		name   string
-		doubt  bool
-		epochs int64
-		list   []Change
-		want   string
+		name    string
+		compare bool
+		epochs  int64
+		list    []Change
+		want    string
 	}{
 		{"nothing changed", false, 0, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
 		{"one updated, one gone", false, 0, []Change{put("a", "a1", "7")}, "~a/a1 1>7r -b/b1 2>r =9"},
@@ -25,8 +25,8 @@ func TestRelist(t *testing.T) {
 			[]Change{keepOther("a", "a2"), put("b", "b1", "2")}, "-a/a1 1>r =9"},
 		{"what could not be read is the object that is known", false, 0,
 			[]Change{keepOther("a", "a1"), put("b", "b1", "2")}, "=9"},
-		{"doubt: the same content", true, 0, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
-		{"doubt: the same version with other content", true, 0, []Change{put("a", "a1", "1", "!"), put("b", "b1", "2")}, "~a/a1 1>1r =9"},
+		{"compared: the same content", true, 0, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
+		{"compared: the same version with other content", true, 0, []Change{put("a", "a1", "1", "!"), put("b", "b1", "2")}, "~a/a1 1>1r =9"},
 		{"another history, the same content", false, 1, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
 		{"another history, the same version with other content", false, 1, []Change{put("a", "a1", "1", "!"), put("b", "b1", "2")}, "~a/a1 1>1r =9"},
 		{"another history, an object twice: the last one counts", false, 1,
@@ -35,7 +35,7 @@ func TestRelist(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, q := listed(t, 1<<20)
-			s.Begin(c.doubt, s.Epoch()+c.epochs)
+			s.Begin(c.compare, s.Epoch()+c.epochs)
 			s.Commit(Commit{Changes: c.list, Version: "9", Sweep: true})
 			if got := drain(t, q); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -69,7 +69,7 @@ func TestKnownSparesWork(t *testing.T) {
 	s.Commit(Commit{Changes: []Change{put("b", "b1", "2")}, Version: "9"})
 	s.Begin(true, 0)
 	if known(s, put("a", "a1", "1")) || !s.Ahead(Key{Name: "b"}, "b1", "1") || s.Version() != "9" || s.Epoch() != 1 {
-		t.Error("in doubt, an equal version must prove nothing, and an older one another history")
+		t.Error("while contents are compared, an equal version must prove nothing, and an older one another history")
 	}
 	s.Begin(false, 2)
 	if known(s, put("a", "a1", "1")) || s.Ahead(Key{Name: "b"}, "b1", "1") || s.Version() != "" || s.Epoch() != 2 {
