@@ -111,11 +111,11 @@ type Effects struct {
 type Trust uint8
 
 const (
-	// Trusted: an object with the UID, version and checksum of the stored one is the stored one.
+	// Trusted means that an object with the UID, version and checksum of the stored one is the stored one.
 	Trusted Trust = iota
-	// Uncertain: contents must be compared. The versions still belong to the server's history, as far as is known.
+	// Uncertain means that contents must be compared. As far as is known, the versions belong to the server's history.
 	Uncertain
-	// Outdated: the server's history was replaced, so the versions belong to another one. An epoch begins.
+	// Outdated means that the server's history was replaced: the versions belong to another one, and an epoch begins.
 	Outdated
 )
 
