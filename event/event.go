@@ -56,7 +56,8 @@ type Event struct {
 	Type string `json:"type"`
 	// Source is /clusters/NAME, with the name escaped as a path segment.
 	Source string `json:"source"`
-	// ID has 26 characters, each from a to z or from 2 to 7. It is the same however often the change is delivered.
+	// ID has 26 characters, each from a to z or from 2 to 7. It is the same however often the change is delivered, and
+	// whoever recorded it: each version of an object has one id, and so has its deletion.
 	ID string `json:"id"`
 	// Subject is the object's path on the API server; for a gap or an absence, the path of the collection.
 	Subject string `json:"subject"`
@@ -98,13 +99,15 @@ type Data struct {
 	// Absence describes an absence, in an event with the operation absent. The absence lasted from observed.after to
 	// observed.at.
 	Absence *Absence `json:"absence,omitempty"`
-	// Epoch numbers the server's histories. It grows when a history is replaced, for example by a restored backup; the
-	// same versions then occur again. Absent in the first history.
+	// Epoch numbers the histories of the server. It grows when it was proven that a history was replaced, for example by
+	// a restored backup; the same versions then occur again. An uncertainty, after which Tattler lists and compares
+	// everything, leaves it as it is. Absent in the first history.
 	Epoch int64 `json:"epoch,omitempty"`
 	// Quiet is true if every changed field is quiet, and for every conversion.
 	Quiet bool `json:"quiet,omitempty"`
-	// Form distinguishes conversions of one version: a number derived from a keyed sum of the object's content and the
-	// time. It is only part of the id, and never written.
+	// Form distinguishes changes that would otherwise have the same id: conversions of one version (a number derived from
+	// a keyed sum of the object's content and the time), and the repetitions of a state or of a deletion where an
+	// object that was gone is back in a version that was seen before. It is only part of the id, and never written.
 	Form uint64 `json:"-"`
 	// Truncated is true if parts were left out (objects, the patch, managers, or changes), because the whole event
 	// would exceed the receiver's limit, or because the state before the change was purged from the journal.
@@ -202,7 +205,8 @@ type Observed struct {
 	// At is when Tattler saw the change.
 	At time.Time `json:"at"`
 	// Net is true if the change was derived from a list: it is then the sum of everything that happened to the object in
-	// the interval.
+	// the interval. Another recorder may know the changes of which it is the sum. A snapshot, which is no change, has no
+	// mark.
 	Net bool `json:"net,omitempty"`
 }
 

@@ -234,28 +234,35 @@ func TestSubject(t *testing.T) {
 
 func TestIDs(t *testing.T) {
 	form := regexp.MustCompile(`^[a-z2-7]{26}$`)
-	const pinned = "bdwico5kexyek6npa5lmr47t7i" // consumers remember ids: a new value is a new contract
-	if got := ID("prod", "deployments.apps", "u1", "1234", Updated, 1); got != pinned {
+	const pinned = "pm2ulsccccntccc23shpk3qzga" // consumers remember ids: a new value is a new contract
+	if got := ID("prod", "deployments.apps", "u1", "1234", Updated, 1, 0); got != pinned {
 		t.Errorf("ID = %s, want %s for ever", got, pinned)
 	}
-	if got := ID("prod", "deployments.apps", "u1", "1234", Updated, 0); got != pinned {
+	if got := ID("prod", "deployments.apps", "u1", "1234", Updated, 0, 0); got != pinned {
 		t.Errorf("without an epoch it is %s, not that of the first", got)
+	}
+	for _, op := range []Op{Snapshot, Created, Entered} {
+		if got := ID("prod", "deployments.apps", "u1", "1234", op, 1, 0); got != pinned {
+			t.Errorf("the id of the same version as %s is %s", op, got)
+		}
 	}
 	ids := map[string]string{}
 	for why, id := range map[string]string{
-		"base":                           ID("prod", "pods", "u", "1", Updated, 1),
-		"another cluster":                ID("test", "pods", "u", "1", Updated, 1),
-		"another resource":               ID("prod", "jobs", "u", "1", Updated, 1),
-		"another object":                 ID("prod", "pods", "v", "1", Updated, 1),
-		"another version":                ID("prod", "pods", "u", "2", Updated, 1),
-		"another op":                     ID("prod", "pods", "u", "1", Left, 1),
-		"a letter moved over a boundary": ID("prodp", "ods", "u", "1", Updated, 1),
-		"another history":                ID("prod", "pods", "u", "1", Updated, 2),
-		"yet another history":            ID("prod", "pods", "u", "1", Updated, 3),
-		"a conversion":                   ConvertedID("prod", "pods", "u", "1", 1, 7),
-		"to another form":                ConvertedID("prod", "pods", "u", "1", 1, 8),
-		"of another version":             ConvertedID("prod", "pods", "u", "2", 1, 7),
-		"in another history":             ConvertedID("prod", "pods", "u", "1", 2, 7),
+		"base":                           ID("prod", "pods", "u", "1", Updated, 1, 0),
+		"another cluster":                ID("test", "pods", "u", "1", Updated, 1, 0),
+		"another resource":               ID("prod", "jobs", "u", "1", Updated, 1, 0),
+		"another object":                 ID("prod", "pods", "v", "1", Updated, 1, 0),
+		"another version":                ID("prod", "pods", "u", "2", Updated, 1, 0),
+		"it left":                        ID("prod", "pods", "u", "1", Left, 1, 0),
+		"it was deleted":                 ID("prod", "pods", "u", "", Deleted, 1, 0),
+		"it is back":                     ID("prod", "pods", "u", "1", Updated, 1, 1),
+		"a letter moved over a boundary": ID("prodp", "ods", "u", "1", Updated, 1, 0),
+		"another history":                ID("prod", "pods", "u", "1", Updated, 2, 0),
+		"yet another history":            ID("prod", "pods", "u", "1", Updated, 3, 0),
+		"a conversion":                   ID("prod", "pods", "u", "1", Converted, 1, 7),
+		"to another form":                ID("prod", "pods", "u", "1", Converted, 1, 8),
+		"of another version":             ID("prod", "pods", "u", "2", Converted, 1, 7),
+		"in another history":             ID("prod", "pods", "u", "1", Converted, 2, 7),
 		"a gap in another history":       GapID("prod", "pods/", "1", "2", 2),
 		"a gap":                          GapID("prod", "pods/", "1", "2", 1),
 		"a gap elsewhere":                GapID("prod", "pods/shop", "1", "2", 1),
@@ -288,6 +295,15 @@ func TestNew(t *testing.T) {
 	}
 	if got, want := New("c", seen, Data{Op: Created, Resource: pod}).ID, New("c", before, Data{Op: Created, Resource: pod, Quiet: true}).ID; got != want {
 		t.Error("the id depends on more than what happened")
+	}
+	pod.UID = "u"
+	missed := pod
+	missed.ResourceVersion = "5"
+	if New("c", seen, Data{Op: Deleted, Resource: pod}).ID != New("c", seen, Data{Op: Deleted, Resource: missed}).ID {
+		t.Error("a deletion that was missed has another id")
+	}
+	if missed.UID = ""; New("c", seen, Data{Op: Deleted, Resource: missed}).ID == New("c", seen, Data{Op: Deleted, Resource: Resource{Version: "v1", Resource: "pods", Namespace: "shop", Name: "web", ResourceVersion: "7"}}).ID {
+		t.Error("two deletions of objects without a UID share an id")
 	}
 	first := New("c", seen, Data{Op: Created, Resource: pod, Epoch: 1})
 	if first.ID != New("c", seen, Data{Op: Created, Resource: pod}).ID || first.Data.Epoch != 0 {

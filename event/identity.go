@@ -9,8 +9,16 @@ import (
 	"time"
 )
 
-// From the server's second history on, an id includes the history: after a restored backup, the same version of the
-// same object is another change.
+// Two recorders of one cluster give one change the same id, whatever else each of them has seen. So an id has nothing
+// that only one of them knows:
+//
+//   - The state of an object in a version has one id, whether a recorder found it in its first list (snapshot), saw it
+//     begin (created, entered) or saw it change (updated).
+//   - A deletion has one id, whether its version is known or only the last one before it: a UID is deleted once.
+//   - Leaving the selection has the version at which it was noticed: an object may leave several times.
+//   - The epoch is part of an id, because after a restored backup the same version of the same object is another change.
+//     Recorders agree on it as far as each can prove the replacement (see package feed). The first epoch is left out.
+//   - Form distinguishes what would otherwise be the same.
 
 // New returns the event of a change in the named cluster at the given time. It is determined by its arguments, the id by all
 // but the time. The event shares d's slices and maps.
@@ -48,10 +56,11 @@ func id(cluster string, d Data) string {
 		if uid == "" { // client-go's fakes leave it empty: the name is the next best identity
 			uid = r.Namespace + "/" + r.Name
 		}
-		if d.Op == Converted {
-			return ConvertedID(cluster, groupResource(r), uid, r.ResourceVersion, d.Epoch, d.Form)
+		version := r.ResourceVersion
+		if d.Op == Deleted && r.UID != "" {
+			version = ""
 		}
-		return ID(cluster, groupResource(r), uid, r.ResourceVersion, d.Op, d.Epoch)
+		return ID(cluster, groupResource(r), uid, version, d.Op, d.Epoch, d.Form)
 	}
 	var gap GapInfo
 	if d.Gap != nil {
@@ -84,18 +93,17 @@ func Subject(r Resource) string {
 	return path
 }
 
-// ID returns the id of a change: 26 characters, always the same for the same arguments. The
-// groupResource is deployments.apps, or pods for the core group; version is the object's resource version after the change,
-// or the last known one for a deletion that was missed. The epoch is Data.Epoch; 0 and 1 mean the first.
-func ID(cluster, groupResource, uid, version string, op Op, epoch int64) string {
-	return hash(append([]string{"change", cluster, groupResource, uid, version, string(op)}, later(epoch)...)...)
-}
-
-// ConvertedID returns the id of a conversion. One version can be converted several times: form is Data.Form, the rest is as
-// for ID.
-func ConvertedID(cluster, groupResource, uid, version string, epoch int64, form uint64) string {
-	parts := []string{"converted", cluster, groupResource, uid, version, strconv.FormatUint(form, 16)}
-	return hash(append(parts, later(epoch)...)...)
+// ID returns the id of a change: 26 characters, always the same for the same arguments, and the same for a snapshot, a
+// creation, an update and an entry. The groupResource is deployments.apps, or pods for the core group; version is the
+// object's resource version after the change. It is empty for a deletion, unless the object has no UID: then namespace/name
+// takes the place of the UID. The epoch is Data.Epoch; 0 and 1 mean the first. The form is Data.Form.
+func ID(cluster, groupResource, uid, version string, op Op, epoch int64, form uint64) string {
+	what := string(op)
+	switch op {
+	case Snapshot, Created, Updated, Entered:
+		what = "state"
+	}
+	return hash(append([]string{what, cluster, groupResource, uid, version, strconv.FormatUint(form, 16)}, later(epoch)...)...)
 }
 
 // GapID returns the id of a gap between two resource versions of a stream. The stream is the

@@ -27,6 +27,39 @@ UTC, as RFC 3339 with milliseconds; the ` + "`time`" + ` of a manager is in whol
 If the daemon exports [traces](operations.md#traces), a consumer can join the trace of an event: the trace ID is
 the 16 bytes that ` + "`id`" + ` encodes in base32. Events have no field for it.
 
+## Ids
+
+Two recorders of one cluster give the same change the same ` + "`id`" + `, although they began at different times and had outages of
+their own. An id depends on the cluster's name, the kind, the object's UID and the following:
+
+| change | also depends on |
+|---|---|
+| ` + "`snapshot`, `created`, `updated`, `entered`" + ` | the version of the object: each version has one id, however it was found |
+| ` + "`deleted`" + ` | nothing else: an object is deleted once, and the version is unknown if the deletion was missed |
+| ` + "`left`" + ` | the version; if the recorder missed it, the last known one |
+| ` + "`converted`" + ` | the version and the form |
+| any of these | the epoch, from the second on |
+
+What only one recorder knows is marked: a change that is the sum of several has ` + "`observed.net`" + `, and a ` + "`gap`" + ` says what is missing.
+Of two events with the same id, the one without ` + "`observed.net`" + ` has the nearer predecessor. An object that was gone may be back in
+a version that was seen before, for example after an aggregated API server was away. The repeated state and the next deletion
+are then numbered, so that a consumer that remembers ids does not take them for repetitions.
+
+The epoch counts the histories of the server's storage. After a restored backup, the same versions occur again as other
+changes. Only a proof begins an epoch: a version that has gone backwards, a recent object that is missing without having been
+deleted, another cluster's identity. An uncertainty, such as a state that could not be verified after a restart, leads to a list and a
+gap within the epoch. A proof that one of Kubernetes' own kinds finds counts for all kinds of the cluster. A proof by
+another API group, which may have a storage of its own, counts for that group only, and a proof by Events for Events. The new
+epoch is one more than the highest that the recorder has used. The limits of this:
+
+- A recorder can only count replacements that it can prove. While it is down, a backup that is newer than all it has seen, or
+  two backups one after the other, leave no trace. Nor do changes of a kind that it may not ` + "`get`" + `, once the new history has
+  overtaken the old one. Recorders then disagree on the epoch from there on, and a change may be delivered under two ids. The
+  same holds for a recorder with a new journal.
+- A change that was recorded after the replacement, but before the first proof, has the old epoch.
+- If only custom resources prove that the cluster was restored, other groups keep their epoch. An aggregated API server
+  of a group in ` + "`k8s.io`" + ` is taken for a part of Kubernetes.
+
 ## An example
 
 `

@@ -8,7 +8,7 @@ import (
 
 // TestTraceParent: the IDs are the bytes of the event's id, so that they can be computed without this package.
 func TestTraceParent(t *testing.T) {
-	id := ID("prod", "deployments.apps", "u1", "7", Updated, 0)
+	id := ID("prod", "deployments.apps", "u1", "7", Updated, 0, 0)
 	trace, err := TraceID(id)
 	if err != nil || lower.EncodeToString(trace[:]) != id {
 		t.Errorf("%x, %v is not the trace of %s", trace, err, id)

@@ -3,7 +3,6 @@ package informer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"hash/maphash"
 	"io"
 	"net/url"
@@ -19,7 +18,7 @@ import (
 // A watch that never fails may have missed something: after a restored backup has overtaken our version, nothing in a
 // quiet kind shows it. So an audit compares UIDs and versions with a list of metadata after each resumption from
 // disk, after an outage, and every few hours. A difference counts only once the watch has passed the list's version.
-// Then the stream is listed under a new epoch, behind a gap with the reason "missed".
+// Then the stream lists and compares contents, behind a gap with the reason "missed".
 //
 // An object whose last version the watch could not read is read again by the same audit. An object on which the
 // transform failed is left alone. Neither needs a list.
@@ -91,11 +90,15 @@ func (a *auditor) compareLoaded(ctx context.Context) (version string, same bool,
 		one.missingFromList()
 		ours := a.store.Version()
 		unread := a.store.AllUnread() // an unreadable version is no sign of another history; an audit reads it again
-		other := func(d difference) bool {
-			return d.listed && !wire.Older(ours, d.rv) && !unread[d.key] && !unread[store.Key{}]
-		}
-		if slices.ContainsFunc(one.differences, other) {
-			one.Err = reflector.ErrRewritten
+		for _, d := range one.differences {
+			if !d.listed || wire.Older(ours, d.rv) || unread[d.key] || unread[store.Key{}] {
+				continue
+			}
+			one.Err = reflector.ErrMissed // by an earlier run
+			if v := a.store.Get(d.key); v.UID() == d.uid && wire.Older(d.rv, v.RV()) {
+				one.Err = reflector.ErrReplaced
+				break
+			}
 		}
 	}
 	one.Duration = time.Since(began)
@@ -105,9 +108,6 @@ func (a *auditor) compareLoaded(ctx context.Context) (version string, same bool,
 			a.compared = began
 		}
 	})
-	if errors.Is(one.Err, reflector.ErrRewritten) { // or an earlier run missed a change
-		a.ingest.distrustWatch()
-	}
 	a.hooks().audit(one.AuditInfo)
 	return one.version, len(one.differences) == 0, one.Err
 }

@@ -55,7 +55,10 @@ type Options struct {
 	// client-go's environment variable KUBE_CACHE_MUTATION_DETECTOR=true enables it as well. Without it, only a sample
 	// of shared objects is checked: see Hooks.Mutation.
 	DetectMutation bool
-	Hooks          Hooks
+	// Epochs are the highest epochs that earlier runs used, by resource: streams without a state of their own begin
+	// there (see feed.Batch). A program needs it only if it keeps epochs beyond a checkpoint. Nil means the first.
+	Epochs map[schema.GroupResource]int64
+	Hooks  Hooks
 }
 
 // Cluster talks to one API server. It is safe for concurrent use.
@@ -76,6 +79,7 @@ type Cluster struct {
 
 	forms       forms
 	identity    identity
+	histories   *histories
 	checkpoints checkpoints
 	mutations   *mutations
 }
@@ -103,6 +107,8 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		sources:  map[*Source]struct{}{},
 		shared:   map[sharedKey]*Source{},
 		forms:    forms{asked: make(chan struct{})},
+
+		histories: newHistories(o.Epochs),
 
 		checkpoints: checkpoints{owners: map[string]*stream{}},
 		mutations:   newMutations(o.DetectMutation || detectFromEnv()),

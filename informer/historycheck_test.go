@@ -35,7 +35,7 @@ func TestHistoryOvertaken(t *testing.T) {
 		}, func(s *informertest.Server) {
 			s.Put(widgets, "n", "c", spec("other")) // 1003 again, with another UID
 			s.Put(widgets, "n", "b", spec("more"))
-		}, "~ b 1002>1004\n! history-changed 1004..1004\n- c 1003 relisted\n+ c 1003 relisted"},
+		}, "! history-changed 1003..1004\n~ b 1002>1004 relisted\n- c 1003 relisted\n+ c 1003 relisted"},
 		{"the newest was changed there, too, and another was not", func(s *informertest.Server) {
 			s.Put(widgets, "n", "b", spec("lost")) // 1003
 			s.Put(widgets, "n", "a", spec("lost")) // 1004

@@ -11,7 +11,8 @@ import (
 // A checkpoint proves nothing by itself. Before a loaded state is resumed, three conditions must hold: the cluster's
 // identity is the same; a list of one object is not behind the state; and the newest object exists at its version or
 // later, or the watch delivers its deletion before it reaches the version that the server had after the request. If
-// any of them fails or cannot be checked, a new epoch begins with a list that is compared by content.
+// any of them fails, the server's history was replaced, and a new epoch begins with a list. If one cannot be checked, the
+// stream lists in the same epoch. Both lists compare contents.
 //
 // Until then the state can be read (Loaded), as of the checkpoint. Subscriptions wait until it is synced unless they
 // set FromCheckpoint; feeds begin at once. A bookmark 2 s before the end of a short watch shows that the state is

@@ -35,6 +35,7 @@ type ingest struct {
 	late         late
 	listedForm   uint64 // the form that the list in progress records
 	mixedFormats bool   // some objects of the list are stored in the other format
+	joined       uint64 // histories.begun when the stream was in its storage's current epoch
 
 	held      []store.Commit // see hold
 	heldBytes int
@@ -42,8 +43,14 @@ type ingest struct {
 }
 
 // Begin implements reflector.Sink.
-func (i *ingest) Begin(newEpoch bool) {
-	newEpoch = i.resume.reset() || newEpoch // a loaded state that is not verified may belong to another history
+func (i *ingest) Begin(trust reflector.Trust) {
+	if unverified := i.resume.reset(); unverified {
+		trust = max(trust, reflector.Uncertain) // the loaded state may belong to another history
+	}
+	epoch, another := i.nextEpoch(trust == reflector.Outdated)
+	if objects, _ := i.store.Stat(); another && trust != reflector.Outdated && (i.Status().Loaded || objects > 0) {
+		i.noteGap(ReasonHistoryChanged) // which another stream has proven
+	}
 	i.late = late{}
 	i.unpin(i.staged)
 	i.clearStaged()
@@ -54,7 +61,7 @@ func (i *ingest) Begin(newEpoch bool) {
 	}
 	i.began = time.Now()
 	i.listedForm, i.mixedFormats = i.auditor.listForm(), false
-	i.store.Begin(newEpoch)
+	i.store.Begin(trust != reflector.Trusted, epoch)
 }
 
 // Item implements reflector.Sink.
@@ -70,7 +77,7 @@ func (i *ingest) Item(o wire.Object) error {
 		return nil
 	}
 	if i.store.Ahead(k, o.UID, o.ResourceVersion) {
-		return reflector.ErrRewritten
+		return reflector.ErrReplaced
 	}
 	c, err := i.change(k, o, sum)
 	if err != nil {
@@ -188,8 +195,8 @@ func (i *ingest) unreadable(m wire.Meta) store.Change {
 
 // Page implements reflector.Sink.
 func (i *ingest) Page(version string) error {
-	if wire.Older(version, i.store.Version()) {
-		return reflector.ErrRewritten
+	if wire.Older(version, i.store.Version()) || i.mustJoin() {
+		return reflector.ErrReplaced
 	}
 	if len(i.staged) > 0 {
 		i.commit(store.Commit{Version: version})
@@ -254,8 +261,24 @@ func (i *ingest) clearStaged() {
 	i.staged, i.stagedBytes = i.staged[:0], 0
 }
 
+// mustJoin is outdated for the reflector's goroutine, which asks at each event.
+func (i *ingest) mustJoin() bool {
+	begun := i.source.cluster.histories.begun.Load()
+	if begun == i.joined {
+		return false
+	}
+	if i.outdated() {
+		return true
+	}
+	i.joined = begun
+	return false
+}
+
 // Event implements reflector.Sink.
 func (i *ingest) Event(ev wire.Event) error {
+	if i.mustJoin() {
+		return reflector.ErrReplaced
+	}
 	c := store.Commit{Version: ev.ResourceVersion, Late: i.late.since(ev.ResourceVersion)}
 	k := store.Key{Namespace: ev.Namespace, Name: ev.Name}
 	switch {
@@ -281,6 +304,9 @@ func (i *ingest) Event(ev wire.Event) error {
 
 // Bookmark implements reflector.Sink.
 func (i *ingest) Bookmark(version string) error {
+	if i.mustJoin() {
+		return reflector.ErrReplaced
+	}
 	i.late.since(version)
 	i.commit(store.Commit{Version: version})
 	i.markCurrent()
@@ -347,8 +373,8 @@ func (i *ingest) markCurrent() {
 
 // CaughtUp implements reflector.Sink.
 func (i *ingest) CaughtUp(version string) error {
-	if !i.resume.complete() {
-		return reflector.ErrRewritten // the list that follows drops the held commits
+	if !i.resume.complete() || i.mustJoin() {
+		return reflector.ErrReplaced // the list that follows drops the held commits
 	}
 	i.commit(store.Commit{Version: version, Live: true})
 	i.markCurrent()
@@ -365,7 +391,7 @@ func (i *ingest) Retire() {
 		return
 	}
 	i.resume.reset() // nothing is left to verify
-	i.Begin(false)
+	i.Begin(reflector.Trusted)
 	i.Live(i.store.Version())
 }
 

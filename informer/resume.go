@@ -107,9 +107,15 @@ func (r *resume) begin(st *checkpoint.State) bool {
 		r.newest.add(r.loaded)
 	}
 	st.Head.At = st.Saved
+	if st.Head.Epoch == 0 {
+		st.Head.Epoch = r.source.cluster.histories.epoch(r.storage)
+	}
 	r.unverified = st.Trusted && st.Head.Phase == store.Live && st.Head.Version != ""
 	// A state that cannot be resumed is never verified, so the list must not rely on its versions.
 	r.store.Load(st.Items, st.Head, r.unverified)
+	if c := r.source.cluster; c.histories.reach(r.storage, st.Head.Epoch) {
+		c.interruptOutdated()
+	}
 	r.update(func(now *Status) { now.Loaded, now.LastCurrent = true, st.Saved })
 	r.source.notify()
 	return r.unverified
@@ -130,8 +136,8 @@ func (r *resume) verify(ctx context.Context) (pending bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if r.identity != "" && id != "" && r.identity != id {
-		return false, reflector.ErrRewritten
+	if r.identity != "" && id != "" && r.identity != id || r.outdated() {
+		return false, reflector.ErrReplaced
 	}
 	r.expect = nil
 	r.ingest.discardHeld() // of an earlier attempt, which is repeated
@@ -153,8 +159,9 @@ func (r *resume) verify(ctx context.Context) (pending bool, err error) {
 	return false, nil
 }
 
-// compare reads an object and reports whether the server lacks it, or has another one of the same name. ErrRewritten
-// means that the server has an older version.
+// compare reads an object and reports whether the server lacks it, or has another one of the same name. ErrReplaced
+// means that the name has an older version on the server, or another object has the version: within one history, a name's
+// versions grow with every write, deletions included.
 func (r *resume) compare(ctx context.Context, o objectVersion) (gone bool, err error) {
 	raw, err := r.source.cluster.Get(ctx, request.Path(r.source.served(), o.key.Namespace, o.key.Name), nil)
 	switch {
@@ -164,8 +171,8 @@ func (r *resume) compare(ctx context.Context, o objectVersion) (gone bool, err e
 		return false, err
 	}
 	m, err := wire.ReadMeta(wire.JSON, raw)
-	if err == nil && m.UID == o.uid && wire.Older(m.ResourceVersion, o.rv) {
-		err = reflector.ErrRewritten
+	if err == nil && (wire.Older(m.ResourceVersion, o.rv) || m.ResourceVersion == o.rv && m.UID != o.uid) {
+		err = reflector.ErrReplaced
 	}
 	return err == nil && m.UID != o.uid, err
 }
@@ -196,10 +203,12 @@ func (r *resume) complete() bool {
 
 // checkHistory implements reflector.Reflector.CheckHistory.
 func (r *resume) checkHistory(ctx context.Context) (pending bool, err error) {
-	r.missing = nil
+	if r.missing = nil; r.outdated() {
+		return false, reflector.ErrReplaced
+	}
 	for _, o := range slices.Backward(r.newest) {
 		gone, err := r.compare(ctx, o)
-		if errors.Is(err, reflector.ErrRewritten) {
+		if errors.Is(err, reflector.ErrReplaced) {
 			return false, err
 		}
 		if err != nil {
@@ -218,7 +227,7 @@ func (r *resume) checked() error {
 	r.missing = nil
 	for _, o := range missing {
 		if v := r.store.Get(o.key); v != nil && v.UID() == o.uid {
-			return reflector.ErrRewritten
+			return reflector.ErrReplaced
 		}
 	}
 	return nil

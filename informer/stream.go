@@ -22,6 +22,7 @@ import (
 type stream struct {
 	source   *Source
 	id       Stream
+	storage  string // see histories
 	store    *store.Store
 	progress progress
 	counts   struct{ decodeErrors, lossyDecodes, mutations atomic.Uint64 }
@@ -44,7 +45,7 @@ type stream struct {
 
 func newStream(s *Source, i int, namespace string) *stream {
 	id := Stream{Resource: s.gvr, Namespace: namespace}
-	st := &stream{source: s, id: id, store: store.New(i), status: Status{Stream: id, Since: time.Now()}}
+	st := &stream{source: s, id: id, storage: storageOf(s.gvr.GroupResource()), store: store.New(i), status: Status{Stream: id, Since: time.Now()}}
 	st.store.Replaced = s.replaced
 	st.ingest = ingest{stream: st, packer: compact.Packer{Router: s.router}}
 	st.resume = resume{stream: st}

@@ -69,7 +69,7 @@ const (
 	// ReasonExpired: the server no longer had the versions after the last one seen.
 	ReasonExpired = reflector.ReasonExpired
 	// ReasonHistoryChanged: the server's history was replaced, as by a restored backup.
-	ReasonHistoryChanged = reflector.ReasonRewritten
+	ReasonHistoryChanged = reflector.ReasonReplaced
 	// ReasonUnreadable: the server sent an object that could not be read.
 	ReasonUnreadable = reflector.ReasonGarbled
 	// ReasonUnverified: a checkpoint's state could not be shown to belong to the server's history.
@@ -140,7 +140,8 @@ type Status struct {
 	LastCurrent time.Time
 	Objects     int
 	Version     string
-	Epoch       int64
+	// Epoch numbers the server's histories, from 1; see feed.Batch.
+	Epoch int64
 	// Lists and Watches count requests that began; a completed streaming list counts as one of each.
 	Lists, Watches uint64
 	// Audits counts audits that ended, failed ones included.

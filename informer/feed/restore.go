@@ -16,8 +16,8 @@ import (
 // Restored is the state that a stream had in an earlier run, as persisted by a consumer of its feed: see
 // Options.Restore.
 type Restored struct {
-	// Epoch and Version are those of the last persisted batch. If it has no Version, the stream is relisted against
-	// Objects. A batch with Phase Listing, no Gap and no deltas need not be persisted: nothing was read.
+	// Epoch and Version are those of the last persisted batch; 0 is the storage's current epoch. If it has no Version,
+	// the stream is relisted against Objects; also if the epoch is not the current one. A batch with Phase Listing, no Gap and no deltas need not be persisted: nothing was read.
 	Epoch   int64
 	Version string
 	// Trusted means that the current transform also made the bytes of Objects; otherwise they are compared by

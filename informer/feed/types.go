@@ -31,8 +31,10 @@ const (
 // server's at Version; after one with Phase Resuming, too, but Version may be old.
 type Batch struct {
 	Stream informer.Stream
-	// Epoch increases when the server's history was replaced. The first batch of an epoch carries a Gap; until the
-	// next batch with Phase Live, the stream's versions may belong to either history.
+	// Epoch numbers the histories of the server's storage, from 1 or from where earlier runs ended (Restored,
+	// informer.Options.Epochs). It increases once a stream has proven that the history was replaced, then for every
+	// stream of the same storage. The first batch of an epoch carries a Gap; until the next batch with Phase Live,
+	// the stream's versions may belong to either history. A Gap because something is uncertain leaves it as it is.
 	Epoch int64
 	Phase Phase
 	// Version is the stream's resource version after the batch, from which it can be resumed. It is empty
@@ -57,7 +59,7 @@ type Delta struct {
 	// Initial is true for the objects of a stream's first list.
 	Initial bool
 	// Relisted is true for a difference found by comparing a list with the known state, and for an object's first
-	// delta after a list that compared contents and could not read the object.
+	// delta after a version of it that could not be read: versions in between may be missing.
 	Relisted bool
 	// At is when this process saw the change. After is zero for a change that the server sent as it happened. For a
 	// Relisted delta, and for a change made while the stream was disconnected (during a restart or an outage), After

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
@@ -37,7 +39,8 @@ type Stream struct {
 // result from all changes so far are its state at Version.
 type Batch struct {
 	Stream Stream
-	Epoch  int64
+	// Epoch is as in feed.Batch.
+	Epoch int64
 	// Live is set if the state is complete at Version. Otherwise a list is under way and Version is empty.
 	// Version is also empty while an object is out of date because one of its versions could not be read: the
 	// stream cannot be resumed then. EverLive is set once the state was complete.
@@ -87,10 +90,12 @@ type Kept interface {
 	// Since is the time of the last kept batch, or zero. A first list reports objects created
 	// after it as created.
 	Since() time.Time
+	// Epochs are the highest epochs of the kept batches, by resource, those of streams without a state included.
+	Epochs() map[schema.GroupResource]int64
 }
 
-// State is the kept state of a stream. Without a version, a gap follows it. If At is zero too, nothing of the
-// stream was ever watched, and only the epoch is set.
+// State is the kept state of a stream. Without a version, a gap follows it. Its epoch is that of the objects; 0 without
+// objects.
 type State struct {
 	feed.Restored
 	// WasLive reports that the stream's first list was once completed.
@@ -366,6 +371,10 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 		if !since.IsZero() && change.Timestamp(v.After, "creationTimestamp").After(since) {
 			v.Op = event.Created
 		}
+	}
+	if d.Initial && v.Op == event.Created { // perhaps it was written again before the list
+		v.Since = change.Existed(nil, v.After, v.At)
+		v.Net = !v.Since.IsZero()
 	}
 	if w.o.Objects {
 		return &v, unsure

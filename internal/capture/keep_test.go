@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
@@ -60,6 +61,18 @@ func (m *memory) Since() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.since
+}
+
+func (m *memory) Epochs() map[schema.GroupResource]int64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	epochs := map[schema.GroupResource]int64{}
+	for name, st := range m.streams {
+		resource, _, _ := strings.Cut(name, "|")
+		gr := schema.ParseGroupResource(resource)
+		epochs[gr] = max(epochs[gr], st.Epoch)
+	}
+	return epochs
 }
 
 func (m *memory) State(_ context.Context, s Stream) (*State, error) {

@@ -149,7 +149,11 @@ func New(o Options) (*Watcher, error) {
 		kinds: map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
 	}
 	var err error
-	if w.cluster, err = informer.NewCluster(o.Config, informer.Options{Hooks: informer.Hooks{Audit: o.Audited}}); err != nil {
+	engine := informer.Options{Hooks: informer.Hooks{Audit: o.Audited}}
+	if o.Kept != nil {
+		engine.Epochs = o.Kept.Epochs()
+	}
+	if w.cluster, err = informer.NewCluster(o.Config, engine); err != nil {
 		return nil, err
 	}
 	client, _ := w.cluster.HTTP()

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/capture"
@@ -21,18 +23,26 @@ type kept struct {
 	journal *journal.Journal
 	log     *slog.Logger
 	since   time.Time
+	epochs  map[schema.GroupResource]int64
 
 	mu      sync.Mutex
 	damaged map[journal.Stream]bool // streams with an object that cannot be read
 }
 
-// newKept determines when the last change of a cluster was recorded.
+// newKept determines when the last change of a cluster was recorded, and in which epochs.
 func newKept(ctx context.Context, j *journal.Journal, cluster string, log *slog.Logger) (*kept, error) {
 	streams, err := j.Streams(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read streams of the journal: %w", err)
 	}
-	k := &kept{cluster: cluster, journal: j, log: log, damaged: map[journal.Stream]bool{}}
+	epochs, err := j.Epochs(ctx, cluster)
+	if err != nil {
+		return nil, fmt.Errorf("read epochs of the journal: %w", err)
+	}
+	k := &kept{cluster: cluster, journal: j, log: log, epochs: map[schema.GroupResource]int64{}, damaged: map[journal.Stream]bool{}}
+	for gr, epoch := range epochs {
+		k.epochs[schema.ParseGroupResource(gr)] = epoch
+	}
 	for _, s := range streams {
 		if s.Stream.Cluster == cluster && s.Head.At.After(k.since) {
 			k.since = s.Head.At
@@ -44,13 +54,16 @@ func newKept(ctx context.Context, j *journal.Journal, cluster string, log *slog.
 // Since implements capture.Kept.
 func (k *kept) Since() time.Time { return k.since }
 
+// Epochs implements capture.Kept.
+func (k *kept) Epochs() map[schema.GroupResource]int64 { return k.epochs }
+
 // State implements capture.Kept. A new stream continues from the state that other streams, under another
 // configuration, have kept of its objects; if that is not possible, it only gets the reason of a gap. A stream
 // with an unreadable object lists, and is compared with the other objects.
 func (k *kept) State(ctx context.Context, s capture.Stream) (*capture.State, error) {
 	name := streamOf(s, k.cluster)
 	from, h, err := k.journal.Resume(ctx, name)
-	if err != nil || from == journal.OriginNone && h.Epoch <= 1 {
+	if err != nil || from == journal.OriginNone {
 		return nil, err
 	}
 	st := &capture.State{WasLive: h.EverLive && !k.isDamaged(name), Pipeline: h.Pipeline}

@@ -190,8 +190,9 @@ func (r *recorder) pass() {
 	}
 	for i, changes := range r.changes {
 		for k := range changes {
-			if seq := r.pending[i].Rows[k].Seq; seq > 0 {
-				r.recorded(seq, changes[k])
+			if row := &r.pending[i].Rows[k]; row.Seq > 0 {
+				changes[k].Form = row.Form // a part of the id
+				r.recorded(row.Seq, changes[k])
 			}
 		}
 	}

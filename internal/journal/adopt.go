@@ -27,9 +27,8 @@ const (
 	OriginLost
 )
 
-// Resume returns the state from which a stream resumes. Without objects, the head has only the highest epoch of the
-// cluster, so that no version of another history is taken for a known one, and for OriginLost also At: until when all that
-// the stream selects was watched or, failing that, the part that was watched least recently.
+// Resume returns the state from which a stream resumes. Without objects, the head is empty, except that for OriginLost
+// it has At: until when all that the stream selects was watched or, failing that, the part that was watched least recently.
 //
 // A stream that is not live takes over live objects that it selects from other streams of its kind, so that a changed
 // configuration keeps what is known. If all namespaces were watched, one namespace resumes from that version. Otherwise
@@ -109,11 +108,10 @@ func (db *db) resume(s Stream) (Origin, Head, error) {
 	case k.own != nil:
 		return OriginOwn, *k.own, nil
 	}
-	epoch, err := db.integer("SELECT max(epoch) FROM streams WHERE "+ofCluster("resource"), s.Cluster)
 	if k.until.IsZero() {
-		return OriginNone, Head{Epoch: epoch}, err
+		return OriginNone, Head{}, nil
 	}
-	return OriginLost, Head{Epoch: epoch, At: k.until}, err
+	return OriginLost, Head{At: k.until}, nil
 }
 
 // adopt gives a stream objects of others.

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -278,17 +281,49 @@ func (w *writer) find(r *Row) (o *object, resource int64, err error) {
 	return o, resource, err
 }
 
-// known reports whether the journal has a change with this id: the same object, version, operation, epoch and form.
+// known reports whether the journal has a change with this id (see package event). An object that is gone, or back, is
+// news even if it was gone or had this version before: a kind was not served for a while, or a list lacked an object. Then
+// known sets the row's Form, so that its id is another one.
 func (w *writer) known(o *object, r *Row) (bool, error) {
+	if r.Op != event.Converted {
+		r.Form = 0
+	}
 	if o.last == 0 {
 		return false, nil
 	}
-	if c, ok := compareVersions(r.ResourceVersion, o.maxVersion); ok && c > 0 {
+	unversioned := r.Op == event.Deleted && r.UID != "" // its id has no version
+	if c, ok := compareVersions(r.ResourceVersion, o.maxVersion); ok && c > 0 && !unversioned {
 		return false, nil // newer than any before: the usual case, without a query
 	}
-	n, err := w.db.integer("SELECT 1 FROM changes WHERE object = ?1 AND version = ?2 AND op = ?3 AND epoch IS ?4 AND form IS ?5",
-		o.id, versionValue(r.ResourceVersion), opNumber(r.Op), epochValue(r.Epoch), sumValue(r.Form))
-	return n != 0, err
+	where := "FROM changes WHERE object = ?1 AND epoch IS ?2 AND (?3 OR version = ?4) AND " + sameID(r.Op)
+	args := []any{o.id, epochValue(r.Epoch), unversioned, versionValue(r.ResourceVersion)}
+	if r.Op == event.Converted {
+		n, err := w.db.integer("SELECT 1 "+where+" AND form = ?5", append(args, sumValue(r.Form))...)
+		return n != 0, err
+	}
+	next, err := w.db.integer("SELECT coalesce(max(coalesce(form, 0)) + 1, 0) "+where, args...)
+	if err != nil || next == 0 {
+		return false, err
+	}
+	last, err := w.db.integer("SELECT op FROM changes WHERE seq = ?", o.last)
+	if err != nil || leaves(opOf(int(last))) == leaves(r.Op) {
+		return true, err
+	}
+	r.Form = uint64(next) //nolint:gosec // it is small
+	return false, nil
+}
+
+// sameID is a condition for the changes whose ids do not differ by their operations.
+func sameID(op event.Op) string {
+	states := []event.Op{event.Snapshot, event.Created, event.Updated, event.Entered}
+	if !slices.Contains(states, op) {
+		return fmt.Sprintf("op = %d", opNumber(op))
+	}
+	var numbers []string
+	for _, s := range states {
+		numbers = append(numbers, strconv.Itoa(opNumber(s)))
+	}
+	return "op IN (" + strings.Join(numbers, ", ") + ")"
 }
 
 // rewrite replaces the object's state by other bytes of the same version. The newest change's after becomes a delta

@@ -237,6 +237,19 @@ func (j *Journal) Identity(ctx context.Context, cluster string) (identity string
 	return identity, err
 }
 
+// Epochs returns the highest epoch of each group-resource of a cluster (as in Kind), forgotten streams included: a stream
+// that begins anew must not take a version of another history for a known one.
+func (j *Journal) Epochs(ctx context.Context, cluster string) (map[string]int64, error) {
+	epochs := map[string]int64{}
+	err := j.do(ctx, "read", func() error {
+		return j.db.watched("WHERE "+ofCluster("resource"), []any{cluster}, func(_ int64, sh StreamHead) {
+			gr := sh.Stream.GroupResource
+			epochs[gr] = max(epochs[gr], sh.Head.Epoch)
+		})
+	})
+	return epochs, err
+}
+
 // Streams returns all streams of the journal, sorted by name.
 func (j *Journal) Streams(ctx context.Context) (all []StreamHead, err error) {
 	err = j.do(ctx, "read", func() error {

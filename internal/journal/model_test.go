@@ -39,7 +39,8 @@ var (
 // model is the expected content of a journal, in memory.
 type model struct {
 	rows    []modelRow
-	ids     map[string]bool
+	ids     map[string][]uint64          // the forms of the rows with an id but for that; conversions have ids of their own
+	last    map[string]event.Op          // of each object, by resource and UID
 	objects map[Stream]map[string]Object // by UID
 	heads   map[Stream]Head
 	schemas map[Kind][]byte
@@ -55,7 +56,7 @@ type modelRow struct {
 
 func newModel() *model {
 	return &model{
-		ids: map[string]bool{}, objects: map[Stream]map[string]Object{}, heads: map[Stream]Head{},
+		ids: map[string][]uint64{}, last: map[string]event.Op{}, objects: map[Stream]map[string]Object{}, heads: map[Stream]Head{},
 		schemas: map[Kind][]byte{}, gone: map[int64]bool{}, cut: map[int64]bool{},
 	}
 }
@@ -73,16 +74,25 @@ func (m *model) append(batches []Batch) (a Appended) {
 				m.objects[b.Stream][r.UID] = Object{r.Namespace, r.Name, r.UID, r.ResourceVersion, r.Sum, r.After}
 				continue
 			}
-			id := r.Meta.ID("prod")
-			if m.ids[id] {
+			id, object := r.Meta.ID("prod"), resourceOf(r.Kind)+"/"+r.UID
+			forms := m.ids[id]
+			if len(forms) > 0 && r.Op != event.Gap && r.Op != event.Converted && leaves(m.last[object]) != leaves(r.Op) {
+				r.Form = slices.Max(forms) + 1 // it is gone, or back, again
+			}
+			if len(forms) > 0 && (r.Form == 0 || r.Op == event.Converted) {
 				a.Duplicates++
 			} else {
 				a.Rows++
 				if r.Quiet {
 					a.Quiet++
 				}
-				m.ids[id] = true
-				m.rows = append(m.rows, modelRow{int64(len(m.rows) + 1), id, r})
+				form := r.Form
+				if r.Op == event.Converted {
+					form = 0
+				}
+				m.ids[id] = append(forms, form)
+				m.last[object] = r.Op
+				m.rows = append(m.rows, modelRow{int64(len(m.rows) + 1), r.Meta.ID("prod"), r})
 			}
 			if r.Op == event.Gap {
 				continue
@@ -174,6 +184,9 @@ func (h *history) row(i int) Row {
 		return r
 	case n == 1 && len(h.rows) > 0:
 		if r := h.rows[h.IntN(len(h.rows))].Row; r.Kind == h.kinds[i] {
+			if r.Op != event.Converted {
+				r.Form = 0
+			}
 			return r // a repetition
 		}
 	}
@@ -525,7 +538,12 @@ func (m *model) remove(r *modelRow) int {
 		return 0
 	}
 	m.gone[r.seq] = true
-	delete(m.ids, r.id)
+	meta := r.Meta
+	if r.Op != event.Converted {
+		meta.Form = 0
+	}
+	id := meta.ID("prod")
+	m.ids[id] = slices.DeleteFunc(m.ids[id], func(form uint64) bool { return form == r.Form || r.Op == event.Converted })
 	return 1
 }
 

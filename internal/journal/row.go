@@ -48,8 +48,8 @@ func (r *Row) check() error {
 		return errors.New("an absence must have a start and a cause, and has no object")
 	case r.Op != event.Gap && r.Gap != nil:
 		return fmt.Errorf("a gap in %s of %s/%s", r.Op, r.Namespace, r.Name)
-	case (r.Op == event.Converted) != (r.Form != 0):
-		return fmt.Errorf("%s of %s/%s with form %x", r.Op, r.Namespace, r.Name, r.Form)
+	case r.Op == event.Converted && r.Form == 0:
+		return fmt.Errorf("%s of %s/%s without a form", r.Op, r.Namespace, r.Name)
 	case leaves(r.Op) != (len(r.After) > 0):
 		return fmt.Errorf("%s of %s/%s with %d bytes after it", r.Op, r.Namespace, r.Name, len(r.After))
 	}

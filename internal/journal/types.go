@@ -18,7 +18,8 @@ var AbsenceKind = meta.AbsenceKind
 // Row is a change to be written.
 type Row struct {
 	Meta
-	// Seq is the sequence number that Append gave the row; 0 if it wrote no change.
+	// Seq is the sequence number that Append gave the row; 0 if it wrote no change. Append sets the Form, too, unless the
+	// row is a conversion.
 	Seq int64
 	// Before and After are the object's JSON after redaction. Before may be absent. After is required unless the
 	// object was deleted or left, or the row is a gap.

@@ -41,7 +41,7 @@ type Meta struct {
 	Absence *event.Absence
 	// Epoch counts the server's histories: ResourceVersion belongs to this one. 0 and 1 both mean the first.
 	Epoch int64
-	// Form distinguishes conversions of one version (see event.Data); 0 for other changes.
+	// Form distinguishes changes that would otherwise have the same id (see event.Data); usually 0.
 	Form uint64
 }
 

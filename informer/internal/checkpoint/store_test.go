@@ -126,7 +126,11 @@ func (p *process) step() {
 
 // list lists everything, in two parts, with fewer or more objects than before.
 func (p *process) list(newEpoch bool) {
-	p.store.Begin(newEpoch)
+	epoch := p.store.Epoch()
+	if newEpoch {
+		epoch++
+	}
+	p.store.Begin(false, epoch)
 	if newEpoch {
 		p.rv -= p.rng.IntN(100)
 	}

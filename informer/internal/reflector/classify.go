@@ -36,8 +36,10 @@ func classify(err error) Input {
 		if in.Event == Missing && apierrors.IsUnexpectedServerError(err) { // the response did not come from an API server
 			in.Event = Failed
 		}
-	case errors.Is(err, ErrRewritten):
-		in.Event = Rewritten
+	case errors.Is(err, ErrReplaced):
+		in.Event = Replaced
+	case errors.Is(err, ErrMissed):
+		in.Event = Unverified
 	case errors.Is(err, errUnended):
 		in.Event = Unended
 	default:

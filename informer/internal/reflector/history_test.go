@@ -26,7 +26,7 @@ func TestHistoryCheck(t *testing.T) {
 			r.next("watch 7").accept().send(bookmark("9"))
 			r.want("", "bookmark 9")
 		}},
-		{"a sign", verdict{err: ErrRewritten}, func(r *rig) {
+		{"a sign", verdict{err: ErrReplaced}, func(r *rig) {
 			r.next("stream").accept().send(end("9"))
 			r.want("", "missed history-changed", "begin epoch", "page 9", "live 9")
 		}},

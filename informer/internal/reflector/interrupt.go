@@ -2,12 +2,13 @@ package reflector
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"sync/atomic"
 )
 
-// ErrMissed reports that versions of the server are missing here although the watch has passed them.
-var ErrMissed = fmt.Errorf("the watch did not show everything: %w", ErrRewritten)
+// ErrMissed reports that versions of the server are missing here although the watch has passed them. That proves no
+// other history: the watch may have lost them, or that of an earlier run.
+var ErrMissed = errors.New("the watch did not show everything")
 
 // interrupter ends the current watch from another goroutine.
 type interrupter struct {

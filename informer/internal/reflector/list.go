@@ -26,13 +26,13 @@ const (
 // list reads a list, page by page. Its version is the first page's, as in client-go's pager: a later page may
 // be of a later version, and what happened in between to objects of earlier pages arrives only by the watch.
 // The sink recognizes the watch's repetitions of later pages.
-func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
+func (r *Reflector) list(ctx context.Context, trust Trust) (in Input) {
 	release, err := r.admit(ctx)
 	if err != nil {
 		return classify(err)
 	}
 	defer release()
-	r.begin(newEpoch)
+	r.begin(trust)
 	t := r.start(Note{Kind: NotedListBegan})
 	defer func() { r.finish(t, NotedListEnded, in.Err) }()
 	limit := strconv.Itoa(pageSize)
@@ -65,9 +65,9 @@ func (r *Reflector) list(ctx context.Context, newEpoch bool) (in Input) {
 }
 
 // begin announces a list.
-func (r *Reflector) begin(newEpoch bool) {
+func (r *Reflector) begin(trust Trust) {
 	r.versioned = r.versioned || r.Sink.Version() != ""
-	r.Sink.Begin(newEpoch)
+	r.Sink.Begin(trust)
 }
 
 func (r *Reflector) item(o wire.Object, err error) error {
@@ -93,7 +93,7 @@ func (r *Reflector) page(ctx context.Context, q url.Values, t *tally, item func(
 	}
 	begin := func(meta wire.ListMeta) error {
 		if t.Objects == 0 && wire.Older(meta.ResourceVersion, r.Sink.Version()) {
-			return ErrRewritten
+			return ErrReplaced
 		}
 		return nil
 	}

@@ -51,17 +51,17 @@ type Reflector struct {
 	Resume bool
 	// Verify, if set, checks once, before a loaded state is resumed, that it belongs to the server's history.
 	// By then the server's version is known to be at least the state's. pending means that the result is only
-	// known once the stream has seen everything that the server has now, at Sink.CaughtUp. ErrRewritten means
-	// that the history is another one; a refusal by the server means that it cannot be known. Both lead to a
-	// list that compares by content. After any other error Verify is called again.
+	// known once the stream has seen everything that the server has now, at Sink.CaughtUp. ErrReplaced means
+	// that the history is another one; a refusal by the server means that it cannot be known, and a list
+	// compares contents. After any other error Verify is called again.
 	Verify func(context.Context) (bool, error)
 	// Compare compares the whole loaded state, up to the sink's version, with a metadata-only list and returns
-	// the list's version; same means that nothing differs. ErrRewritten means that a watch cannot deliver the
+	// the list's version; same means that nothing differs. ErrMissed means that a watch cannot deliver the
 	// differences.
 	Compare func(context.Context) (version string, same bool, err error)
 	// CheckHistory, if set, looks for a sign of another history each time that a watch is to be resumed after a
 	// failure: after a long interruption, the version of a restored server may again be ahead of the sink's.
-	// ErrRewritten is such a sign. pending means that something is missing on the server that it may have
+	// ErrReplaced is such a sign. pending means that something is missing on the server that it may have
 	// deleted; Sink.HistoryChecked decides once the stream has seen everything that the server has now. Other
 	// errors prove nothing.
 	CheckHistory func(context.Context) (bool, error)
@@ -90,9 +90,9 @@ func (r *Reflector) Run(ctx context.Context) {
 		var in Input
 		switch eff.Do {
 		case DoStream:
-			in = r.stream(ctx, eff.NewEpoch)
+			in = r.stream(ctx, eff.Trust)
 		case DoList:
-			in = r.list(ctx, eff.NewEpoch)
+			in = r.list(ctx, eff.Trust)
 		case DoProbe:
 			in = r.probe(ctx)
 		case DoWatch:

@@ -68,7 +68,7 @@ func (r *Reflector) park(ctx context.Context, d time.Duration) Input {
 		_, err = r.peek(ctx)
 	}
 	e := r.requests.take()
-	if e == Timer && (err == nil || errors.Is(err, ErrRewritten)) { // another history only needs a list
+	if e == Timer && (err == nil || errors.Is(err, ErrReplaced)) { // another history only needs a list
 		e = Returned
 	}
 	if e == Returned { // it may be another server

@@ -39,7 +39,7 @@ func (r *Reflector) compare(ctx context.Context, version string) Input {
 	ours := r.Sink.Version()
 	switch {
 	case wire.Older(version, ours), r.m.Resuming && wire.Older(version, r.goal):
-		return Input{Event: Rewritten, Err: ErrRewritten}
+		return Input{Event: Replaced, Err: ErrReplaced}
 	case !r.m.Resuming:
 		return r.checkHistory(ctx)
 	}
@@ -89,8 +89,8 @@ func (r *Reflector) checkHistory(ctx context.Context) Input {
 		pending, err = r.CheckHistory(ctx)
 		return err
 	})
-	if errors.Is(err, ErrRewritten) {
-		return Input{Event: Rewritten, Err: err}
+	if errors.Is(err, ErrReplaced) {
+		return Input{Event: Replaced, Err: err}
 	}
 	if r.until = ""; pending {
 		if r.until, err = r.peek(ctx); err != nil {

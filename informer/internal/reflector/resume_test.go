@@ -166,7 +166,7 @@ func TestNeverCaughtUp(t *testing.T) {
 				r.behind()
 				r.current(0)
 				r.next("stream").accept().send(added("a", "5"), end("9"))
-				r.want("a list, by content", append(c.log, "missed unverified", "begin epoch", "a@5", "page 9", "live 9")...)
+				r.want("a list, by content", append(c.log, "missed unverified", "begin by content", "a@5", "page 9", "live 9")...)
 				r.caughtUp()
 			})
 		})
@@ -190,7 +190,11 @@ func TestCompared(t *testing.T) {
 			r.want("it is current", "modified a@10", "caught up 10")
 			r.caughtUp()
 		}},
-		"something differs that a watch cannot deliver": {false, ErrRewritten, func(r *rig) {
+		"something differs that a watch cannot deliver": {false, ErrMissed, func(r *rig) {
+			r.next("stream").accept().send(end("12"))
+			r.want("a list, by content", "missed missed", "begin by content", "page 12", "live 12")
+		}},
+		"it is of another history": {false, ErrReplaced, func(r *rig) {
 			r.next("stream").accept().send(end("12"))
 			r.want("another history", "missed history-changed", "begin epoch", "page 12", "live 12")
 		}},
@@ -236,7 +240,7 @@ func TestAnotherHistory(t *testing.T) {
 		"its version is behind ours": {nil, func(r *rig) {
 			r.next("probe").list("6", "")
 		}, nil},
-		"the caller sees that it is another cluster": {fmt.Errorf("identity: %w", ErrRewritten), func(r *rig) {
+		"the caller sees that it is another cluster": {fmt.Errorf("identity: %w", ErrReplaced), func(r *rig) {
 			r.next("probe").list("9", "")
 		}, nil},
 		"an expected deletion did not arrive": {nil, func(r *rig) {
@@ -302,7 +306,7 @@ func TestUnverified(t *testing.T) {
 				r.sink.load(c.ours)
 				q.list(c.theirs, "")
 				r.next("stream").accept().send(end("9"))
-				r.want("a list, by content", "missed unverified", "begin epoch", "page 9", "live 9")
+				r.want("a list, by content", "missed unverified", "begin by content", "page 9", "live 9")
 				r.caughtUp()
 			}, c.err)
 		})

@@ -12,11 +12,11 @@ import (
 
 // Sink receives a stream's objects and events. The loop calls it from one goroutine.
 //
-// A method's only error is ErrRewritten: its argument proves that the server has another history.
+// A method's only error is ErrReplaced: the server has another history.
 type Sink interface {
-	// Begin starts a list before its first object; with newEpoch, under another history. A list in progress is
-	// abandoned, but the objects that it named stay.
-	Begin(newEpoch bool)
+	// Begin starts a list before its first object; Outdated begins an epoch. A list in progress is abandoned, but
+	// the objects that it named stay.
+	Begin(Trust)
 	// Item is one object of a list; its bytes are valid during the call. A streaming list may name an object
 	// again in a later version.
 	Item(wire.Object) error
@@ -62,8 +62,9 @@ type Sink interface {
 	Report(Machine)
 }
 
-// ErrRewritten is returned by a Sink for a version older than one it knows.
-var ErrRewritten = errors.New("the server's history was replaced")
+// ErrReplaced is returned by a Sink for a version older than one it knows, and for any version once another stream has
+// proven it.
+var ErrReplaced = errors.New("the server's history was replaced")
 
 // Opener sends a GET for the stream's collection and returns the body of a successful response and the format
 // of its objects. watch requests a watch stream; a streaming list is one.

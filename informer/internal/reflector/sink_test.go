@@ -18,7 +18,7 @@ type sink struct {
 	reports int
 	current int // number of Current calls
 	behind  []string
-	refuse  string // the call that fails with ErrRewritten
+	refuse  string // the call that fails with ErrReplaced
 	slow    string // the call that takes long
 }
 
@@ -29,7 +29,7 @@ func (s *sink) load(version string) {
 	s.version = version
 }
 
-// reject selects the call that fails with ErrRewritten.
+// reject selects the call that fails with ErrReplaced.
 func (s *sink) reject(what string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,15 +49,14 @@ func (s *sink) logged(version, format string, args ...any) error {
 	what := fmt.Sprintf(format, args...)
 	s.log = append(s.log, what)
 	if what == s.refuse {
-		return ErrRewritten
+		return ErrReplaced
 	}
 	return nil
 }
 
-func (s *sink) Begin(newEpoch bool) {
-	what := "begin"
-	if newEpoch {
-		what = "begin epoch"
+func (s *sink) Begin(trust Trust) {
+	what := [...]string{"begin", "begin by content", "begin epoch"}[trust]
+	if trust == Outdated {
 		s.load("")
 	}
 	_ = s.logged("", "%s", what)
@@ -70,7 +69,7 @@ func (s *sink) Unreadable(m wire.Meta, _ error) { _ = s.logged("", "unreadable %
 
 func (s *sink) Page(version string) error {
 	if wire.Older(version, s.Version()) {
-		return ErrRewritten
+		return ErrReplaced
 	}
 	return s.logged("", "page %s", version)
 }

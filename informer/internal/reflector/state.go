@@ -30,7 +30,7 @@ const (
 	Listed
 	Unended
 	Expired
-	Rewritten
+	Replaced
 	Alike
 	Unverified
 	CaughtUp
@@ -47,7 +47,7 @@ const (
 	Stop
 )
 
-var eventNames = [...]string{"Begin", "Accepted", "Listed", "Unended", "Expired", "Rewritten", "Alike", "Unverified",
+var eventNames = [...]string{"Begin", "Accepted", "Listed", "Unended", "Expired", "Replaced", "Alike", "Unverified",
 	"CaughtUp", "Progress", "Closed", "Garbled", "Failed", "Unauthorized", "Refused", "Missing", "Timer", "Returned", "Retire", "Stop"}
 
 func (e Event) String() string { return eventNames[e] }
@@ -55,7 +55,7 @@ func (e Event) String() string { return eventNames[e] }
 // Input is the input of one step.
 type Input struct {
 	Event Event
-	// Err is the cause of Unended, Expired, Unverified, Garbled, Failed, Unauthorized, Refused and Missing.
+	// Err is the cause of Unended, Expired, Replaced, Unverified, Garbled, Failed, Unauthorized, Refused and Missing.
 	Err error
 	// Unreachable qualifies Failed: no server answered, so retries stay frequent to notice its return.
 	Unreachable bool
@@ -96,8 +96,8 @@ func (a Action) String() string { return actionNames[a] }
 
 // Effects are the effects of a step, which the loop applies in this order.
 type Effects struct {
-	// NewEpoch says that the server has another history.
-	NewEpoch bool
+	// Trust says how far the next list may rely on the stored versions.
+	Trust Trust
 	// Gap is the reason for which versions will be missing; empty: none are missing.
 	Gap string
 	// Drop says that all objects are gone with their kind.
@@ -107,10 +107,22 @@ type Effects struct {
 	Delay time.Duration
 }
 
+// Trust says how far a list may rely on the versions of the stored state.
+type Trust uint8
+
+const (
+	// Trusted means that an object with the UID, version and checksum of the stored one is the stored one.
+	Trusted Trust = iota
+	// Uncertain means that contents must be compared. As far as is known, the versions belong to the server's history.
+	Uncertain
+	// Outdated means that the server's history was replaced: the versions belong to another one, and an epoch begins.
+	Outdated
+)
+
 // The reasons of gaps.
 const (
 	ReasonExpired    = "expired"
-	ReasonRewritten  = "history-changed"
+	ReasonReplaced   = "history-changed"
 	ReasonUnverified = "unverified"
 	ReasonMissed     = "missed"
 	ReasonGarbled    = "unreadable"
@@ -148,10 +160,10 @@ type Machine struct {
 	suspect      bool // the last watch failed, and our version may be the reason
 	works        bool // the last probe found that a watch at the server's version works
 
-	rewritten bool // the next list begins an epoch
-	streaming bool // the current list is a streaming one
-	refused   bool // the last streaming list was refused; the next list shows whether because of its form
-	broken    int  // consecutive failed streaming lists
+	trust     Trust // of the next list
+	streaming bool  // the current list is a streaming one
+	refused   bool  // the last streaming list was refused; the next list shows whether because of its form
+	broken    int   // consecutive failed streaming lists
 }
 
 const (

@@ -12,28 +12,32 @@
 //	Listing   Refused     Listing   a streaming list: list in pages; from now on if that works
 //	Listing   Expired     Listing   list again, in one page from now on; known objects stay
 //	Listing   Expired     Waiting   if no token can have expired: as Failed
-//	Listing   Rewritten   Listing   new epoch, gap, list again
-//	Listing   Rewritten   Waiting   the third time without a watch that lasts: sleep first
+//	Listing   Replaced    Listing   gap, list again under a new epoch
+//	Listing   Replaced    Waiting   the third time without a watch that lasts: sleep first
+//	Listing   Unverified  Listing   gap, list again by content
+//	Listing   Unverified  Waiting   as for Replaced
 //	Watching  Accepted    Watching  (an earlier failure is over)
 //	Watching  Progress    Watching  (a frame was read: failures are cleared, once the watch lasts)
 //	Watching  CaughtUp    Watching  (the loaded state is as current as a list)
 //	Watching  Closed      Watching  watch again at once
 //	Watching  Closed      Probing   after a watch without any frame, or while catching up: probe
 //	Watching  Closed      Waiting   the second time within a second: sleep, then probe
-//	Watching  Closed      Listing   the third time while catching up: new epoch, gap, list
+//	Watching  Closed      Listing   the third time while catching up: gap, list by content
 //	Watching  Expired     Listing   gap, list
 //	Watching  Expired     Waiting   the third time without a watch that lasts: sleep first
-//	Watching  Rewritten   Listing   new epoch, gap, list
-//	Watching  Rewritten   Waiting   as for Listing
+//	Watching  Replaced    Listing   gap, list under a new epoch
+//	Watching  Replaced    Waiting   as for Listing
+//	Watching  Unverified  Listing   gap, list by content
+//	Watching  Unverified  Waiting   as for Replaced
 //	Watching  Garbled     Watching  watch again; the second time, if the object is known: skip it, gap
 //	Watching  Garbled     Listing   the second time, if the object is unknown: gap, list
 //	Watching  Garbled     Waiting   the second watch within a second: sleep, then probe; and as for Expired
 //	Probing   Alike       Watching  watch from the last version
 //	Probing   CaughtUp    Watching  (a metadata-only list shows that the loaded state is current) watch
-//	Probing   Unverified  Listing   new epoch, gap, list
-//	Probing   Unverified  Waiting   as for Rewritten
-//	Probing   Rewritten   Listing   new epoch, gap, list
-//	Probing   Rewritten   Waiting   as for Listing
+//	Probing   Unverified  Listing   gap, list by content
+//	Probing   Unverified  Waiting   as for Replaced
+//	Probing   Replaced    Listing   gap, list under a new epoch
+//	Probing   Replaced    Waiting   as for Listing
 //	Probing   Expired     Waiting   as Failed
 //	Waiting   Timer       Listing   list
 //	Waiting   Timer       Probing   probe
@@ -46,6 +50,26 @@
 //	any       Missing     Waiting   the first time: sleep, then as after Failed
 //	any       Missing     Parked    the second time in a row, unless Reflector.Served: wait, then look for the kind
 //	any       Stop        Stopped   end
+//
+// A list relies on the stored versions as far as they deserve it (Trust). If they are uncertain, it compares contents
+// and keeps the epoch: the epoch is part of the ids of changes, and another process that watches the same server is not
+// uncertain. Only a proof that the server's history was replaced begins an epoch:
+//
+//	sign                                                          input
+//	a probe or a list has a version behind ours                   Replaced
+//	a listed object has a version behind ours                     Replaced
+//	the cluster's identity has changed                            Replaced
+//	a newest object is behind ours, or another at our version     Replaced
+//	a newest object is missing, and the watch from our version
+//	passed the server's without its deletion                      Replaced
+//	another stream of the same storage has proven it              Replaced
+//	the loaded state's version is not ordered                     Unverified
+//	the server refuses what would verify the loaded state         Unverified
+//	the loaded state has not caught up in time                    Unverified
+//	an audit, or the comparison of a loaded state, found an
+//	object that the watch did not show (ErrMissed)                Unverified: the watch may be to blame
+//
+// An object that an audit finds behind ours is a proof all the same: the list that follows shows it.
 //
 // Lists are streaming lists: a watch that first sends the current state, up to a bookmark that marks its end. A
 // server that refuses them, or never ends them, is asked for pages instead; so is one that fails at it twice in
@@ -139,8 +163,10 @@ func (t *Timing) listing(m Machine, in Input) (Machine, Effects) {
 		}
 		m.Unpaged = true
 		return m.list()
-	case Rewritten:
-		return t.rewritten(m, in, ReasonRewritten)
+	case Replaced:
+		return t.replaced(m, in)
+	case Unverified:
+		return t.unverified(m, in)
 	}
 	return m, Effects{}
 }
@@ -173,11 +199,10 @@ func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 		return t.closed(m, in)
 	case Expired:
 		return t.relist(m, in, ReasonExpired)
-	case Rewritten:
-		if errors.Is(in.Err, ErrMissed) {
-			return t.rewritten(m, in, ReasonMissed)
-		}
-		return t.rewritten(m, in, ReasonRewritten)
+	case Replaced:
+		return t.replaced(m, in)
+	case Unverified:
+		return t.unverified(m, in)
 	case Garbled:
 		return t.unreadable(m, in)
 	}
@@ -221,10 +246,19 @@ func (t *Timing) relist(m Machine, in Input, gap string) (Machine, Effects) {
 	return m, eff
 }
 
-// rewritten lists under a new epoch: the versions of the stored state have no meaning there.
-func (t *Timing) rewritten(m Machine, in Input, gap string) (Machine, Effects) {
-	m.rewritten = true
-	return t.relist(m, in, gap)
+// replaced lists under a new epoch: the versions of the stored state have no meaning there.
+func (t *Timing) replaced(m Machine, in Input) (Machine, Effects) {
+	m.trust = Outdated
+	return t.relist(m, in, ReasonReplaced)
+}
+
+// unverified lists by content: the stored state may differ from the server's at equal versions, or lack objects.
+func (t *Timing) unverified(m Machine, in Input) (Machine, Effects) {
+	m.trust = max(m.trust, Uncertain)
+	if errors.Is(in.Err, ErrMissed) {
+		return t.relist(m, in, ReasonMissed)
+	}
+	return t.relist(m, in, ReasonUnverified)
 }
 
 func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
@@ -235,7 +269,7 @@ func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
 	if m.Resuming && (!in.Short || m.short >= maxShort) { // a watch that ends at once shows nothing
 		m.laps++
 		if m.laps > maxLaps {
-			return t.rewritten(m, in, ReasonUnverified)
+			return t.unverified(m, in)
 		}
 	}
 	if m.Resuming || in.Silent {
@@ -270,9 +304,9 @@ func (t *Timing) probing(m Machine, in Input) (Machine, Effects) {
 		m.Synced, m.Resuming, m.laps = true, false, 0
 		return m, Effects{Do: DoWatch}
 	case Unverified:
-		return t.rewritten(m, in, ReasonUnverified)
-	case Rewritten:
-		return t.rewritten(m, in, ReasonRewritten)
+		return t.unverified(m, in)
+	case Replaced:
+		return t.replaced(m, in)
 	case Expired:
 		return t.failed(m, in)
 	}
@@ -280,8 +314,8 @@ func (t *Timing) probing(m Machine, in Input) (Machine, Effects) {
 }
 
 func (m Machine) list() (Machine, Effects) {
-	eff := Effects{NewEpoch: m.rewritten, Do: DoList}
-	m.State, m.next, m.rewritten = Listing, Continue, false
+	eff := Effects{Trust: m.trust, Do: DoList}
+	m.State, m.next, m.trust = Listing, Continue, Trusted
 	m.streaming = !m.Paged && !m.refused && m.broken < maxBroken
 	if m.streaming {
 		eff.Do = DoStream

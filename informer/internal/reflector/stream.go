@@ -32,13 +32,13 @@ var (
 //
 // The query is client-go v0.37.2's (tools/cache/reflector.go), without a version: the response is at least as
 // new as the request.
-func (r *Reflector) stream(ctx context.Context, newEpoch bool) Input {
+func (r *Reflector) stream(ctx context.Context, trust Trust) Input {
 	release, err := r.admit(ctx)
 	if err != nil {
 		return classify(err)
 	}
 	defer release()
-	r.begin(newEpoch)
+	r.begin(trust)
 	t := r.start(Note{Kind: NotedListBegan, Streaming: true})
 	w, err := r.open(ctx, t, 300+rand.IntN(300), "sendInitialEvents", "true", "resourceVersionMatch", "NotOlderThan")
 	if err != nil {

@@ -123,9 +123,9 @@ func TestEveryStepGoesOn(t *testing.T) {
 	failures := []Event{Expired, Failed, Unauthorized, Refused, Missing, Stop}
 	ends := map[State][]Event{
 		Idle:     {Begin, Stop},
-		Listing:  append([]Event{Listed, Unended, Rewritten}, failures...),
-		Watching: append([]Event{Closed, Garbled, Rewritten}, failures...),
-		Probing:  append([]Event{Alike, Unverified, Rewritten}, failures...),
+		Listing:  append([]Event{Listed, Unended, Replaced, Unverified}, failures...),
+		Watching: append([]Event{Closed, Garbled, Replaced, Unverified}, failures...),
+		Probing:  append([]Event{Alike, Unverified, Replaced}, failures...),
 		Waiting:  {Timer, Stop},
 		Parked:   {Timer, Returned, Retire, Stop},
 	}
@@ -148,9 +148,9 @@ func TestEveryStepGoesOn(t *testing.T) {
 func TestEveryFailureIsWaitedFor(t *testing.T) {
 	timing := DefaultTiming
 	for _, m := range []Machine{{}, {Paged: true}, {Synced: true}, {Resuming: true}} {
-		for _, listing := range []Event{Unended, Expired, Rewritten, Refused, Failed, Listed} {
-			for _, watching := range []Event{Closed, Expired, Rewritten, Refused, Failed, Garbled} {
-				for _, probing := range []Event{Alike, Unverified, Rewritten, Refused, Failed} {
+		for _, listing := range []Event{Unended, Expired, Replaced, Unverified, Refused, Failed, Listed} {
+			for _, watching := range []Event{Closed, Expired, Replaced, Unverified, Refused, Failed, Garbled} {
+				for _, probing := range []Event{Alike, Unverified, Replaced, Refused, Failed} {
 					answers := map[Action]Event{DoStream: listing, DoList: listing, DoWatch: watching, DoProbe: probing, Continue: watching}
 					if listing == Unended { // only streaming lists can be Unended
 						answers[DoList] = Listed

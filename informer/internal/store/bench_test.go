@@ -16,7 +16,7 @@ import (
 // filled returns a live store of n objects in 1,000 namespaces, and its items.
 func filled(n int) (*Store, []Change) {
 	s := New(0)
-	s.Begin(false)
+	s.Begin(false, 0)
 	all := make([]Change, n)
 	for i := range all {
 		all[i] = Change{
@@ -196,7 +196,7 @@ func BenchmarkRelist(b *testing.B) {
 	s, all := filled(objects)
 	b.ReportAllocs()
 	for b.Loop() {
-		s.Begin(false)
+		s.Begin(false, 0)
 		for i := range all {
 			if !known(s, all[i]) {
 				b.Fatal("unknown")

@@ -207,7 +207,8 @@ func (t *step) apply(c *Change) {
 		t.remove(o, sp, c)
 		t.add(c, missed)
 	case !t.same(o, c):
-		d := Delta{Op: Updated, Old: o.v, New: c.V, Relisted: c.Reread || t.missed(o)}
+		_, unread := t.unread[c.Key]
+		d := Delta{Op: Updated, Old: o.v, New: c.V, Relisted: c.Reread || unread || t.missed(o)}
 		o.v, o.mark = c.V, t.mark
 		delete(t.unverified, o)
 		t.stored(d, o, sp, c)
@@ -293,13 +294,13 @@ func (t *step) remove(o *object, sp *space, c *Change) {
 func (t *step) record(d Delta, o *object, sp *space) {
 	d.Key, d.sum = Key{sp.name, o.name}, hashKey(sp.sum, o.sum)
 	d.At = t.in.At
-	switch {
+	switch u := t.unread[d.Key]; {
 	case !d.Relisted:
 		d.After = t.in.Late
-	case t.in.After.IsZero():
-		d.After = t.unread[d.Key].since
-	default:
+	case u.since.IsZero():
 		d.After = t.in.After
+	default:
+		d.After = u.since
 	}
 	delete(t.unread, d.Key)
 	t.deltas = append(t.deltas, d)
@@ -329,7 +330,8 @@ func (t *step) moveHead() bool {
 	switch {
 	case c.Sweep:
 		h.version, h.served = c.Version, c.Served
-		h.phase, h.listing, h.synced, t.compareContents = Live, false, true, false
+		h.phase, h.listing, h.synced = Live, false, true
+		t.compareContents, t.outdated = false, false
 		return true
 	case h.listing:
 		return false

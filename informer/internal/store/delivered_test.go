@@ -47,7 +47,7 @@ func TestTold(t *testing.T) {
 // TestCloseWhileSorting: a queue is closed while its consumer sorts without the lock.
 func TestCloseWhileSorting(t *testing.T) {
 	s := New(0)
-	s.Begin(false)
+	s.Begin(false, 0)
 	var all []Change
 	for i := range 5000 {
 		all = append(all, put(fmt.Sprint("o", i), "u", "1"))

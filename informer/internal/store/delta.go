@@ -44,7 +44,8 @@ type Delta struct {
 	// then the latest version.
 	Initial bool
 	// Relisted is true for a difference found by comparing a list with the stored state, and for the first one of an
-	// object after a list that compared contents and could not read it. It is never true for an Initial object.
+	// object after a version of it that could not be read: versions in between may be missing. It is never true for
+	// an Initial object.
 	Relisted bool
 
 	sum uint32 // the hash of Key

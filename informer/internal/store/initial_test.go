@@ -82,7 +82,7 @@ func TestSkipInitial(t *testing.T) {
 	for _, o := range []QueueOptions{{Latest: true, SkipInitial: true}, {Budget: 1 << 20, SkipInitial: true}} {
 		s, early, late := New(0), NewQueue(1, o), NewQueue(1, o)
 		s.Subscribe(early, time.Time{})
-		s.Begin(false)
+		s.Begin(false, 0)
 		s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2"), put("c", "c1", "3")}})
 		s.Subscribe(late, time.Time{})
 		s.Commit(Commit{Changes: []Change{put("a", "a1", "4"), del("b", "b1", "5")}})

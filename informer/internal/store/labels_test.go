@@ -78,7 +78,7 @@ func TestLabelIndex(t *testing.T) {
 	for seed := range uint64(6) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		s, model := New(0), labelModel{}
-		s.Begin(false)
+		s.Begin(false, 0)
 		s.Commit(Commit{Sweep: true, Version: "1"})
 		s.IndexLabels()
 		for rv := range 300 {

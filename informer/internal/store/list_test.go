@@ -9,30 +9,33 @@ import (
 
 func TestRelist(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		epoch bool
-		list  []Change
-		want  string
+		name    string
+		compare bool
+		epochs  int64
+		list    []Change
+		want    string
 	}{
-		{"nothing changed", false, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
-		{"one updated, one gone", false, []Change{put("a", "a1", "7")}, "~a/a1 1>7r -b/b1 2>r =9"},
-		{"recreated", false, []Change{put("a", "a2", "7"), put("b", "b1", "2")}, "-a/a1 1>r +a/a2 >7r =9"},
-		{"added", false, []Change{put("a", "a1", "1"), put("b", "b1", "2"), put("c", "c1", "3")}, "+c/c1 >3r =9"},
-		{"everything gone", false, nil, "-a/a1 1>r -b/b1 2>r =9"},
-		{"an unreadable object is not deleted", false, []Change{keep("a"), put("b", "b1", "2")}, "=9"},
-		{"what could not be read is another object than the one that is known", false,
+		{"nothing changed", false, 0, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
+		{"one updated, one gone", false, 0, []Change{put("a", "a1", "7")}, "~a/a1 1>7r -b/b1 2>r =9"},
+		{"recreated", false, 0, []Change{put("a", "a2", "7"), put("b", "b1", "2")}, "-a/a1 1>r +a/a2 >7r =9"},
+		{"added", false, 0, []Change{put("a", "a1", "1"), put("b", "b1", "2"), put("c", "c1", "3")}, "+c/c1 >3r =9"},
+		{"everything gone", false, 0, nil, "-a/a1 1>r -b/b1 2>r =9"},
+		{"an unreadable object is not deleted", false, 0, []Change{keep("a"), put("b", "b1", "2")}, "=9"},
+		{"what could not be read is another object than the one that is known", false, 0,
 			[]Change{keepOther("a", "a2"), put("b", "b1", "2")}, "-a/a1 1>r =9"},
-		{"what could not be read is the object that is known", false,
+		{"what could not be read is the object that is known", false, 0,
 			[]Change{keepOther("a", "a1"), put("b", "b1", "2")}, "=9"},
-		{"another history, the same content", true, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
-		{"another history, the same version with other content", true, []Change{put("a", "a1", "1", "!"), put("b", "b1", "2")}, "~a/a1 1>1r =9"},
-		{"another history, an object twice: the last one counts", true,
+		{"compared: the same content", true, 0, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
+		{"compared: the same version with other content", true, 0, []Change{put("a", "a1", "1", "!"), put("b", "b1", "2")}, "~a/a1 1>1r =9"},
+		{"another history, the same content", false, 1, []Change{put("a", "a1", "1"), put("b", "b1", "2")}, "=9"},
+		{"another history, the same version with other content", false, 1, []Change{put("a", "a1", "1", "!"), put("b", "b1", "2")}, "~a/a1 1>1r =9"},
+		{"another history, an object twice: the last one counts", false, 1,
 			[]Change{put("a", "a1", "1", "!"), put("a", "a1", "1"), put("b", "b1", "2")}, "~a/a1 1>1r ~a/a1 1>1 =9"},
-		{"another history, an older version", true, []Change{put("a", "a1", "1"), put("b", "b1", "1")}, "~b/b1 2>1r =9"},
+		{"another history, an older version", false, 1, []Change{put("a", "a1", "1"), put("b", "b1", "1")}, "~b/b1 2>1r =9"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, q := listed(t, 1<<20)
-			s.Begin(c.epoch)
+			s.Begin(c.compare, s.Epoch()+c.epochs)
 			s.Commit(Commit{Changes: c.list, Version: "9", Sweep: true})
 			if got := drain(t, q); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -43,7 +46,7 @@ func TestRelist(t *testing.T) {
 
 func TestKnownSparesWork(t *testing.T) {
 	s, _ := listed(t, 1<<20)
-	s.Begin(false)
+	s.Begin(false, 0)
 	if !known(s, put("a", "a1", "1")) {
 		t.Error("the same version is not known")
 	}
@@ -63,9 +66,18 @@ func TestKnownSparesWork(t *testing.T) {
 	if n, _ := s.Stat(); n != 1 {
 		t.Errorf("%d objects; the known one must stay, the other must go", n)
 	}
-	s.Begin(true)
-	if known(s, put("a", "a1", "1")) || s.Ahead(Key{Name: "a"}, "a1", "0") {
+	s.Commit(Commit{Changes: []Change{put("b", "b1", "2")}, Version: "9"})
+	s.Begin(true, 0)
+	if known(s, put("a", "a1", "1")) || !s.Ahead(Key{Name: "b"}, "b1", "1") || s.Version() != "9" || s.Epoch() != 1 {
+		t.Error("while contents are compared, an equal version must prove nothing, and an older one another history")
+	}
+	s.Begin(false, 2)
+	if known(s, put("a", "a1", "1")) || s.Ahead(Key{Name: "b"}, "b1", "1") || s.Version() != "" || s.Epoch() != 2 {
 		t.Error("versions must mean nothing in a new epoch")
+	}
+	s.Begin(false, 1)
+	if s.Epoch() != 2 || s.Ahead(Key{Name: "b"}, "b1", "1") {
+		t.Error("an epoch ended before its list was complete")
 	}
 }
 
@@ -96,8 +108,8 @@ func TestSameContent(t *testing.T) {
 	}
 }
 
-// TestFormatSwitch: a server stops serving protobuf. Within an epoch, a known UID and version identify the object; in
-// a new epoch, the formats cannot be compared.
+// TestFormatSwitch: a server stops serving protobuf. Within an epoch, a known UID and version identify the object, unless
+// contents are compared: they cannot be in two formats.
 func TestFormatSwitch(t *testing.T) {
 	s, q := listed(t, 1<<20)
 	again := func(name, uid, rv string) Change {
@@ -105,10 +117,11 @@ func TestFormatSwitch(t *testing.T) {
 	}
 	list := []Change{again("a", "a1", "1"), again("b", "b1", "2")}
 	for _, c := range []struct {
-		newEpoch bool
-		want     string
-	}{{false, "=9"}, {true, "~a/a1 1>1r ~b/b1 2>2r =9"}, {true, "=9"}} {
-		s.Begin(c.newEpoch)
+		compare bool
+		epochs  int64
+		want    string
+	}{{false, 0, "=9"}, {true, 0, "~a/a1 1>1r ~b/b1 2>2r =9"}, {false, 1, "=9"}} {
+		s.Begin(c.compare, s.Epoch()+c.epochs)
 		s.Commit(Commit{Changes: list, Version: "9", Sweep: true})
 		if got := drain(t, q); got != c.want {
 			t.Errorf("got %q, want %q", got, c.want)
@@ -150,7 +163,7 @@ func TestListing(t *testing.T) {
 			if !c.first {
 				s, q = listed(t, 1<<20)
 			}
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: c.list, Version: "9", Sweep: true})
 			if got := drain(t, q); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
@@ -171,7 +184,7 @@ func TestKeptInANewEpoch(t *testing.T) {
 			s.Commit(Commit{Changes: []Change{put("b", "b1", "1", "!")}, Version: "11"})
 		}, "~b/b1 2>1r =11"},
 		{"the same version may have another content", func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			if known(s, put("b", "b1", "2")) || s.Ahead(Key{Name: "b"}, "b1", "1") {
 				t.Error("the old version is trusted")
 			}
@@ -180,7 +193,7 @@ func TestKeptInANewEpoch(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			s, q := listed(t, 1<<20)
-			s.Begin(true)
+			s.Begin(true, s.Epoch()+1)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), keep("b")}, Version: "10", Sweep: true})
 			drain(t, q)
 			c.next(s)
@@ -200,7 +213,7 @@ func TestPieces(t *testing.T) {
 	s, q := New(0), NewQueue(1, QueueOptions{Budget: 1 << 20})
 	s.piece = 2
 	s.Subscribe(q, time.Time{})
-	s.Begin(false)
+	s.Begin(false, 0)
 	gap := &Gap{Reason: "test"}
 	var list []Change
 	for _, n := range []string{"a", "b", "c", "d", "e"} {
@@ -210,7 +223,7 @@ func TestPieces(t *testing.T) {
 	if got, want := drain(t, q), "!test - +a/a >1i +b/b >1i | +c/c >1i +d/d >1i | +e/e >1i =2"; got != want {
 		t.Errorf("list: %q, want %q", got, want)
 	}
-	s.Begin(false)
+	s.Begin(false, 0)
 	s.Commit(Commit{Version: "3", Sweep: true})
 	if got, want := drain(t, q), "-a/a 1>r -b/b 1>r | -c/c 1>r -d/d 1>r | -e/e 1>r =3"; got != want {
 		t.Errorf("sweep: %q, want %q", got, want)

@@ -34,29 +34,29 @@ func TestLoad(t *testing.T) {
 			s.Commit(Commit{Version: "7", Live: true}) // repeated: no change
 		}, "+a/a1 >1i +b/b1 >2i | ~a/a1 1>5 | =7"},
 		{"a list finds nothing new", true, func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2")}, Version: "9", Sweep: true})
 		}, "+a/a1 >1i +b/b1 >2i | =9"},
 		{"a list finds another content at the same version", true, func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2", "!")}, Version: "9", Sweep: true})
 		}, "+a/a1 >1i +b/b1 >2i | ~b/b1 2>2r =9"},
 		{"a list finds what changed: none of it is initial", true, func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "4"), put("c", "c1", "5")}, Version: "9", Sweep: true})
 		}, "+a/a1 >1i +b/b1 >2i | ~a/a1 1>4r +c/c1 >5r -b/b1 2>r =9"},
 		{"what is not trusted is compared by content", false, func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2", "!")}, Version: "9", Sweep: true})
 		}, "+a/a1 >1i +b/b1 >2i | ~b/b1 2>2r =9"},
 		{"what a list that compares could not read is not seen to change, once", false, func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), {Key: Key{Name: "b"}, UID: "b1", Keep: true}}, Version: "9", Sweep: true})
 			s.Commit(Commit{Changes: []Change{put("b", "b1", "10")}, Version: "10"})
 			s.Commit(Commit{Changes: []Change{put("b", "b1", "11")}, Version: "11"})
 		}, "+a/a1 >1i +b/b1 >2i | ~b/b1 2>10r ~b/b1 10>11 =11"},
 		{"a list under way has to end as one", true, func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Version: "9", Live: true})
 		}, "+a/a1 >1i +b/b1 >2i"},
 	} {

@@ -47,10 +47,11 @@ func (r *reference) based() bool { return r.synced || r.loaded }
 
 func (r *reference) live() bool { return r.synced && !r.listing }
 
-func (r *reference) begin(newEpoch bool) {
+func (r *reference) begin(compare, replaced bool) {
 	r.listing, r.named = true, map[Key]bool{}
-	if newEpoch {
-		r.epoch, r.compareContents, r.version = r.epoch+1, true, ""
+	r.compareContents = r.compareContents || compare || replaced
+	if replaced {
+		r.epoch, r.version = r.epoch+1, ""
 	}
 }
 

@@ -58,7 +58,7 @@ func newSource(w *world, id int) *source {
 func (s *source) open() {
 	if !s.one(3) {
 		s.pos = len(s.log)
-		s.relist(s.one(3), s.one(3))
+		s.relist(s.one(4), s.one(4), s.one(3))
 		return
 	}
 	trusted := s.one(2)
@@ -67,7 +67,7 @@ func (s *source) open() {
 		s.write()
 	}
 	if !trusted || s.one(3) {
-		s.relist(s.one(3), s.one(3))
+		s.relist(s.one(4), s.one(4), s.one(3))
 		return
 	}
 	s.deliver(s.rand.IntN(10))
@@ -228,7 +228,7 @@ func (s *source) restore() {
 		s.write()
 	}
 	s.gap()
-	s.relist(true, s.one(3))
+	s.relist(false, true, s.one(3))
 }
 
 // reform makes the server serve everything in another form, without a write. A list or an audit finds it.
@@ -246,7 +246,7 @@ func (s *source) reform() {
 		changes = append(changes, c)
 	}
 	if s.bare || s.one(2) {
-		s.relist(false, s.one(3))
+		s.relist(false, false, s.one(3))
 		return
 	}
 	if s.one(2) { // while the audit reads
@@ -258,21 +258,25 @@ func (s *source) reform() {
 }
 
 // relist lists everything, possibly after an incomplete attempt.
-func (s *source) relist(newEpoch, broken bool) {
+func (s *source) relist(compare, replaced, broken bool) {
 	if broken {
-		s.list(newEpoch, false)
-		newEpoch = false
+		s.list(compare, replaced, false)
+		compare, replaced = false, false
 		for range s.rand.IntN(4) {
 			s.write()
 		}
 	}
-	s.list(newEpoch, true)
+	s.list(compare, replaced, true)
 }
 
 // list delivers the existing objects in any order, then the changes meanwhile, as a streaming list does.
-func (s *source) list(newEpoch, whole bool) {
-	s.store.Begin(newEpoch)
-	s.ref.begin(newEpoch)
+func (s *source) list(compare, replaced, whole bool) {
+	epoch := s.store.Epoch()
+	if replaced {
+		epoch++
+	}
+	s.store.Begin(compare, epoch)
+	s.ref.begin(compare, replaced)
 	var staged []Change
 	stage := func(c Change) {
 		if staged = append(staged, c); s.one(3) {
@@ -290,7 +294,7 @@ func (s *source) list(newEpoch, whole bool) {
 			s.commit(Commit{Changes: staged})
 			return
 		case s.known(k, v):
-		case newEpoch && s.one(10), !whole && s.one(10):
+		case (compare || replaced) && s.one(10), !whole && s.one(10):
 			c := Change{Key: k, Keep: true}
 			if s.one(2) {
 				c.UID = v.UID() // the UID could be read

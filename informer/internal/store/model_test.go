@@ -55,7 +55,7 @@ func model(t *testing.T, seed uint64) {
 		}
 	}
 	for _, s := range w.sources { // no faults from now on
-		s.relist(false, false)
+		s.relist(false, false, false)
 		s.compareTruth()
 	}
 	for _, c := range w.consumers {
@@ -111,7 +111,7 @@ func (w *world) act() {
 		s.bookmark()
 	case 7, 8:
 		s.write()
-		s.relist(w.one(3), w.one(3))
+		s.relist(w.one(4), w.one(4), w.one(3))
 	case 9:
 		s.restore()
 	case 10:

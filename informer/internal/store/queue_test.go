@@ -52,7 +52,7 @@ func TestStuck(t *testing.T) {
 
 func TestFoldIsTakenInPieces(t *testing.T) {
 	s, q := New(0), NewQueue(1, QueueOptions{Budget: 1})
-	s.Begin(false)
+	s.Begin(false, 0)
 	var all []Change
 	for i := range maxBatch + 1 {
 		all = append(all, put("o"+strconv.Itoa(i), "u"+strconv.Itoa(i), strconv.Itoa(i+1)))
@@ -128,7 +128,7 @@ func TestClose(t *testing.T) {
 	before, version := s.Stat()
 	s.Close()
 	s.Commit(Commit{Changes: []Change{put("a", "a1", "9"), put("new", "n1", "9")}, Version: "9"})
-	s.Begin(true)
+	s.Begin(true, s.Epoch()+1)
 	s.Commit(Commit{Version: "10", Sweep: true})
 	if n, v := s.Stat(); before == 0 || n != before || v != version || s.Get(Key{Name: "new"}) != nil {
 		t.Errorf("a closed store went from %d objects at %s to %d at %s", before, version, n, v)
@@ -189,7 +189,7 @@ func TestStreamsTakeTurns(t *testing.T) {
 	q.max = 1
 	for _, s := range []*Store{a, b} {
 		s.Subscribe(q, time.Time{})
-		s.Begin(false)
+		s.Begin(false, 0)
 		s.Commit(Commit{Version: "1", Sweep: true, Changes: []Change{put("a", "a1", "1"), put("b", "b1", "1")}})
 	}
 	var streams []int

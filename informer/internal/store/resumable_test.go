@@ -38,7 +38,7 @@ func TestResumable(t *testing.T) {
 		s.Commit(Commit{Changes: changes, Version: version, Gap: &Gap{Reason: "a batch of its own"}})
 	}
 	live := func(s *Store) {
-		s.Begin(false)
+		s.Begin(false, 0)
 		s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2")}, Version: "5", Sweep: true})
 	}
 	for _, tc := range []struct {
@@ -58,7 +58,7 @@ func TestResumable(t *testing.T) {
 		{"a list on the way has none", func(s *Store) {
 			s.Resume()
 			commit(s, "6", put("a", "a1", "6"))
-			s.Begin(false)
+			s.Begin(false, 0)
 			commit(s, "7", put("a", "a1", "7"))
 			s.Resume()
 			commit(s, "8", put("a", "a1", "8"))
@@ -120,19 +120,19 @@ func TestResumable(t *testing.T) {
 			commit(s, "7", put("a", "a2", "7"))
 		}, "listing live5+ live+ live7+"},
 		{"one that a list could not read", func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{unread, put("b", "b1", "2")}, Version: "5", Sweep: true})
 			commit(s, "6", put("a", "a1", "6"))
 		}, "listing live+ live6+"},
 		{"one without a name, until the next list", func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{nameless, put("a", "a1", "1")}, Version: "5", Sweep: true})
 			commit(s, "6", put("a", "a1", "6"))
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "6")}, Version: "7", Sweep: true})
 		}, "listing live+ live7+"},
 		{"a streaming list that reads it the second time", func(s *Store) {
-			s.Begin(false)
+			s.Begin(false, 0)
 			commit(s, "", unread)
 			if !known(s, put("a", "a1", "1")) {
 				t.Error("the version is not known")

@@ -50,8 +50,10 @@ type Store struct {
 	queues   []*Queue
 	waiting  []*Queue // queues that wait until a loaded state is current
 	mark     uint32
-	// compareContents is set while versions prove nothing: until the list is complete, contents are compared.
+	// compareContents is set while equal versions prove nothing: until the list is complete, contents are compared.
 	compareContents bool
+	// outdated is set while the stored versions may belong to another history than the list in progress.
+	outdated bool
 	// unverified are the objects that such a list contained without a readable version. Their contents are still to
 	// be compared.
 	unverified map[*object]struct{}
@@ -140,7 +142,7 @@ func (s *Store) Load(items []Item, h Head, trusted bool) {
 		s.head.version = h.Version
 	}
 	s.mu.Unlock()
-	s.compareContents = !trusted
+	s.compareContents, s.outdated = !trusted, h.Phase != Live
 	queues := s.queues
 	s.queues = nil
 	for _, q := range queues {
@@ -181,9 +183,9 @@ func (s *Store) Resume() {
 	}
 }
 
-// Begin starts a list at its first page. newEpoch means that the server's history was replaced: older versions are no
-// longer comparable.
-func (s *Store) Begin(newEpoch bool) {
+// Begin starts a list at its first page. With compare, it compares contents even where versions are equal. An epoch above
+// the current one means that the server's history was replaced: until the list is complete, no version proves anything.
+func (s *Store) Begin(compare bool, epoch int64) {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	if s.isClosed() {
@@ -194,10 +196,10 @@ func (s *Store) Begin(newEpoch bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.head.phase, s.head.listing = Listing, true
-	if newEpoch {
-		s.head.epoch++
-		s.head.version = ""
-		s.compareContents = true
+	s.compareContents = s.compareContents || compare
+	if epoch > s.head.epoch {
+		s.head.epoch, s.head.version = epoch, ""
+		s.compareContents, s.outdated = true, true
 	}
 }
 
@@ -241,13 +243,14 @@ func (s *Store) ServedDifferently(k Key, seen Seen) bool {
 	return v != nil && v.UID() == seen.UID && v.RV() == seen.RV && !seen.is(v)
 }
 
-// Ahead reports whether a newer version of this object is stored. Since a list is always current, that proves that
-// the server's history was replaced.
+// Ahead reports whether a newer version of this object is stored, of the same history as far as is known. Since a list
+// is always current, that proves that the server's history was replaced.
 func (s *Store) Ahead(k Key, uid, rv string) bool {
 	s.commitMu.Lock()
 	defer s.commitMu.Unlock()
 	o, _ := s.table.find(k)
-	return o != nil && s.trusts(o) && o.v.UID() == uid && wire.Older(rv, o.v.RV())
+	_, unverified := s.unverified[o]
+	return o != nil && !s.outdated && !unverified && o.v.UID() == uid && wire.Older(rv, o.v.RV())
 }
 
 // trusts reports whether the stored resource version belongs to the server's history.

@@ -84,7 +84,7 @@ func listed(t *testing.T, budget int64) (*Store, *Queue) {
 	t.Helper()
 	s, q := New(0), NewQueue(1, QueueOptions{Budget: budget})
 	s.Subscribe(q, time.Time{})
-	s.Begin(false)
+	s.Begin(false, 0)
 	s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2")}, Version: "2", Sweep: true})
 	if got, want := drain(t, q), "+a/a1 >1i +b/b1 >2i =2"; got != want {
 		t.Fatalf("first list: %s, want %s", got, want)

@@ -65,7 +65,7 @@ func (w *writer) change() Change {
 
 // step lists, then sends some events.
 func (w *writer) step() {
-	w.store.Begin(false)
+	w.store.Begin(false, 0)
 	var list []Change
 	for k, rv := range w.has {
 		if c := (Change{Key: k, V: pack(wire.JSON, "u", rv, []byte("{}"))}); !known(w.store, c) {

@@ -30,7 +30,7 @@ func TestReadAgain(t *testing.T) {
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			s := New(0)
-			s.Begin(false)
+			s.Begin(false, 0)
 			s.Commit(Commit{Changes: []Change{put("a", "a1", "1"), put("b", "b1", "2")}, Version: "5", Sweep: true})
 			s.Commit(Commit{Changes: []Change{{Key: Key{Name: "a"}, UID: "a1", RV: "6", Keep: true, Unread: true, Since: since}}, Version: "6"})
 			if !s.Unread(Key{Name: "a"}) || len(s.AllUnread()) != 1 {
@@ -61,5 +61,28 @@ func TestReadAgain(t *testing.T) {
 				t.Errorf("out of date: %t, want %t", got, want)
 			}
 		})
+	}
+}
+
+// TestAfterUnread: the next change of an object after an unread version is a difference between two versions that may have
+// others between them.
+func TestAfterUnread(t *testing.T) {
+	since, list := time.Unix(1000, 0), time.Unix(500, 0)
+	s := New(0)
+	s.Begin(false, 0)
+	s.Commit(Commit{Changes: []Change{put("a", "a1", "1")}, Version: "5", Sweep: true, After: list})
+	s.Commit(Commit{Changes: []Change{{Key: Key{Name: "a"}, UID: "a1", RV: "6", Keep: true, Unread: true, Since: since}}, Version: "6", After: list})
+	q := NewQueue(1, QueueOptions{Budget: 1 << 20, SkipLoaded: true, SkipInitial: true})
+	s.Subscribe(q, time.Time{})
+	if _, err := q.Next(t.Context()); err != nil { // the stream's position
+		t.Fatal(err)
+	}
+	for _, v := range []string{"7", "8"} {
+		s.Commit(Commit{Changes: []Change{put("a", "a1", v)}, Version: v, After: list})
+	}
+	q.Finish()
+	b, err := q.Next(t.Context())
+	if err != nil || text(b) != "~a/a1 1>7r ~a/a1 7>8 =8" || !b.Deltas[0].After.Equal(since) || !b.Deltas[1].After.IsZero() {
+		t.Errorf("got %s, %v, after %v", text(b), err, b.Deltas)
 	}
 }
