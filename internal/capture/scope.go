@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tattler-dev/tattler/internal/rules"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Scope selects kinds and their objects.
@@ -29,10 +30,10 @@ func (s *Scope) validate() error {
 		return err
 	}
 	if _, err := labels.Parse(s.Labels); err != nil {
-		return Usage("invalid label selector %q: %v", s.Labels, err)
+		return usage.Errorf("invalid label selector %q: %v", s.Labels, err)
 	}
 	if _, err := fields.ParseSelector(s.Fields); err != nil {
-		return Usage("invalid field selector %q: %v", s.Fields, err)
+		return usage.Errorf("invalid field selector %q: %v", s.Fields, err)
 	}
 	return nil
 }
@@ -58,7 +59,7 @@ func (s *Scope) resolve(c *Catalog, owned bool) (err error) {
 	}
 	for _, t := range s.targets {
 		if len(t.names) > 0 && s.selects() {
-			return Usage("a name cannot be combined with a selector")
+			return usage.Errorf("a name cannot be combined with a selector")
 		}
 	}
 	return nil

@@ -1,23 +1,13 @@
 package capture
 
 import (
-	"fmt"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/tattler-dev/tattler/internal/rules"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
-
-// UsageError reports a wrong command-line argument, as opposed to a failure.
-type UsageError struct{ Text string }
-
-func (e *UsageError) Error() string { return e.Text }
-
-// Usage makes a UsageError.
-func Usage(format string, args ...any) error {
-	return &UsageError{Text: fmt.Sprintf(format, args...)}
-}
 
 // target is a kind to watch: all its objects, those with given names, or those that a named object owns.
 type target struct {
@@ -82,10 +72,10 @@ func (c *Catalog) objects(args []string) (ts []target, err error) {
 	for _, a := range args {
 		typ, name, _ := strings.Cut(a, "/")
 		if typ == "" || name == "" || strings.Contains(name, "/") {
-			return nil, Usage("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
+			return nil, usage.Errorf("%q is not TYPE/NAME; where one argument has that form, all must have it", a)
 		}
 		if IsKindGlob(typ) {
-			return nil, Usage("%q: a glob of kinds takes no names", a)
+			return nil, usage.Errorf("%q: a glob of kinds takes no names", a)
 		}
 		if err := c.add(&ts, typ, []string{name}); err != nil {
 			return nil, err
@@ -100,15 +90,15 @@ func (c *Catalog) types(list string, names []string) (ts []target, globs []strin
 		lower := strings.ToLower(typ)
 		switch {
 		case typ == "":
-			return nil, nil, Usage("%q names an empty type", list)
+			return nil, nil, usage.Errorf("%q names an empty type", list)
 		case !IsKindGlob(typ):
 			if err := c.add(&ts, typ, names); err != nil {
 				return nil, nil, err
 			}
 		case len(names) > 0:
-			return nil, nil, Usage("%q: a glob of kinds takes no names", typ)
+			return nil, nil, usage.Errorf("%q: a glob of kinds takes no names", typ)
 		case rules.CheckResource(lower) != nil:
-			return nil, nil, Usage("%q is not a glob of kinds: want plural and group, such as deploy* or *.example.com", typ)
+			return nil, nil, usage.Errorf("%q is not a glob of kinds: want plural and group, such as deploy* or *.example.com", typ)
 		default:
 			globs = append(globs, lower)
 		}
@@ -169,16 +159,16 @@ type Namespaces struct {
 func (n Namespaces) Validate() error {
 	for _, p := range slices.Concat(n.Include, n.Exclude) {
 		if p == "" {
-			return Usage("an empty namespace name")
+			return usage.Errorf("an empty namespace name")
 		}
 		if _, err := path.Match(p, ""); err != nil {
-			return Usage("invalid namespace pattern %q: %v", p, err)
+			return usage.Errorf("invalid namespace pattern %q: %v", p, err)
 		}
 	}
 	if len(n.Include) > 0 && !slices.ContainsFunc(n.Include, func(p string) bool {
 		return isGlob(p) || !matchAny(n.Exclude, p)
 	}) {
-		return Usage("nothing to watch: of the namespaces %s, all are excluded", strings.Join(n.Include, ", "))
+		return usage.Errorf("nothing to watch: of the namespaces %s, all are excluded", strings.Join(n.Include, ", "))
 	}
 	return nil
 }

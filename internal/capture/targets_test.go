@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestTargets(t *testing.T) {
@@ -100,7 +102,7 @@ func TestNamespaces(t *testing.T) {
 			}
 		})
 	}
-	var u *UsageError
+	var u *usage.Error
 	for why, n := range map[string]Namespaces{
 		"a broken glob":             {Include: []string{"a["}},
 		"an empty name":             {Include: []string{""}},

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestFirstLook(t *testing.T) {
@@ -164,7 +165,7 @@ func TestFailingAtTheStart(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	var u *UsageError
+	var u *usage.Error
 	for why, o := range map[string]Options{
 		"a label selector":         {Labels: "a in ("},
 		"a field selector":         {Fields: "a"},
@@ -181,7 +182,7 @@ func TestBadOptions(t *testing.T) {
 					_ = w
 				}
 				if !errors.As(err, &u) {
-					t.Errorf("got %v, want a UsageError", err)
+					t.Errorf("got %v, want a usage.Error", err)
 				}
 			})
 		})

@@ -286,14 +286,14 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/selection",
-		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/cli/when", "./internal/journal", "./internal/jsonmap", "./internal/managers", "./internal/relations", "./internal/spell", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
+		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/journal", "./internal/jsonmap", "./internal/managers", "./internal/relations", "./internal/spell", "./internal/usage", "./internal/when", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
 		why:  "a URL and a command line select the same: it prints nothing, and reads changes that others pass to it",
 	},
 	{
 		who: "./internal/web",
 		only: []string{
-			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/cli/when", "./internal/control", "./internal/control/sinkadmin", "./internal/history", "./internal/journal",
-			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/web/auth",
+			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/when", "./internal/control", "./internal/control/sinkadmin", "./internal/history", "./internal/journal",
+			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/usage", "./internal/web/auth",
 		},
 		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster; orders, and the times in them, are those of the command line",
 	},
@@ -396,7 +396,7 @@ func violations(rows []row, pkgs []pkg) []string {
 }
 
 // shared are the packages of internal/cli that are not verbs.
-var shared = []string{"complete", "kube", "past", "recent", "report", "scope", "setup", "terminal", "when"}
+var shared = []string{"complete", "kube", "past", "recent", "report", "scope", "setup", "terminal"}
 
 // siblings returns the verbs that import each other. Each verb must be readable alone.
 func siblings(pkgs []pkg) []string {

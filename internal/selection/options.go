@@ -12,8 +12,9 @@ import (
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/managers"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 	"github.com/tattler-dev/tattler/internal/where"
 )
 
@@ -43,7 +44,7 @@ func (o *Options) Parse(now time.Time) (*Selection, error) {
 		text: strings.Fields(strings.ToLower(o.Text)),
 	}
 	if len(o.Names) > 0 && slices.ContainsFunc(o.Types, func(t string) bool { return strings.Contains(t, "/") }) {
-		return nil, capture.Usage("%s and TYPE/NAME exclude each other", o.name("name"))
+		return nil, usage.Errorf("%s and TYPE/NAME exclude each other", o.name("name"))
 	}
 	if err := o.scope(s); err != nil {
 		return nil, err
@@ -76,14 +77,14 @@ func (o *Options) scope(s *Selection) (err error) {
 	s.Query.Namespaces = s.Namespaces.Include
 	s.Query.Clusters, s.clusterOption = o.Scope.Clusters, o.name("cluster")
 	if s.labels, err = labels.Parse(o.Scope.Labels); err != nil {
-		return capture.Usage("%s: %v", o.name("selector"), err)
+		return usage.Errorf("%s: %v", o.name("selector"), err)
 	}
 	if s.fields, err = fields.ParseSelector(o.Scope.Fields); err != nil {
-		return capture.Usage("%s: %v", o.name("field-selector"), err)
+		return usage.Errorf("%s: %v", o.name("field-selector"), err)
 	}
 	for _, r := range s.fields.Requirements() {
 		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
-			return capture.Usage("%s: the journal selects by metadata.name and metadata.namespace only; for %s say %s",
+			return usage.Errorf("%s: the journal selects by metadata.name and metadata.namespace only; for %s say %s",
 				o.name("field-selector"), r.Field, o.name("where"))
 		}
 	}
@@ -106,11 +107,11 @@ func (o *Options) times(s *Selection, now time.Time) (err error) {
 			continue
 		}
 		if *t.to, err = t.parse(t.text, now); err != nil {
-			return capture.Usage("%s: %v", o.name(t.flag), err)
+			return usage.Errorf("%s: %v", o.name(t.flag), err)
 		}
 	}
 	if !s.Query.Until.IsZero() && !s.Query.Since.Before(s.Query.Until) {
-		return capture.Usage("%s is not before %s", o.name("since"), o.name("until"))
+		return usage.Errorf("%s is not before %s", o.name("since"), o.name("until"))
 	}
 	return nil
 }
@@ -119,7 +120,7 @@ func (o *Options) operations(s *Selection) error {
 	known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted, event.Absent}
 	for _, op := range o.Ops {
 		if !slices.Contains(known, event.Op(op)) {
-			return capture.Usage("%s: unknown operation %q: use created, updated, deleted, entered, left, gap, absent, snapshot or converted", o.name("op"), op)
+			return usage.Errorf("%s: unknown operation %q: use created, updated, deleted, entered, left, gap, absent, snapshot or converted", o.name("op"), op)
 		}
 		s.Query.Ops = append(s.Query.Ops, event.Op(op))
 		s.Query.Snapshots = s.Query.Snapshots || op == string(event.Snapshot)
@@ -136,10 +137,10 @@ var subresources = []string{"scale", "resize", "ephemeralcontainers", "binding",
 func (o *Options) contents(s *Selection) (err error) {
 	for _, m := range o.Managers {
 		if m == "" {
-			return capture.Usage("%s: an empty name", o.name("manager"))
+			return usage.Errorf("%s: an empty name", o.name("manager"))
 		}
 		if _, err := path.Match(m, ""); err != nil {
-			return capture.Usage("%s: %q is not a valid pattern", o.name("manager"), m)
+			return usage.Errorf("%s: %q is not a valid pattern", o.name("manager"), m)
 		}
 		s.Query.Managers = append(s.Query.Managers, m)
 		for _, sub := range subresources {
@@ -153,11 +154,11 @@ func (o *Options) contents(s *Selection) (err error) {
 		return err
 	}
 	if err := scope.ValidSeverities(o.Severities); err != nil {
-		return capture.Usage("%s: %v", o.name("severity"), err)
+		return usage.Errorf("%s: %v", o.name("severity"), err)
 	}
 	if o.Where != "" {
 		if s.where, err = where.Compile(o.Where); err != nil {
-			return capture.Usage("%s: %v", o.name("where"), err)
+			return usage.Errorf("%s: %v", o.name("where"), err)
 		}
 	}
 	return nil

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/relations"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // States are the changes and the states of a journal. history.Source documents the methods.
@@ -38,7 +38,7 @@ type Related struct {
 // that is damaged, purged or removed counts for nothing. The selection must be resolved; now is the present time.
 func (s *Selection) Related(ctx context.Context, j States, now time.Time) (*Related, error) {
 	if len(s.Types.Names) == 0 {
-		return nil, capture.Usage("which object? name one: TYPE/NAME")
+		return nil, usage.Errorf("which object? name one: TYPE/NAME")
 	}
 	l := &loader{j: j, s: s, graph: relations.NewGraph(), scoped: map[[2]string]bool{}, r: &Related{of: map[relations.Ref]*relations.Found{}}}
 	if l.from = s.Query.Since; l.from.IsZero() {
@@ -136,7 +136,7 @@ func (l *loader) named(ctx context.Context) (all []relations.Ref, err error) {
 		add(e.Kind, e.Namespace, e.Name)
 	}
 	if slices.Sort(clusters); len(clusters) > 1 {
-		return nil, capture.Usage("the named objects are in several clusters: choose one with %s %s", l.s.clusterOption, strings.Join(clusters, " or "))
+		return nil, usage.Errorf("the named objects are in several clusters: choose one with %s %s", l.s.clusterOption, strings.Join(clusters, " or "))
 	}
 	l.s.Query.Clusters = clusters
 	return all, nil

@@ -9,6 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/spell"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Kinds are the kinds of a journal: *history.Builder.
@@ -56,7 +57,7 @@ func Resolve(ctx context.Context, j Kinds, args []string) (t Types, err error) {
 	if !slices.ContainsFunc(args, func(a string) bool { return strings.Contains(a, "/") }) {
 		for _, typ := range strings.Split(args[0], ",") {
 			if typ == "" {
-				return t, capture.Usage("%q has an empty type", args[0])
+				return t, usage.Errorf("%q has an empty type", args[0])
 			}
 			t.add(resolve(ctx, j, kinds, typ), typ)
 		}
@@ -68,7 +69,7 @@ func Resolve(ctx context.Context, j Kinds, args []string) (t Types, err error) {
 	for _, a := range args {
 		typ, name, _ := strings.Cut(a, "/")
 		if typ == "" || name == "" || strings.ContainsAny(name, "/") {
-			return t, capture.Usage("%q is not TYPE/NAME; if one argument has this form, all must have it", a)
+			return t, usage.Errorf("%q is not TYPE/NAME; if one argument has this form, all must have it", a)
 		}
 		for _, gr := range t.add(resolve(ctx, j, kinds, typ), typ) {
 			t.named[object{gr, name}] = true

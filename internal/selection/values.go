@@ -6,8 +6,8 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Parameters are the names of the parameters of a selection in a URL, in the order of the documentation. They are log's flags, and
@@ -37,7 +37,7 @@ func FromValues(v url.Values) (Options, error) {
 		}
 		on, e := strconv.ParseBool(text)
 		if e != nil && err == nil {
-			err = capture.Usage("%s: %q is not true or false", name, text)
+			err = usage.Errorf("%s: %q is not true or false", name, text)
 		}
 		return on
 	}

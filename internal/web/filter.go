@@ -8,10 +8,10 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // filter is what a URL selects: the parameters of package selection, flat and lanes. It is for one goroutine.
@@ -46,9 +46,9 @@ func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
 	if err == nil {
 		err = f.Resolve(ctx, p.past.builder)
 	}
-	var usage *capture.UsageError
-	if errors.As(err, &usage) {
-		return nil, &UserError{usage.Text}
+	var wrong *usage.Error
+	if errors.As(err, &wrong) {
+		return nil, &UserError{wrong.Text}
 	}
 	if err != nil {
 		return nil, err

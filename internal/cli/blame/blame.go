@@ -18,10 +18,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Options are the verb's flags and arguments.
@@ -86,11 +87,11 @@ func Run(ctx context.Context, o *Options) error {
 		o.Now = time.Now
 	}
 	if o.Output != text && o.Output != render.JSON {
-		return capture.Usage("unknown output %q: use text or json", o.Output)
+		return usage.Errorf("unknown output %q: use text or json", o.Output)
 	}
 	at, err := when.Parse(o.At, o.Now())
 	if err != nil {
-		return capture.Usage("--at: %v", err)
+		return usage.Errorf("--at: %v", err)
 	}
 	paths, err := scope.Patterns("--path", o.Paths)
 	if err != nil {
@@ -129,7 +130,7 @@ func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*jou
 	}
 	what := strings.Join(o.Types, " ")
 	if len(types.Names) != 1 {
-		return nil, capture.Usage("%q names no single object: say TYPE/NAME", what)
+		return nil, usage.Errorf("%q names no single object: say TYPE/NAME", what)
 	}
 	within := o.Scope.Within(capture.Namespaces{})
 	q.Namespaces = within.Include
@@ -159,7 +160,7 @@ func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*jou
 		for _, s := range found {
 			where = append(where, s.Kind.GroupResource()+" in "+s.Namespace)
 		}
-		return nil, capture.Usage("%q names several objects: %s; say which with -n, or the type with its group", what, strings.Join(where, ", "))
+		return nil, usage.Errorf("%q names several objects: %s; say which with -n, or the type with its group", what, strings.Join(where, ", "))
 	case len(early) > 0:
 		return nil, fmt.Errorf("the journal does not reach back to %s for %s: it was first recorded at %s", moment, what, when.Moment(early[0].From))
 	}

@@ -19,9 +19,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Options are the verb's flags and arguments.
@@ -91,22 +92,22 @@ func (o *Options) query() (q journal.Query, err error) {
 		o.Now = time.Now
 	}
 	if !slices.Contains([]string{text, render.JSON, render.YAML}, o.Output) {
-		return q, capture.Usage("unknown output %q: use text, json or yaml", o.Output)
+		return q, usage.Errorf("unknown output %q: use text, json or yaml", o.Output)
 	}
 	if err := o.Scope.Validate(); err != nil {
 		return q, err
 	}
 	if q.Since, err = when.Parse(o.Since, o.Now()); err != nil {
-		return q, capture.Usage("--since: %v", err)
+		return q, usage.Errorf("--since: %v", err)
 	}
 	if q.Until, err = when.ParseEnd(o.Until, o.Now()); err == nil && q.Until.After(o.Now()) {
 		q.Until, err = when.Parse(o.Until, o.Now())
 	}
 	if err != nil {
-		return q, capture.Usage("--until: %v", err)
+		return q, usage.Errorf("--until: %v", err)
 	}
 	if !q.Since.Before(q.Until) {
-		return q, capture.Usage("--since is not before --until")
+		return q, usage.Errorf("--since is not before --until")
 	}
 	return q, nil
 }

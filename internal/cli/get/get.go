@@ -21,10 +21,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Options are the verb's flags and arguments.
@@ -109,13 +110,13 @@ func Run(ctx context.Context, o *Options) error {
 	at, err := when.Parse(o.At, o.Now())
 	switch {
 	case err != nil:
-		return capture.Usage("--at: %v", err)
+		return usage.Errorf("--at: %v", err)
 	case !slices.Contains([]string{table, name, render.JSON, render.YAML}, o.Output):
-		return capture.Usage("unknown output %q: use table, yaml, json or name", o.Output)
+		return usage.Errorf("unknown output %q: use table, yaml, json or name", o.Output)
 	case o.KeepHidden && !o.Clean:
-		return capture.Usage("--keep-hidden needs --clean")
+		return usage.Errorf("--keep-hidden needs --clean")
 	case o.Clean && o.Output != render.YAML && o.Output != render.JSON:
-		return capture.Usage("--clean needs -o yaml or -o json")
+		return usage.Errorf("--clean needs -o yaml or -o json")
 	}
 	if err := o.Scope.Validate(); err != nil {
 		return err

@@ -16,10 +16,10 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestLog(t *testing.T) {
@@ -480,7 +480,7 @@ func TestWrongUsage(t *testing.T) {
 			exec(t, at, "PRAGMA application_id = 17")
 		}
 		_, _, err := play(t, at, tc.o)
-		var wrong *capture.UsageError
+		var wrong *usage.Error
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.As(err, &wrong) != tc.usage {
 			t.Errorf("%s: %v", tc.why, err)
 		}

@@ -16,6 +16,7 @@ import (
 	quietrules "github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // recentSince is the default of --since without a journal.
@@ -83,7 +84,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selected, path string) err
 // isUsage reports whether an error is about the arguments, not about the cluster.
 func isUsage(err error) bool {
 	var (
-		usage     *capture.UsageError
+		usage     *usage.Error
 		unknown   *capture.UnknownTypeError
 		ambiguous *capture.AmbiguousTypeError
 	)

@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // selected says which changes are read, and which lines of them are printed.
@@ -32,11 +32,11 @@ func (o *Options) selection() (*selected, error) {
 	case err != nil:
 		return nil, err
 	case o.Follow && !s.Query.Until.IsZero():
-		return nil, capture.Usage("--until and -f exclude each other")
+		return nil, usage.Errorf("--until and -f exclude each other")
 	case o.Limit < 0:
-		return nil, capture.Usage("--limit cannot be negative")
+		return nil, usage.Errorf("--limit cannot be negative")
 	case !slices.Contains([]string{text, oneline, render.JSON, render.YAML}, o.Output):
-		return nil, capture.Usage("unknown output %q: use text, oneline, json or yaml", o.Output)
+		return nil, usage.Errorf("unknown output %q: use text, oneline, json or yaml", o.Output)
 	}
 	if err := o.together(); err != nil {
 		return nil, err

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Within returns the selected ones of the recorded clusters: those that --cluster names, or all.
@@ -19,7 +19,7 @@ func (j *Journal) Within(ctx context.Context, names []string) ([]string, error) 
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, capture.Usage("--cluster: the journal has no cluster %q: it has %s", name, strings.Join(known, ", "))
+			return nil, usage.Errorf("--cluster: the journal has no cluster %q: it has %s", name, strings.Join(known, ", "))
 		}
 	}
 	return names, nil

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
@@ -27,6 +26,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Flags select a journal.
@@ -96,7 +96,7 @@ func (f *Flags) File(ctx context.Context) (string, error) {
 	case len(running) == 0 || slices.Contains(running, path):
 		return path, err
 	case len(running) > 1:
-		return "", capture.Usage("%d daemons run; choose a journal: --journal %s", len(running), strings.Join(running, ", or --journal "))
+		return "", usage.Errorf("%d daemons run; choose a journal: --journal %s", len(running), strings.Join(running, ", or --journal "))
 	}
 	note := fmt.Sprintf("using %s, the journal of the only running daemon", running[0])
 	if err == nil && Exists(path) == nil {

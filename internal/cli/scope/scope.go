@@ -12,6 +12,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Flags are kubectl's selection flags, and further ones.
@@ -62,7 +63,7 @@ func Patterns(flag string, texts []string) ([]diff.Pattern, error) {
 	for _, text := range texts {
 		p, err := diff.ParsePattern(text)
 		if err != nil {
-			return nil, capture.Usage("%s: %v", flag, err)
+			return nil, usage.Errorf("%s: %v", flag, err)
 		}
 		all = append(all, p)
 	}
@@ -73,7 +74,7 @@ func Patterns(flag string, texts []string) ([]diff.Pattern, error) {
 // or a selector.
 func (f *Flags) Validate() error {
 	if f.All && len(f.Namespaces) > 0 {
-		return capture.Usage("-A and -n exclude each other")
+		return usage.Errorf("-A and -n exclude each other")
 	}
 	n := f.names()
 	if err := n.Validate(); err != nil {
@@ -81,14 +82,14 @@ func (f *Flags) Validate() error {
 	}
 	for _, name := range slices.Concat(n.Include, n.Exclude) {
 		if !IsGlob(name) && len(validation.IsDNS1123Label(name)) > 0 {
-			return capture.Usage("%q is not a namespace name: it may have only a-z, 0-9 and -, and at most 63 characters", name)
+			return usage.Errorf("%q is not a namespace name: it may have only a-z, 0-9 and -, and at most 63 characters", name)
 		}
 	}
 	if _, err := labels.Parse(f.Labels); err != nil {
-		return capture.Usage("invalid label selector %q: %v", f.Labels, err)
+		return usage.Errorf("invalid label selector %q: %v", f.Labels, err)
 	}
 	if _, err := fields.ParseSelector(f.Fields); err != nil {
-		return capture.Usage("invalid field selector %q: %v", f.Fields, err)
+		return usage.Errorf("invalid field selector %q: %v", f.Fields, err)
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // AddStates declares the flags for objects as they were.
@@ -37,7 +38,7 @@ func Has(n capture.Namespaces, namespace string) bool {
 func (f *Flags) Labelled() (func(object map[string]any) bool, error) {
 	selector, err := labels.Parse(f.Labels)
 	if err != nil {
-		return nil, capture.Usage("-l: %v", err)
+		return nil, usage.Errorf("-l: %v", err)
 	}
 	return func(object map[string]any) bool { return Labelled(selector, object) }, nil
 }

@@ -21,6 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/config"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Flags are the flags of run that make a configuration.
@@ -82,7 +83,7 @@ type Setup struct {
 	part   bool   // it is one of several clusters
 }
 
-// Load makes the setup without contacting the cluster. An invalid flag is a *capture.UsageError, an invalid file
+// Load makes the setup without contacting the cluster. An invalid flag is a *usage.Error, an invalid file
 // config.Errors.
 func (f *Flags) Load() (*Setup, error) {
 	if err := f.Scope.Validate(); err != nil {
@@ -92,7 +93,7 @@ func (f *Flags) Load() (*Setup, error) {
 	loader, c := config.Loader{Sinks: program.Types(), Traces: newTraceOptions}, config.Default()
 	if f.File != "" {
 		if len(f.Types) > 0 || f.Scope.Given() || f.Noise {
-			return nil, capture.Usage("-c selects the watched objects: leave out TYPE, and the selecting flags")
+			return nil, usage.Errorf("-c selects the watched objects: leave out TYPE, and the selecting flags")
 		}
 		var err error
 		if c, err = loader.Load(f.File); err != nil {
@@ -106,10 +107,10 @@ func (f *Flags) Load() (*Setup, error) {
 	for _, address := range to {
 		s, err := loader.SinkFromURL(address)
 		if err != nil {
-			return nil, capture.Usage("%v", err) // it names the flag
+			return nil, usage.Errorf("%v", err) // it names the flag
 		}
 		if err := c.Add(s); err != nil {
-			return nil, capture.Usage("--to: %v", err)
+			return nil, usage.Errorf("--to: %v", err)
 		}
 	}
 	// The verbs that read the journal use the same order: flags and files take precedence over the environment.

@@ -15,6 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/config"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // write makes a configuration file with a head and the given text.
@@ -86,8 +87,8 @@ func TestWrongUsage(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", tc.why, err)
 		}
-		var usage *capture.UsageError
-		if errors.As(err, &usage) != tc.usage {
+		var wrong *usage.Error
+		if errors.As(err, &wrong) != tc.usage {
 			t.Errorf("%s: usage is not %t: %v", tc.why, tc.usage, err)
 		}
 	}

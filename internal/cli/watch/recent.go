@@ -14,9 +14,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/recent"
 	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // maxHeld bounds the live changes that wait for the reconstructed ones.
@@ -39,10 +40,10 @@ func (o *Options) sinceTime(now time.Time) (since time.Time, err error) {
 		return since, nil
 	}
 	if o.Initial {
-		return since, capture.Usage("--since and --initial exclude each other")
+		return since, usage.Errorf("--since and --initial exclude each other")
 	}
 	if since, err = when.Parse(o.Since, now); err != nil {
-		return since, capture.Usage("--since: %v", err)
+		return since, usage.Errorf("--since: %v", err)
 	}
 	return since, nil
 }

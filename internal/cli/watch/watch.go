@@ -19,6 +19,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Options are the verb's flags and arguments.
@@ -121,16 +122,16 @@ func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
 	switch o.Output {
 	case "", "text", "json", "yaml":
 	default:
-		return nil, nil, capture.Usage("unknown output %q: use text, json or yaml", o.Output)
+		return nil, nil, usage.Errorf("unknown output %q: use text, json or yaml", o.Output)
 	}
 	if err := o.Scope.Validate(); err != nil {
 		return nil, nil, err
 	}
 	if err := scope.ValidSeverities(o.Severities); err != nil {
-		return nil, nil, capture.Usage("--severity: %v", err)
+		return nil, nil, usage.Errorf("--severity: %v", err)
 	}
 	if o.Limit < 0 || o.Timeout < 0 {
-		return nil, nil, capture.Usage("--limit and --timeout cannot be negative")
+		return nil, nil, usage.Errorf("--limit and --timeout cannot be negative")
 	}
 	if only, err = scope.Patterns("--path", o.Paths); err != nil {
 		return nil, nil, err

@@ -11,11 +11,11 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/access"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Changes is a page of changes.
@@ -401,7 +401,7 @@ func (a *api) one(r *http.Request) (*journal.State, error) {
 	case len(found) == 1:
 		return &found[0], nil
 	case len(found) > 1:
-		return nil, capture.Usage("several objects have this name: say which by namespace, by cluster, or by the group of the type")
+		return nil, usage.Errorf("several objects have this name: say which by namespace, by cluster, or by the group of the type")
 	case len(unknown) > 0:
 		return nil, problem(http.StatusNotFound, "the journal does not reach back that far: the object was first seen at %s", unknown[0].From.Format(time.RFC3339))
 	}
