@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // define creates a CRD, and serves its kind a moment later, as an API server does.
@@ -126,7 +127,7 @@ func TestVersionThatIsNotServedAnyMore(t *testing.T) {
 	}{
 		{"everything", Options{Initial: true}, "ready: 9 kinds, 4 objects, hidden events", "gap widgets not served as v1, now as v2"},
 		{"a type", Options{Types: []string{"widgets"}, Initial: true}, "ready: 1 kinds, 3 objects", "gap widgets not served as v1, now as v2"},
-		{"a type in a namespace", Options{Types: []string{"widgets"}, Initial: true, Namespaces: Namespaces{Include: []string{"n"}}},
+		{"a type in a namespace", Options{Types: []string{"widgets"}, Initial: true, Namespaces: selection.Namespaces{Include: []string{"n"}}},
 			"ready: 1 kinds, 2 objects", "gap widgets not served as v1, now as v2 in n"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/quiet"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // lister returns a server with some kinds, and a Watcher that does not run.
@@ -72,9 +73,9 @@ func TestList(t *testing.T) {
 	}{
 		{why: "everything but the noise", o: Options{}, hidden: "events", kinds: 5, listed: 6,
 			want: "configmaps/a/one configmaps/b/two deployments/a/web pods/a/web-x replicasets/a/web-1 secrets/a/s"},
-		{why: "a namespace", o: Options{Namespaces: Namespaces{Include: []string{"b"}}}, want: "configmaps/b/two", hidden: "events", kinds: 5, listed: 1},
-		{why: "a glob of namespaces", o: Options{Types: []string{"cm"}, Namespaces: Namespaces{Include: []string{"[b-z]*"}}}, want: "configmaps/b/two", kinds: 1, listed: 1},
-		{why: "an excluded namespace", o: Options{Types: []string{"cm"}, Namespaces: Namespaces{Exclude: []string{"a"}}}, want: "configmaps/b/two", kinds: 1, listed: 1},
+		{why: "a namespace", o: Options{Namespaces: selection.Namespaces{Include: []string{"b"}}}, want: "configmaps/b/two", hidden: "events", kinds: 5, listed: 1},
+		{why: "a glob of namespaces", o: Options{Types: []string{"cm"}, Namespaces: selection.Namespaces{Include: []string{"[b-z]*"}}}, want: "configmaps/b/two", kinds: 1, listed: 1},
+		{why: "an excluded namespace", o: Options{Types: []string{"cm"}, Namespaces: selection.Namespaces{Exclude: []string{"a"}}}, want: "configmaps/b/two", kinds: 1, listed: 1},
 		{why: "labels", o: Options{Types: []string{"cm"}, Labels: "app=x"}, want: "configmaps/a/one", kinds: 1, listed: 1},
 		{why: "named, with dependents", o: Options{Owned: true, Types: []string{"deploy/web"}}, kinds: 3, listed: 3,
 			want: "(pods/a/web-x) (replicasets/a/web-1) deployments/a/web"},
@@ -153,7 +154,7 @@ func TestListRefused(t *testing.T) {
 // TestListAlso: a further kind is listed in the same namespaces, without the other conditions.
 func TestListAlso(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, w := lister(t, Options{Types: []string{"deployments"}, Labels: "app=x", Namespaces: Namespaces{Include: []string{"a"}}})
+		s, w := lister(t, Options{Types: []string{"deployments"}, Labels: "app=x", Namespaces: selection.Namespaces{Include: []string{"a"}}})
 		s.Put(rsGVR, "a", "web-1", nil)
 		s.Put(rsGVR, "b", "other", nil)
 		if l := w.ListAlso(t.Context(), "apps", "replicasets", nil); l.Kinds != 0 {

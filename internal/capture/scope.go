@@ -4,10 +4,8 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/tattler-dev/tattler/internal/rules"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/usage"
 )
 
@@ -15,7 +13,7 @@ import (
 type Scope struct {
 	// Types are as in Options. Except lists types to leave out, including globs.
 	Types, Except  []string
-	Namespaces     Namespaces
+	Namespaces     selection.Namespaces
 	Labels, Fields string
 	// Noise includes noisy kinds that a glob selects. Kinds selected by name are always watched.
 	Noise bool
@@ -29,13 +27,7 @@ func (s *Scope) validate() error {
 	if err := s.Namespaces.Validate(); err != nil {
 		return err
 	}
-	if _, err := labels.Parse(s.Labels); err != nil {
-		return usage.Errorf("invalid label selector %q: %v", s.Labels, err)
-	}
-	if _, err := fields.ParseSelector(s.Fields); err != nil {
-		return usage.Errorf("invalid field selector %q: %v", s.Fields, err)
-	}
-	return nil
+	return selection.CheckSelectors(s.Labels, s.Fields)
 }
 
 // resolve looks up the scope's types; owned adds the kinds that named objects own.

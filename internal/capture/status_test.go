@@ -15,6 +15,7 @@ import (
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // one returns the status of a resource's only stream, and a summary of it.
@@ -162,7 +163,7 @@ func TestStateFor(t *testing.T) {
 // TestStreamsAreNamed: there is one row for each kind, selection and namespace, in order.
 func TestStreamsAreNamed(t *testing.T) {
 	o := Options{Scopes: []Scope{
-		{Types: []string{"configmaps", "a", "b"}, Namespaces: Namespaces{Include: []string{"n", "m"}}},
+		{Types: []string{"configmaps", "a", "b"}, Namespaces: selection.Namespaces{Include: []string{"n", "m"}}},
 		{Types: []string{"deployments"}, Labels: "app=x"},
 	}}
 	scenario(t, o, nil, func(r *rig) {
@@ -206,8 +207,8 @@ func TestUnselected(t *testing.T) {
 		s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("secrets")))
 	}
 	o := Options{Scopes: []Scope{
-		{Types: []string{"configmaps"}, Namespaces: Namespaces{Include: []string{"a"}}},
-		{Types: []string{"pods"}, Namespaces: Namespaces{Include: []string{"team-*"}}},
+		{Types: []string{"configmaps"}, Namespaces: selection.Namespaces{Include: []string{"a"}}},
+		{Types: []string{"pods"}, Namespaces: selection.Namespaces{Include: []string{"team-*"}}},
 		{Types: []string{"secrets"}},
 		{Types: []string{"widgets"}},
 		{Types: []string{"deployments"}, Labels: "app=x"},

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/usage"
 )
 
@@ -57,7 +58,7 @@ func TestEverything(t *testing.T) {
 		})
 	})
 	t.Run("of a namespace has no cluster-scoped kinds", func(t *testing.T) {
-		o := Options{Namespaces: Namespaces{Include: []string{"shop", "shop"}}}
+		o := Options{Namespaces: selection.Namespaces{Include: []string{"shop", "shop"}}}
 		scenario(t, o, func(s *informertest.Server) { s.Put(nsGVR, "", "shop", nil) }, func(r *rig) {
 			r.want("the start", "ready: 5 kinds, 0 objects, hidden events")
 			r.server.Put(cmGVR, "other", "a", nil)
@@ -75,13 +76,13 @@ func TestSelectedNamespaces(t *testing.T) {
 		start []string
 		want  []string
 	}{
-		{"a cluster-scoped kind is watched whole, as kubectl does", Options{Types: []string{"nodes"}, Namespaces: Namespaces{Include: []string{"team-a"}}},
+		{"a cluster-scoped kind is watched whole, as kubectl does", Options{Types: []string{"nodes"}, Namespaces: selection.Namespaces{Include: []string{"team-a"}}},
 			[]string{"ready: 1 kinds, 0 objects, missing team-a"}, []string{"created nodes/team-a"}},
-		{"names", Options{Types: []string{"cm"}, Namespaces: Namespaces{Include: []string{"team-a", "shop"}}},
+		{"names", Options{Types: []string{"cm"}, Namespaces: selection.Namespaces{Include: []string{"team-a", "shop"}}},
 			[]string{"ready: 1 kinds, 0 objects, missing shop team-a"}, []string{"created configmaps/in-shop", "created configmaps/in-team-a"}},
-		{"globs", Options{Types: []string{"cm"}, Namespaces: Namespaces{Include: []string{"team-*"}, Exclude: []string{"team-b"}}},
+		{"globs", Options{Types: []string{"cm"}, Namespaces: selection.Namespaces{Include: []string{"team-*"}, Exclude: []string{"team-b"}}},
 			[]string{"ready: 1 kinds, 0 objects"}, []string{"created configmaps/in-team-a"}},
-		{"exclusions", Options{Types: []string{"cm"}, Namespaces: Namespaces{Exclude: []string{"team-*", "shop"}}},
+		{"exclusions", Options{Types: []string{"cm"}, Namespaces: selection.Namespaces{Exclude: []string{"team-*", "shop"}}},
 			[]string{"ready: 1 kinds, 0 objects"}, []string{"created configmaps/in-kube-system"}},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
@@ -99,7 +100,7 @@ func TestSelectedNamespaces(t *testing.T) {
 }
 
 func TestMissingNamespaces(t *testing.T) {
-	o := Options{Types: []string{"configmaps"}, Namespaces: Namespaces{Include: []string{"empty", "shop", "typo"}}}
+	o := Options{Types: []string{"configmaps"}, Namespaces: selection.Namespaces{Include: []string{"empty", "shop", "typo"}}}
 	before := func(s *informertest.Server) { // a namespace with objects need not be requested
 		s.Put(nsGVR, "", "empty", nil)
 		s.Put(cmGVR, "shop", "a", nil)
@@ -140,7 +141,7 @@ func TestForbidden(t *testing.T) {
 			s.Put(nsGVR, "", "b", nil)
 			s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("namespaces/b/configmaps")))
 		}
-		o := Options{Types: []string{"configmaps"}, Namespaces: Namespaces{Include: []string{"a", "b"}}}
+		o := Options{Types: []string{"configmaps"}, Namespaces: selection.Namespaces{Include: []string{"a", "b"}}}
 		scenario(t, o, before, func(r *rig) {
 			r.want("the other is live", "ready: 1 kinds, 0 objects", "forbidden: configmaps")
 			r.server.Put(cmGVR, "a", "x", nil)
@@ -169,7 +170,7 @@ func TestBadOptions(t *testing.T) {
 	for why, o := range map[string]Options{
 		"a label selector":         {Labels: "a in ("},
 		"a field selector":         {Fields: "a"},
-		"all namespaces excluded":  {Namespaces: Namespaces{Include: []string{"a"}, Exclude: []string{"a"}}},
+		"all namespaces excluded":  {Namespaces: selection.Namespaces{Include: []string{"a"}, Exclude: []string{"a"}}},
 		"a name beside a selector": {Types: []string{"configmaps", "a"}, Labels: "app=x"},
 		"dependents and selector":  {Types: []string{"deploy/web"}, Fields: "metadata.name=x"},
 	} {

@@ -16,6 +16,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/openapi"
 	"github.com/tattler-dev/tattler/internal/quiet"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // Options select what to watch and how.
@@ -26,7 +27,7 @@ type Options struct {
 	// with a * is a glob of plural and group, such as deploy* or *.example.com; it also matches kinds that
 	// appear later.
 	Types      []string
-	Namespaces Namespaces
+	Namespaces selection.Namespaces
 	// Labels and Fields are selectors in the server's syntax.
 	Labels, Fields string
 	// Noise includes noisy kinds (events, leases, …) even if they are not named.

@@ -25,6 +25,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/quiet"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
@@ -40,7 +41,7 @@ type rig struct {
 	redactor *redact.Redactor
 	rules    *quiet.Set
 
-	namespaces capture.Namespaces
+	namespaces selection.Namespaces
 	labels     string
 	recorded   func(seq int64, v capture.Version)
 }

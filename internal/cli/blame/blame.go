@@ -13,26 +13,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/usage"
 	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Options are the verb's flags and arguments.
 type Options struct {
-	IO    *terminal.IO
-	Past  past.Flags
-	Types []string
-	Scope scope.Flags
-	At    string
-	Paths []string
+	IO      *terminal.IO
+	Past    past.Flags
+	Types   []string
+	Objects selection.Objects
+	At      string
+	Paths   []string
 	// Output is text or json.
 	Output string
 	// Now is the time; nil is time.Now.
@@ -70,8 +69,8 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVarP(&o.Scope.Namespaces, "namespace", "n", nil, "`namespace` of the object")
-	o.Scope.AddCluster(f)
+	f.StringArrayVarP(&o.Objects.Namespaces, "namespace", "n", nil, "`namespace` of the object")
+	o.Objects.AddCluster(f)
 	f.StringVar(&o.At, "at", "now", "show the object as it was at this `time`")
 	f.StringArrayVar(&o.Paths, "path", nil, "only lines below this `path`; repeatable")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text or json")
@@ -93,11 +92,11 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return usage.Errorf("--at: %v", err)
 	}
-	paths, err := scope.Patterns("--path", o.Paths)
+	paths, err := selection.Patterns("--path", o.Paths)
 	if err != nil {
 		return err
 	}
-	if err := o.Scope.Validate(); err != nil {
+	if err := o.Objects.Validate(); err != nil {
 		return err
 	}
 	j, err := o.Past.Open(ctx)
@@ -124,25 +123,22 @@ func Run(ctx context.Context, o *Options) error {
 
 // find returns the object that the arguments name.
 func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*journal.State, error) {
-	q, types, err := j.Select(ctx, o.Types, o.Scope.Clusters)
+	selected, err := j.Select(ctx, o.Types, o.Objects)
 	if err != nil {
 		return nil, err
 	}
 	what := strings.Join(o.Types, " ")
-	if len(types.Names) != 1 {
+	if len(selected.Types.Names) != 1 {
 		return nil, usage.Errorf("%q names no single object: say TYPE/NAME", what)
 	}
-	within := o.Scope.Within(capture.Namespaces{})
-	q.Namespaces = within.Include
-	if err := j.OneCluster(ctx, what, q, types.Named, at); err != nil {
+	if err := j.OneCluster(ctx, what, selected.Query, at); err != nil {
 		return nil, err
 	}
 	var found, early []journal.State
-	for s, err := range j.At(ctx, q, at) {
+	for s, err := range j.At(ctx, selected.Query, at) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !types.Named(&s):
 		case s.Err != nil:
 			return nil, s.Err
 		case s.Presence == journal.Unknown:

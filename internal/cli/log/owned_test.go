@@ -6,6 +6,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 var (
@@ -66,8 +67,8 @@ func TestOwned(t *testing.T) {
 		{"all of a kind: that kind", "created web, created web, created web-2", []string{"deploy"}, nil},
 		{"a pod owns nothing", "created db-0", []string{"pod/db-0"}, nil},
 	} {
-		o := Options{Types: tc.types}
-		o.Scope.Namespaces = tc.in
+		o := Options{Options: selection.Options{Types: tc.types}}
+		o.Namespaces = tc.in
 		out, said, err := play(t, path, o)
 		if got := summarizeEvents(t, out); got != tc.want || err != nil {
 			t.Errorf("%s:\ngot  %s\nwant %s\n%s %v", tc.why, got, tc.want, said, err)
@@ -81,7 +82,7 @@ func TestOwnedRetained(t *testing.T) {
 	b.add(deployments, event.Created, "shop", "other", nil, data("1"))
 	b.add(replicaSets, event.Created, "shop", "web-abc", nil, data("1"), ownedBy("Deployment", "web"))
 	b.add(pods, event.Created, "shop", "web-abc-1", nil, data("1"), ownedBy("ReplicaSet", "web-abc"))
-	out, _, err := play(t, b.close(), Options{Types: []string{"deploy/web"}})
+	out, _, err := play(t, b.close(), Options{Options: selection.Options{Types: []string{"deploy/web"}}})
 	if got, want := summarizeEvents(t, out), "created web-abc, created web-abc-1"; got != want || err != nil {
 		t.Errorf("%s, %v", got, err)
 	}

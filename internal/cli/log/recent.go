@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +12,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/recent"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	quietrules "github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
@@ -41,7 +41,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selected, path string) err
 	}
 	c := reconstruct.NewCollector(reconstruct.Options{
 		Since: since, Until: s.Query.Until, Rules: rules, Noise: o.Noise, Only: s.Paths, Managers: o.Managers,
-		Severities: scope.SeveritiesOf(o.Severities), Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
+		Severities: slices.Concat(s.Severities, s.lines), Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
 	})
 	w, err := o.lister(cluster, s, rules)
 	if err != nil {
@@ -125,7 +125,7 @@ func (o *Options) lister(cluster *kube.Cluster, s *selected, rules *quietrules.S
 		return nil, err
 	}
 	w, err := capture.New(capture.Options{
-		Config: cluster.Config, Types: o.Types, Namespaces: s.Namespaces, Labels: o.Scope.Labels, Fields: o.Scope.Fields,
+		Config: cluster.Config, Types: o.Types, Namespaces: s.Namespaces, Labels: o.Labels, Fields: o.Fields,
 		Noise: o.Noise, Owned: true, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
@@ -151,9 +151,8 @@ func listed(l *capture.Listing, cluster *kube.Cluster) error {
 }
 
 func (o *Options) recentRendering(s *selected) render.Options {
-	single := len(s.Namespaces.Include) == 1 && !scope.IsGlob(s.Namespaces.Include[0])
 	return render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: !single, Full: o.Full, Only: s.Paths,
+		Namespaces: s.Namespaces.One() == "", Full: o.Full, Only: s.Paths,
 	}
 }

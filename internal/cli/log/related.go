@@ -6,6 +6,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/relations"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/usage"
@@ -38,7 +39,7 @@ func (s *selected) relate(ctx context.Context, o *Options, j *past.Journal) (err
 	if !o.Related && !o.Tree {
 		return nil
 	}
-	if s.related, err = s.Related(ctx, j, o.Now()); err != nil {
+	if s.related, err = history.Relate(ctx, j, s.Selection, o.Now()); err != nil {
 		return err
 	}
 	kinds, err := j.Kinds(ctx)

@@ -93,7 +93,6 @@ func (a *api) changes(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.Quiet = s.Noise
 	out := Changes{Changes: []Change{}}
 	end := time.Now().Add(scanTime)
 	size := 0
@@ -105,9 +104,6 @@ func (a *api) changes(r *http.Request) (any, error) {
 		}
 		if err != nil {
 			return nil, err
-		}
-		if !s.Selects(&e) {
-			continue
 		}
 		c, n, err := a.read(r.Context(), &e)
 		size += n
@@ -284,7 +280,7 @@ func (a *api) objects(r *http.Request) (any, error) {
 				after = ""
 			}
 			continue
-		case !s.SelectsState(&st), st.Err == nil && st.Presence == journal.Present && !a.labelled(s, st.JSON):
+		case st.Err == nil && st.Presence == journal.Present && !a.labelled(s, st.JSON):
 			continue
 		}
 		if len(out.Objects) == limit || size > pageBytes {
@@ -343,8 +339,6 @@ func (a *api) differences(r *http.Request) (any, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !s.SelectsState(before):
-			continue
 		case before.Err != nil || after.Err != nil || before.Presence == journal.Unknown || after.Presence == journal.Unknown:
 			out.Unknown++
 			continue
@@ -388,7 +382,6 @@ func (a *api) one(r *http.Request) (*journal.State, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !s.SelectsState(&st):
 		case st.Err != nil:
 			return nil, st.Err
 		case st.Presence == journal.Unknown:
