@@ -1,13 +1,11 @@
 package capture
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/tattler-dev/tattler/internal/selection"
-	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestTargets(t *testing.T) {
@@ -102,19 +100,5 @@ func TestNamespaces(t *testing.T) {
 				t.Errorf("text: %q, want %q", tt.n, tt.text)
 			}
 		})
-	}
-	var u *usage.Error
-	for why, n := range map[string]selection.Namespaces{
-		"a broken glob":             {Include: []string{"a["}},
-		"an empty name":             {Include: []string{""}},
-		"nothing is not everything": {Include: []string{"a"}, Exclude: []string{"a"}},
-		"nor the rest after a glob": {Include: []string{"team-a", "team-b"}, Exclude: []string{"team-*"}},
-	} {
-		if err := n.Validate(); !errors.As(err, &u) {
-			t.Errorf("%s: %v", why, err)
-		}
-	}
-	if err := (selection.Namespaces{Include: []string{"a", "b*"}, Exclude: []string{"a"}}).Validate(); err != nil {
-		t.Errorf("a glob may leave something: %v", err)
 	}
 }

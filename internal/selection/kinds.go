@@ -63,11 +63,11 @@ type Types struct {
 // Resolve finds the kinds that words mean among those of a journal.
 func Resolve(ctx context.Context, j Kinds, args []string) (t Types, err error) {
 	words, err := Words(args)
-	if err != nil || len(words) == 0 {
+	if err != nil {
 		return t, err
 	}
-	kinds, err := j.Kinds(ctx)
-	if err != nil {
+	kinds, err := j.Kinds(ctx) // it fails as reading the journal would
+	if err != nil || len(words) == 0 {
 		return t, err
 	}
 	qualified := strings.Contains(args[0], "/") // as all are

@@ -28,7 +28,7 @@ func (n Namespaces) Validate() error {
 		}
 	}
 	if len(n.Include) > 0 && !slices.ContainsFunc(n.Include, func(p string) bool {
-		return IsGlob(p) || !matchesAny(n.Exclude, p)
+		return IsGlob(p) || !MatchesAny(n.Exclude, p)
 	}) {
 		return usage.Errorf("nothing to watch: of the namespaces %s, all are excluded", strings.Join(n.Include, ", "))
 	}
@@ -55,7 +55,7 @@ func (n Namespaces) Has(name string) bool {
 	if name == "" {
 		return len(n.Include) == 0 || slices.Contains(n.Include, "")
 	}
-	return (len(n.Include) == 0 || matchesAny(n.Include, name)) && !matchesAny(n.Exclude, name)
+	return (len(n.Include) == 0 || MatchesAny(n.Include, name)) && !MatchesAny(n.Exclude, name)
 }
 
 // One returns the namespace if only one can be selected; otherwise it is empty.
@@ -84,7 +84,8 @@ func (n Namespaces) String() string {
 // IsGlob reports whether a name is a pattern.
 func IsGlob(s string) bool { return strings.ContainsAny(s, `*?[\`) }
 
-func matchesAny(patterns []string, name string) bool {
+// MatchesAny reports whether one of some names or globs matches a name.
+func MatchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
 }
 
