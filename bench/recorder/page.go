@@ -13,9 +13,9 @@ import (
 	"github.com/tattler-dev/tattler/bench/harness"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/cli/log"
-	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // Kinds of the objects in the journal.

@@ -16,9 +16,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/diff"
 	"github.com/tattler-dev/tattler/internal/cli/get"
 	"github.com/tattler-dev/tattler/internal/cli/log"
-	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 const (

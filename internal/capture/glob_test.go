@@ -38,7 +38,7 @@ func TestGlobs(t *testing.T) {
 
 // TestNamesNeedNoDiscovery: if kinds are named, kinds that appear later are not wanted.
 func TestNamesNeedNoDiscovery(t *testing.T) {
-	scenario(t, Options{Types: []string{"pods"}}, nil, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"pods"}}}}, nil, func(r *rig) {
 		r.want("the start", "ready: 1 kinds, 0 objects")
 		for _, uri := range r.server.Requests() {
 			if strings.Contains(uri, "customresourcedefinitions") {

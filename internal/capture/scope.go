@@ -11,11 +11,14 @@ import (
 
 // Scope selects kinds and their objects.
 type Scope struct {
-	// Types are as in Options. Except lists types to leave out, including globs.
-	Types, Except  []string
-	Namespaces     selection.Namespaces
+	// Types are command-line arguments: TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none means everything. A type
+	// with a * is a glob of plural and group, such as deploy* or *.example.com; it also matches kinds that
+	// appear later. Except lists types to leave out, including globs.
+	Types, Except []string
+	Namespaces    selection.Namespaces
+	// Labels and Fields are selectors in the server's syntax.
 	Labels, Fields string
-	// Noise includes noisy kinds that a glob selects. Kinds selected by name are always watched.
+	// Noise includes noisy kinds (events, leases, …) that a glob selects. Kinds selected by name are always watched.
 	Noise bool
 
 	targets []target // the names in Types

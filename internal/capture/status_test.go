@@ -42,7 +42,7 @@ func TestStreams(t *testing.T) {
 		s.Put(widgetsGVR, "n", "w", nil)
 		s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("secrets")))
 	}
-	scenario(t, Options{Types: []string{"configmaps,secrets,widgets"}}, before, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,secrets,widgets"}}}}, before, func(r *rig) {
 		began := time.Now()
 		s, text := r.one("configmaps")
 		if text != "live, 1 objects" || s.Version == "" || s.Lists != 1 || s.Watches != 1 || s.Err != nil || s.Since.After(began) || s.Since.IsZero() || !s.Trying.IsZero() {
@@ -122,7 +122,7 @@ func TestStreamsListing(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		held = make(chan struct{})
-		r := start(t, Options{Types: []string{"pods"}}, before)
+		r := start(t, Options{Scopes: []Scope{{Types: []string{"pods"}}}}, before)
 		if s, text := r.one("pods"); text != "listing, 0 objects" || s.Resource.Kind != "Pod" || s.Err != nil {
 			t.Errorf("%s, %+v", text, s)
 		}
@@ -185,7 +185,7 @@ func TestStreamsAreNamed(t *testing.T) {
 
 // TestStreamsAreReopened: a feed that fell behind has its kind reopened; the counters continue.
 func TestStreamsAreReopened(t *testing.T) {
-	keeping(t, Options{Types: []string{"configmaps"}}, nil, func(r *rig, _ func(func())) {
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, nil, func(r *rig, _ func(func())) {
 		r.take()
 		was, _ := r.one("configmaps")
 		k := r.watcher.kinds["configmaps"]

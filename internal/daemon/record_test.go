@@ -85,9 +85,7 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	w, err := capture.New(capture.Options{
-		Config: r.server.Config(), Types: []string{"configmaps"}, Namespaces: r.namespaces, Labels: r.labels, Redactor: r.redactor, Quiet: r.rules, Kept: k,
-	})
+	w, err := capture.New(capture.Options{Scopes: []capture.Scope{{Types: []string{"configmaps"}, Namespaces: r.namespaces, Labels: r.labels}}, Config: r.server.Config(), Redactor: r.redactor, Quiet: r.rules, Kept: k})
 	if err != nil {
 		r.Fatal(err)
 	}

@@ -163,7 +163,7 @@ func TestStateOfSeveralWatchers(t *testing.T) {
 		r := newRig(t)
 		var s state
 		run := func() control.Stream {
-			w, err := capture.New(capture.Options{Config: r.server.Config(), Types: []string{"configmaps"}, Redactor: r.redactor, Quiet: r.rules})
+			w, err := capture.New(capture.Options{Scopes: []capture.Scope{{Types: []string{"configmaps"}}}, Config: r.server.Config(), Redactor: r.redactor, Quiet: r.rules})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -64,6 +64,7 @@ func TestOwned(t *testing.T) {
 		{"a StatefulSet", "created db, created db-0", []string{"sts/db"}, nil},
 		{"a CronJob", "created tick, created tick-1, created tick-1-x", []string{"cronjob/tick"}, nil},
 		{"with another object", "created web-abc-9, created db, created db-0", []string{"sts/db", "pod/web-abc-9"}, nil},
+		{"a name belongs to its kind, also for what it owns", "", []string{"deploy/db", "sts/web"}, nil},
 		{"all of a kind: that kind", "created web, created web, created web-2", []string{"deploy"}, nil},
 		{"a pod owns nothing", "created db-0", []string{"pod/db-0"}, nil},
 	} {

@@ -125,8 +125,8 @@ func (o *Options) lister(cluster *kube.Cluster, s *selected, rules *quietrules.S
 		return nil, err
 	}
 	w, err := capture.New(capture.Options{
-		Config: cluster.Config, Types: o.Types, Namespaces: s.Namespaces, Labels: o.Labels, Fields: o.Fields,
-		Noise: o.Noise, Owned: true, Redactor: redactor, Quiet: rules,
+		Config: cluster.Config, Scopes: []capture.Scope{{Types: o.Types, Namespaces: s.Namespaces, Labels: o.Labels, Fields: o.Fields, Noise: o.Noise}},
+		Owned: true, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)

@@ -154,9 +154,8 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	w, err := capture.New(capture.Options{
-		Config: cluster.Config, Types: o.Types, Namespaces: namespaces,
-		Labels: o.Labels, Fields: o.Fields, Noise: o.Noise, Initial: o.Initial || past != nil,
-		Owned: true, Objects: true, Redactor: redactor, Quiet: rules,
+		Config: cluster.Config, Scopes: []capture.Scope{{Types: o.Types, Namespaces: namespaces, Labels: o.Labels, Fields: o.Fields, Noise: o.Noise}},
+		Initial: o.Initial || past != nil, Owned: true, Objects: true, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
