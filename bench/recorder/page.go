@@ -13,9 +13,9 @@ import (
 	"github.com/tattler-dev/tattler/bench/harness"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/cli/log"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // Kinds of the objects in the journal.
@@ -72,7 +72,7 @@ func firstPage(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	for what, o := range map[string]log.Options{
 		"newest":    {},
 		"kind":      {Types: []string{"configmaps"}},
-		"namespace": {Scope: scope.Flags{Namespaces: []string{"attic"}}},
+		"namespace": {Objects: selection.Objects{Namespaces: []string{"attic"}}},
 		"manager":   {Managers: []string{"vi"}},
 		"operation": {Ops: []string{"created"}, Types: []string{"cm"}},
 		"object":    {Types: []string{"deploy/web-17"}},

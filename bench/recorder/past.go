@@ -16,9 +16,9 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/diff"
 	"github.com/tattler-dev/tattler/internal/cli/get"
 	"github.com/tattler-dev/tattler/internal/cli/log"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 const (
@@ -70,7 +70,7 @@ func states(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	streams := &terminal.IO{Out: io.Discard, Err: io.Discard, Width: func() int { return 0 }}
 	list := func(ctx context.Context, o log.Options) error {
 		o.IO, o.Output, o.Noise, o.Now = streams, "text", true, now
-		o.Scope, o.Since, o.Past.Path = scope.Flags{Namespaces: []string{"team-0"}}, epoch.Format(time.RFC3339), path
+		o.Objects, o.Since, o.Past.Path = selection.Objects{Namespaces: []string{"team-0"}}, epoch.Format(time.RFC3339), path
 		return log.Run(ctx, &o)
 	}
 	m := harness.NewMeter()
@@ -81,7 +81,7 @@ func states(ctx context.Context, in harness.Input) (harness.Sample, error) {
 			return get.Run(ctx, &o)
 		},
 		"get namespace": func() error {
-			o := get.Options{IO: streams, Types: []string{"pods"}, Scope: scope.Flags{Namespaces: []string{"team-0"}}, At: half, Output: "yaml", Now: now}
+			o := get.Options{IO: streams, Types: []string{"pods"}, Objects: selection.Objects{Namespaces: []string{"team-0"}}, At: half, Output: "yaml", Now: now}
 			o.Past.Path = path
 			return get.Run(ctx, &o)
 		},
@@ -91,7 +91,7 @@ func states(ctx context.Context, in harness.Input) (harness.Sample, error) {
 			return differs(diff.Run(ctx, &o))
 		},
 		"diff namespace": func() error {
-			o := diff.Options{IO: streams, Types: []string{"pods"}, Scope: scope.Flags{Namespaces: []string{"team-0"}}, Since: half, Until: "now", Output: "text", Now: now}
+			o := diff.Options{IO: streams, Types: []string{"pods"}, Objects: selection.Objects{Namespaces: []string{"team-0"}}, Since: half, Until: "now", Output: "text", Now: now}
 			o.Past.Path = path
 			return differs(diff.Run(ctx, &o))
 		},

@@ -87,13 +87,11 @@ func (v *view) owned(e *journal.Entry) bool {
 	if v.kinds == nil || e.Op == event.Gap {
 		return false
 	}
-	return !v.root(e.Kind.GroupResource()) || !slices.Contains(v.q.Names, e.Name)
+	return !slices.Contains(v.q.NamesOf(e.Kind.GroupResource()), e.Name)
 }
 
 // root reports whether the query names objects of a kind.
-func (v *view) root(resource string) bool {
-	return len(v.q.Resources) == 0 || slices.Contains(v.q.Resources, resource)
-}
+func (v *view) root(resource string) bool { return len(v.q.NamesOf(resource)) > 0 }
 
 // owns reports whether objects of a kind can be between the named objects and a change.
 func (v *view) owns(resource string) bool {

@@ -17,7 +17,7 @@ func TestServerAway(t *testing.T) {
 		s.Put(cmGVR, "n", "a", data("k", "1"))
 		s.Put(cmGVR, "n", "b", data("k", "1"))
 	}
-	scenario(t, Options{Types: []string{"configmaps,pods"}}, before, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,pods"}}}}, before, func(r *rig) {
 		r.want("the start", "ready: 2 kinds, 2 objects")
 		r.pass(10 * time.Second)
 		r.server.SetDown(true)
@@ -56,7 +56,7 @@ func TestServerAway(t *testing.T) {
 
 // TestGapThatAnOutageDoesNotExplain: such a gap is reported separately, even if a stream broke.
 func TestGapThatAnOutageDoesNotExplain(t *testing.T) {
-	scenario(t, Options{Types: []string{"configmaps"}}, nil, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, nil, func(r *rig) {
 		r.take()
 		r.server.SetDown(true)
 		r.pass(10 * time.Second)
@@ -72,7 +72,7 @@ func TestGapThatAnOutageDoesNotExplain(t *testing.T) {
 }
 
 func TestGapWithoutAnOutage(t *testing.T) {
-	o := Options{Types: []string{"configmaps"}}
+	o := Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}
 	scenario(t, o, func(s *informertest.Server) { s.Put(cmGVR, "n", "a", nil) }, func(r *rig) {
 		r.take()
 		r.pass(10 * time.Second)
@@ -107,7 +107,7 @@ func TestExtensionAway(t *testing.T) {
 
 // TestRefusalAfterAnOutage: a server that is back and refuses is not away, and the refusal is reported.
 func TestRefusalAfterAnOutage(t *testing.T) {
-	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,pods"}}}}, nil, func(r *rig) {
 		r.take()
 		r.server.SetDown(true)
 		r.pass(10 * time.Second)
@@ -124,7 +124,7 @@ func TestRefusalAfterAnOutage(t *testing.T) {
 
 // TestRightsThatGo: withdrawn rights are reported once when they go, and once when they are back.
 func TestRightsThatGo(t *testing.T) {
-	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,pods"}}}}, nil, func(r *rig) {
 		r.server.Put(cmGVR, "n", "a", data("k", "1"))
 		r.take()
 		r.server.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("configmaps")))
@@ -154,7 +154,7 @@ func TestRightsThatGo(t *testing.T) {
 
 // TestAllRightsThatGo: several kinds that are refused at once give one message.
 func TestAllRightsThatGo(t *testing.T) {
-	scenario(t, Options{Types: []string{"configmaps,pods"}}, nil, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,pods"}}}}, nil, func(r *rig) {
 		r.take()
 		r.server.Intercept(func(w http.ResponseWriter, q *http.Request) bool {
 			return refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("configmaps"))(w, q) ||

@@ -14,7 +14,7 @@ import (
 )
 
 func TestSelector(t *testing.T) {
-	o := Options{Types: []string{"configmaps"}, Labels: "app=web"}
+	o := Options{Scopes: []Scope{{Types: []string{"configmaps"}, Labels: "app=web"}}}
 	before := func(s *informertest.Server) {
 		for _, name := range []string{"a", "b"} {
 			s.Put(cmGVR, "n", name, labelled("web"))
@@ -54,7 +54,7 @@ func TestSelectorWhenTheServerDoesNotSay(t *testing.T) {
 		"it refuses": refuse(http.StatusForbidden, metav1.StatusReasonForbidden, one),
 	} {
 		t.Run(why, func(t *testing.T) {
-			o := Options{Types: []string{"configmaps,pods"}, Labels: "app=web"}
+			o := Options{Scopes: []Scope{{Types: []string{"configmaps,pods"}, Labels: "app=web"}}}
 			scenario(t, o, func(s *informertest.Server) { s.Put(cmGVR, "n", "a", labelled("web")) }, func(r *rig) {
 				r.want("the start", "ready: 2 kinds, 1 objects")
 				r.server.Intercept(hook)
@@ -83,7 +83,7 @@ func TestSelectorWhenTheServerDoesNotSay(t *testing.T) {
 
 // TestNamedObjects: each named object has its own source, so that rights by name suffice.
 func TestNamedObjects(t *testing.T) {
-	scenario(t, Options{Types: []string{"configmaps", "a", "b", "a"}}, nil, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps", "a", "b", "a"}}}}, nil, func(r *rig) {
 		r.want("the start", "ready: 1 kinds, 0 objects")
 		for _, name := range []string{"a", "b", "c"} {
 			r.server.Put(cmGVR, "n", name, nil)
@@ -126,7 +126,7 @@ func TestAttribution(t *testing.T) {
 			return true
 		})
 	}
-	scenario(t, Options{Types: []string{"deployments"}}, before, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"deployments"}}}}, before, func(r *rig) {
 		r.want("the start", "ready: 1 kinds, 1 objects")
 		r.server.Put(deployGVR, "n", "web", template("shop/web:1.5", "kubectl-set", labels))
 		r.want("the image's manager, by the merge key", "updated deployments/web spec.template.spec.containers[name=app].image by kubectl-set")

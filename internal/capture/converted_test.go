@@ -25,7 +25,7 @@ func inForms(t *testing.T, o Options, test func(r *rig, again func(func()))) {
 		s.Put(cmGVR, "shop", "a", data("k", "1"))
 		s.Put(cmGVR, "shop", "b", data("k", "1"))
 	}
-	o.Types = []string{"configmaps"}
+	o.Scopes = []Scope{{Types: []string{"configmaps"}}}
 	if o.Redactor == nil {
 		o.Redactor = hiding(t)
 	}
@@ -100,7 +100,7 @@ func TestConverted(t *testing.T) {
 		})
 	})
 	t.Run("without a memory", func(t *testing.T) {
-		scenario(t, Options{Types: []string{"configmaps"}}, func(s *informertest.Server) {
+		scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, func(s *informertest.Server) {
 			s.Put(cmGVR, "shop", "a", data("k", "1"))
 			s.Put(cmGVR, "shop", "b", data("k", "1"))
 		}, func(r *rig) {
@@ -116,7 +116,7 @@ func TestConverted(t *testing.T) {
 // TestConvertedSoon: after a CRD has changed, the watcher checks for another served form at once, and not
 // within a minute.
 func TestConvertedSoon(t *testing.T) {
-	o := Options{Types: []string{"configmap*"}}
+	o := Options{Scopes: []Scope{{Types: []string{"configmap*"}}}}
 	scenario(t, o, func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }, func(r *rig) {
 		var looks atomic.Int32 // requests for the index of OpenAPI documents
 		r.server.Intercept(func(_ http.ResponseWriter, req *http.Request) bool {
@@ -164,7 +164,7 @@ func TestConvertedUnderOtherRules(t *testing.T) {
 				if c.form != "" {
 					r.serve(c.form)
 				}
-				r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: c.then})
+				r.begin(Options{Scopes: []Scope{{Types: []string{"configmaps"}}}, Kept: kept, Redactor: c.then})
 				r.pass(5 * time.Minute)
 				r.want(c.why, c.want...)
 				if strings.Contains(r.dump.String(), `"k":"1"`) {

@@ -11,12 +11,13 @@ import (
 
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/quiet"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // TestGlobs: the first scope with a matching glob takes a kind that appears.
 func TestGlobs(t *testing.T) {
 	o := Options{Scopes: []Scope{
-		{Types: []string{"secrets,*.Example.com"}, Namespaces: Namespaces{Include: []string{"shop"}}},
+		{Types: []string{"secrets,*.Example.com"}, Namespaces: selection.Namespaces{Include: []string{"shop"}}},
 		{Types: []string{"deploy*,repl*.apps,nodes"}, Except: []string{"node*"}},
 	}}
 	scenario(t, o, func(s *informertest.Server) { s.Put(nsGVR, "", "shop", nil) }, func(r *rig) {
@@ -37,7 +38,7 @@ func TestGlobs(t *testing.T) {
 
 // TestNamesNeedNoDiscovery: if kinds are named, kinds that appear later are not wanted.
 func TestNamesNeedNoDiscovery(t *testing.T) {
-	scenario(t, Options{Types: []string{"pods"}}, nil, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"pods"}}}}, nil, func(r *rig) {
 		r.want("the start", "ready: 1 kinds, 0 objects")
 		for _, uri := range r.server.Requests() {
 			if strings.Contains(uri, "customresourcedefinitions") {
@@ -108,10 +109,10 @@ func TestPlan(t *testing.T) {
 		p, err := planned(t,
 			Scope{Types: []string{"pods/a", "pods/b"}},
 			Scope{Types: []string{"deployments/web"}}, // without its dependents
-			Scope{Types: []string{"secrets"}, Fields: "metadata.name=s", Namespaces: Namespaces{Include: []string{"shop", "pay"}}},
+			Scope{Types: []string{"secrets"}, Fields: "metadata.name=s", Namespaces: selection.Namespaces{Include: []string{"shop", "pay"}}},
 			Scope{Types: []string{"nodes"}},
-			Scope{Types: []string{"conf*,*.x.io"}, Labels: "a=b", Namespaces: Namespaces{Exclude: []string{"kube-system", "test-*"}}},
-			Scope{Except: []string{"secrets", "repl*"}, Namespaces: Namespaces{Include: []string{"shop"}}},
+			Scope{Types: []string{"conf*,*.x.io"}, Labels: "a=b", Namespaces: selection.Namespaces{Exclude: []string{"kube-system", "test-*"}}},
+			Scope{Except: []string{"secrets", "repl*"}, Namespaces: selection.Namespaces{Include: []string{"shop"}}},
 		)
 		if err != nil {
 			t.Fatal(err)

@@ -30,7 +30,7 @@ func TestSecretsStayHidden(t *testing.T) {
 		}}}}
 	}
 	synctest.Test(t, func(t *testing.T) {
-		r := start(t, Options{Types: []string{"secrets,pods"}, Initial: true}, func(s *informertest.Server) {
+		r := start(t, Options{Scopes: []Scope{{Types: []string{"secrets,pods"}}}, Initial: true}, func(s *informertest.Server) {
 			s.Put(secretGVR, "n", "s", secret(""))
 			s.Put(podsGVR, "n", "p", pod(canary))
 		})
@@ -78,7 +78,7 @@ func TestUnreadable(t *testing.T) {
 		s.Skip(5)
 		s.Intercept(oneUnreadable)
 	}
-	scenario(t, Options{Types: []string{"configmaps"}, Initial: true}, before, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}, Initial: true}, before, func(r *rig) {
 		got := r.take()
 		if len(got) != 4 || !strings.HasPrefix(got[0], "problem: configmaps: lost 1 versions so far: ") ||
 			strings.Join(got[1:], "; ") != "gap configmaps unreadable; snapshot configmaps/b; ready: 1 kinds, 1 objects" {

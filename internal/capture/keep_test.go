@@ -157,7 +157,7 @@ func TestKept(t *testing.T) {
 		s.Put(cmGVR, "shop", "a", data("k", "1"))
 		s.Put(cmGVR, "shop", "b", data("k", "1"))
 	}
-	o := Options{Types: []string{"configmaps"}}
+	o := Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}
 	t.Run("a restart reports only the changes since then", func(t *testing.T) {
 		keeping(t, o, before, func(r *rig, again func(func())) {
 			r.want("the first start", "snapshot configmaps/a", "snapshot configmaps/b", "ready: 1 kinds, 2 objects")
@@ -209,12 +209,12 @@ func TestKept(t *testing.T) {
 		})
 	})
 	t.Run("other redaction shows in bytes, which are compared", func(t *testing.T) {
-		keeping(t, Options{Types: []string{"secrets"}}, func(s *informertest.Server) {
+		keeping(t, Options{Scopes: []Scope{{Types: []string{"secrets"}}}}, func(s *informertest.Server) {
 			s.Put(secretGVR, "shop", "a", data("k", "MQ=="))
 		}, func(r *rig, again func(func())) {
 			r.take()
 			r.stop()
-			r.begin(Options{Types: []string{"secrets"}, Kept: r.memory}) // with its own key
+			r.begin(Options{Scopes: []Scope{{Types: []string{"secrets"}}}, Kept: r.memory}) // with its own key
 			r.want("the markers differ, but nothing has changed", "rewritten secrets/a", "ready: 1 kinds, 1 objects")
 		})
 	})
@@ -223,7 +223,7 @@ func TestKept(t *testing.T) {
 // TestKeptFirstList ends a watcher during its first list: objects that the next one finds existed before.
 func TestKeptFirstList(t *testing.T) {
 	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }
-	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, before, func(r *rig, again func(func())) {
 		r.take()
 		again(func() {
 			st := r.memory.streams["configmaps||"]
@@ -246,7 +246,7 @@ func TestKeptNothing(t *testing.T) {
 		{"it was watched once", State{Reason: "nothing recorded since then", Restored: feed.Restored{At: time.Now()}}, []string{"gap configmaps nothing recorded since then"}},
 	} {
 		c.state.Epoch = 5
-		o := Options{Types: []string{"configmaps"}}
+		o := Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}
 		keeping(t, o, func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }, func(r *rig, again func(func())) {
 			r.take()
 			again(func() { r.memory.streams = map[string]*remembered{"configmaps||": {State: c.state}} })
@@ -263,7 +263,7 @@ func TestKeptNothing(t *testing.T) {
 // TestKeptNothingOfAKindThatAppears: the objects of its first list were created, even if other streams are in a
 // later epoch.
 func TestKeptNothingOfAKindThatAppears(t *testing.T) {
-	o := Options{Types: []string{"*.example.com"}, Labels: "app=web"}
+	o := Options{Scopes: []Scope{{Types: []string{"*.example.com"}, Labels: "app=web"}}}
 	keeping(t, o, nil, func(r *rig, _ func(func())) {
 		r.take()
 		r.memory.mu.Lock()
@@ -281,7 +281,7 @@ func TestKeptNothingOfAKindThatAppears(t *testing.T) {
 // TestKeptGapAndAnother: the gap after the kept state and one of the first batch become one, with both reasons.
 func TestKeptGapAndAnother(t *testing.T) {
 	before := func(s *informertest.Server) { s.Skip(5) }
-	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, before, func(r *rig, again func(func())) {
 		r.take()
 		again(func() {
 			r.memory.streams["configmaps||"].Version = ""
@@ -323,7 +323,7 @@ func TestNewest(t *testing.T) {
 // TestBatches checks the fields of a batch other than its changes.
 func TestBatches(t *testing.T) {
 	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "1")) }
-	keeping(t, Options{Types: []string{"configmaps"}, Labels: "x!=y"}, before, func(r *rig, _ func(func())) {
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}, Labels: "x!=y"}}}, before, func(r *rig, _ func(func())) {
 		synctest.Wait()
 		st := r.memory.streams[`configmaps||labels="x!=y" fields=""`]
 		if st == nil || st.Version == "" || st.Epoch != 1 || st.Pipeline == "" || st.At.IsZero() {
@@ -343,7 +343,7 @@ func TestBatches(t *testing.T) {
 // no change is missing or repeated.
 func TestBehind(t *testing.T) {
 	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("k", "0")) }
-	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, before, func(r *rig, again func(func())) {
 		r.take()
 		again(func() { r.budget = 4 << 10 })
 		r.take()

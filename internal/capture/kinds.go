@@ -110,9 +110,9 @@ func (w *Watcher) selection(k *kind, name string) informer.Selection {
 		sel.Fields = "metadata.name=" + name
 	}
 	if k.Namespaced {
-		sel.Namespaces = k.scope.Namespaces.exact()
-		sel.Keep = k.scope.Namespaces.keep()
-		if not := k.scope.Namespaces.excluded(); not != "" {
+		sel.Namespaces = exact(k.scope.Namespaces)
+		sel.Keep = keep(k.scope.Namespaces)
+		if not := excluded(k.scope.Namespaces); not != "" {
 			sel.Fields = strings.Trim(sel.Fields+","+not, ",")
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // define creates a CRD, and serves its kind a moment later, as an API server does.
@@ -125,8 +126,8 @@ func TestVersionThatIsNotServedAnyMore(t *testing.T) {
 		start, gap string
 	}{
 		{"everything", Options{Initial: true}, "ready: 9 kinds, 4 objects, hidden events", "gap widgets not served as v1, now as v2"},
-		{"a type", Options{Types: []string{"widgets"}, Initial: true}, "ready: 1 kinds, 3 objects", "gap widgets not served as v1, now as v2"},
-		{"a type in a namespace", Options{Types: []string{"widgets"}, Initial: true, Namespaces: Namespaces{Include: []string{"n"}}},
+		{"a type", Options{Scopes: []Scope{{Types: []string{"widgets"}}}, Initial: true}, "ready: 1 kinds, 3 objects", "gap widgets not served as v1, now as v2"},
+		{"a type in a namespace", Options{Scopes: []Scope{{Types: []string{"widgets"}, Namespaces: selection.Namespaces{Include: []string{"n"}}}}, Initial: true},
 			"ready: 1 kinds, 2 objects", "gap widgets not served as v1, now as v2 in n"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
@@ -153,7 +154,7 @@ func TestVersionThatIsNotServedAnyMore(t *testing.T) {
 
 // TestChangesNameTheServedVersion: after a move, changes carry the new version.
 func TestChangesNameTheServedVersion(t *testing.T) {
-	scenario(t, Options{Types: []string{"widgets"}}, define, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"widgets"}}}}, define, func(r *rig) {
 		r.take()
 		r.server.Move(widgetsGVR, "v2")
 		r.pass(time.Minute)
@@ -243,7 +244,7 @@ func TestQuietStart(t *testing.T) {
 // TestBusyCRDs: a controller that writes CRDs all the time must not hide a new kind, nor must each write cause
 // a poll.
 func TestBusyCRDs(t *testing.T) {
-	scenario(t, Options{Types: []string{"customresourcedefinitions,widgets"}}, define, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"customresourcedefinitions,widgets"}}}}, define, func(r *rig) {
 		r.take()
 		asked := len(r.server.Requests())
 		undefine(r.server, true)

@@ -15,6 +15,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/quiet"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // lister returns a server with some kinds, and a Watcher that does not run.
@@ -72,13 +73,13 @@ func TestList(t *testing.T) {
 	}{
 		{why: "everything but the noise", o: Options{}, hidden: "events", kinds: 5, listed: 6,
 			want: "configmaps/a/one configmaps/b/two deployments/a/web pods/a/web-x replicasets/a/web-1 secrets/a/s"},
-		{why: "a namespace", o: Options{Namespaces: Namespaces{Include: []string{"b"}}}, want: "configmaps/b/two", hidden: "events", kinds: 5, listed: 1},
-		{why: "a glob of namespaces", o: Options{Types: []string{"cm"}, Namespaces: Namespaces{Include: []string{"[b-z]*"}}}, want: "configmaps/b/two", kinds: 1, listed: 1},
-		{why: "an excluded namespace", o: Options{Types: []string{"cm"}, Namespaces: Namespaces{Exclude: []string{"a"}}}, want: "configmaps/b/two", kinds: 1, listed: 1},
-		{why: "labels", o: Options{Types: []string{"cm"}, Labels: "app=x"}, want: "configmaps/a/one", kinds: 1, listed: 1},
-		{why: "named, with dependents", o: Options{Owned: true, Types: []string{"deploy/web"}}, kinds: 3, listed: 3,
+		{why: "a namespace", o: Options{Scopes: []Scope{{Namespaces: selection.Namespaces{Include: []string{"b"}}}}}, want: "configmaps/b/two", hidden: "events", kinds: 5, listed: 1},
+		{why: "a glob of namespaces", o: Options{Scopes: []Scope{{Types: []string{"cm"}, Namespaces: selection.Namespaces{Include: []string{"[b-z]*"}}}}}, want: "configmaps/b/two", kinds: 1, listed: 1},
+		{why: "an excluded namespace", o: Options{Scopes: []Scope{{Types: []string{"cm"}, Namespaces: selection.Namespaces{Exclude: []string{"a"}}}}}, want: "configmaps/b/two", kinds: 1, listed: 1},
+		{why: "labels", o: Options{Scopes: []Scope{{Types: []string{"cm"}, Labels: "app=x"}}}, want: "configmaps/a/one", kinds: 1, listed: 1},
+		{why: "named, with dependents", o: Options{Scopes: []Scope{{Types: []string{"deploy/web"}}}, Owned: true}, kinds: 3, listed: 3,
 			want: "(pods/a/web-x) (replicasets/a/web-1) deployments/a/web"},
-		{why: "named, but absent", o: Options{Types: []string{"cm/one", "cm/three"}}, want: "configmaps/a/one", absent: "configmaps/three", kinds: 1, listed: 1},
+		{why: "named, but absent", o: Options{Scopes: []Scope{{Types: []string{"cm/one", "cm/three"}}}}, want: "configmaps/a/one", absent: "configmaps/three", kinds: 1, listed: 1},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			s, w := lister(t, tc.o)
@@ -107,7 +108,7 @@ func TestList(t *testing.T) {
 // TestListPages: large kinds are read in pages, each once, and no request is a watch.
 func TestListPages(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, w := lister(t, Options{Types: []string{"configmaps"}})
+		s, w := lister(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}})
 		for n := range 2*pageOfLarge + 1 {
 			s.Put(cmGVR, "a", fmt.Sprint("m", n), nil)
 		}
@@ -133,7 +134,7 @@ func TestListPages(t *testing.T) {
 // TestListRefused: a kind that may not be listed is reported and skipped, as is one that fails.
 func TestListRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, w := lister(t, Options{Types: []string{"configmaps,secrets,pods"}})
+		s, w := lister(t, Options{Scopes: []Scope{{Types: []string{"configmaps,secrets,pods"}}}})
 		s.Put(cmGVR, "a", "one", nil)
 		s.Put(podsGVR, "a", "p", nil)
 		s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("secrets")))
@@ -153,7 +154,7 @@ func TestListRefused(t *testing.T) {
 // TestListAlso: a further kind is listed in the same namespaces, without the other conditions.
 func TestListAlso(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s, w := lister(t, Options{Types: []string{"deployments"}, Labels: "app=x", Namespaces: Namespaces{Include: []string{"a"}}})
+		s, w := lister(t, Options{Scopes: []Scope{{Types: []string{"deployments"}, Labels: "app=x", Namespaces: selection.Namespaces{Include: []string{"a"}}}}})
 		s.Put(rsGVR, "a", "web-1", nil)
 		s.Put(rsGVR, "b", "other", nil)
 		if l := w.ListAlso(t.Context(), "apps", "replicasets", nil); l.Kinds != 0 {
@@ -180,7 +181,7 @@ func TestListHides(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var all strings.Builder
 		dump := func(_ Resource, obj map[string]any, _ bool) { fmt.Fprintln(&all, obj) }
-		s, w := lister(t, Options{Types: []string{"secrets,pods"}})
+		s, w := lister(t, Options{Scopes: []Scope{{Types: []string{"secrets,pods"}}}})
 		s.Put(secretGVR, "a", "s", data("password", base64.StdEncoding.EncodeToString([]byte(canary))))
 		s.Put(podsGVR, "a", "p", map[string]any{"spec": map[string]any{"containers": []any{map[string]any{
 			"name": "app", "env": []any{map[string]any{"name": "DB_PASSWORD", "value": canary}},

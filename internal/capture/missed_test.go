@@ -82,7 +82,7 @@ func TestMissedTime(t *testing.T) {
 			run := func(during func()) (all []Version) {
 				cfg := server.Config()
 				cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper { return deaf{rt} })
-				o := Options{Config: cfg, Types: []string{"configmaps"}, Redactor: redactor, Kept: kept}
+				o := Options{Scopes: []Scope{{Types: []string{"configmaps"}}}, Config: cfg, Redactor: redactor, Kept: kept}
 				if o.Quiet, err = quiet.New(); err != nil {
 					t.Fatal(err)
 				}

@@ -90,7 +90,7 @@ func (w *Watcher) planned(catalog *Catalog) *Plan {
 	for i := range w.scopes {
 		s := &w.scopes[i]
 		for _, g := range s.globs {
-			p.Globs = append(p.Globs, Glob{Pattern: g, Scope: i, Narrowed: len(s.except) > 0, Namespaces: s.Namespaces.exact()})
+			p.Globs = append(p.Globs, Glob{Pattern: g, Scope: i, Narrowed: len(s.except) > 0, Namespaces: exact(s.Namespaces)})
 		}
 	}
 	p.Hidden, p.Unmatched = slices.Sorted(maps.Keys(w.hidden)), w.unmatched

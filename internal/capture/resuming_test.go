@@ -19,7 +19,7 @@ func TestKilledWhileResuming(t *testing.T) {
 		s.Put(cmGVR, "shop", "a", data("k", "1"))
 		s.Put(cmGVR, "shop", "b", data("k", "1"))
 	}
-	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, before, func(r *rig, again func(func())) {
 		r.take()
 		var version string
 		again(func() {

@@ -69,13 +69,13 @@ func TestOtherRules(t *testing.T) {
 				s.Put(cmGVR, "shop", "a", data("greeting", "s3cret"))
 				s.Put(cmGVR, "shop", "b", data("k", "1"))
 			}
-			keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, _ func(func())) {
+			keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, before, func(r *rig, _ func(func())) {
 				// The scenario's own key is random.
 				kept := r.memory
 				ownerSem := func(o *redact.Redactor, meanwhile func(*informertest.Server)) {
 					r.stop()
 					meanwhile(r.server)
-					r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: o})
+					r.begin(Options{Scopes: []Scope{{Types: []string{"configmaps"}}}, Kept: kept, Redactor: o})
 				}
 				ownerSem(hiding(t, c.first...), func(*informertest.Server) {})
 				r.take()
@@ -123,7 +123,7 @@ func (r *rig) ofNoRules(listing bool) {
 // next one knows that some of them remain.
 func TestOtherRulesInterrupted(t *testing.T) {
 	before := func(s *informertest.Server) { s.Put(cmGVR, "shop", "a", data("greeting", "s3cret")) }
-	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, again func(func())) {
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, before, func(r *rig, again func(func())) {
 		r.take()
 		again(func() {
 			st := r.memory.streams["configmaps||"]
@@ -144,11 +144,11 @@ func TestOtherRulesUnread(t *testing.T) {
 		s.Put(cmGVR, "shop", "a", data("greeting", "s3cret"))
 		s.Put(cmGVR, "shop", "b", data("k", "1"))
 	}
-	keeping(t, Options{Types: []string{"configmaps"}}, before, func(r *rig, _ func(func())) {
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, before, func(r *rig, _ func(func())) {
 		kept := r.memory
 		ownerSem := func(o *redact.Redactor) {
 			r.stop()
-			r.begin(Options{Types: []string{"configmaps"}, Kept: kept, Redactor: o})
+			r.begin(Options{Scopes: []Scope{{Types: []string{"configmaps"}}}, Kept: kept, Redactor: o})
 		}
 		ownerSem(hiding(t))
 		r.take()

@@ -4,19 +4,21 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
-
 	"github.com/tattler-dev/tattler/internal/rules"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Scope selects kinds and their objects.
 type Scope struct {
-	// Types are as in Options. Except lists types to leave out, including globs.
-	Types, Except  []string
-	Namespaces     Namespaces
+	// Types are command-line arguments: TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none means everything. A type
+	// with a * is a glob of plural and group, such as deploy* or *.example.com; it also matches kinds that
+	// appear later. Except lists types to leave out, including globs.
+	Types, Except []string
+	Namespaces    selection.Namespaces
+	// Labels and Fields are selectors in the server's syntax.
 	Labels, Fields string
-	// Noise includes noisy kinds that a glob selects. Kinds selected by name are always watched.
+	// Noise includes noisy kinds (events, leases, …) that a glob selects. Kinds selected by name are always watched.
 	Noise bool
 
 	targets []target // the names in Types
@@ -28,13 +30,7 @@ func (s *Scope) validate() error {
 	if err := s.Namespaces.Validate(); err != nil {
 		return err
 	}
-	if _, err := labels.Parse(s.Labels); err != nil {
-		return Usage("invalid label selector %q: %v", s.Labels, err)
-	}
-	if _, err := fields.ParseSelector(s.Fields); err != nil {
-		return Usage("invalid field selector %q: %v", s.Fields, err)
-	}
-	return nil
+	return selection.CheckSelectors(s.Labels, s.Fields)
 }
 
 // resolve looks up the scope's types; owned adds the kinds that named objects own.
@@ -58,7 +54,7 @@ func (s *Scope) resolve(c *Catalog, owned bool) (err error) {
 	}
 	for _, t := range s.targets {
 		if len(t.names) > 0 && s.selects() {
-			return Usage("a name cannot be combined with a selector")
+			return usage.Errorf("a name cannot be combined with a selector")
 		}
 	}
 	return nil

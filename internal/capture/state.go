@@ -188,7 +188,7 @@ func (w *Watcher) missingNamespaces(ctx context.Context, found map[string]bool) 
 	defer cancel()
 	var missing []string
 	for i := range w.scopes {
-		for _, ns := range w.scopes[i].Namespaces.exact() {
+		for _, ns := range exact(w.scopes[i].Namespaces) {
 			if found[ns] || slices.Contains(missing, ns) {
 				continue
 			}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // one returns the status of a resource's only stream, and a summary of it.
@@ -41,7 +42,7 @@ func TestStreams(t *testing.T) {
 		s.Put(widgetsGVR, "n", "w", nil)
 		s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("secrets")))
 	}
-	scenario(t, Options{Types: []string{"configmaps,secrets,widgets"}}, before, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,secrets,widgets"}}}}, before, func(r *rig) {
 		began := time.Now()
 		s, text := r.one("configmaps")
 		if text != "live, 1 objects" || s.Version == "" || s.Lists != 1 || s.Watches != 1 || s.Err != nil || s.Since.After(began) || s.Since.IsZero() || !s.Trying.IsZero() {
@@ -121,7 +122,7 @@ func TestStreamsListing(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		held = make(chan struct{})
-		r := start(t, Options{Types: []string{"pods"}}, before)
+		r := start(t, Options{Scopes: []Scope{{Types: []string{"pods"}}}}, before)
 		if s, text := r.one("pods"); text != "listing, 0 objects" || s.Resource.Kind != "Pod" || s.Err != nil {
 			t.Errorf("%s, %+v", text, s)
 		}
@@ -162,7 +163,7 @@ func TestStateFor(t *testing.T) {
 // TestStreamsAreNamed: there is one row for each kind, selection and namespace, in order.
 func TestStreamsAreNamed(t *testing.T) {
 	o := Options{Scopes: []Scope{
-		{Types: []string{"configmaps", "a", "b"}, Namespaces: Namespaces{Include: []string{"n", "m"}}},
+		{Types: []string{"configmaps", "a", "b"}, Namespaces: selection.Namespaces{Include: []string{"n", "m"}}},
 		{Types: []string{"deployments"}, Labels: "app=x"},
 	}}
 	scenario(t, o, nil, func(r *rig) {
@@ -184,7 +185,7 @@ func TestStreamsAreNamed(t *testing.T) {
 
 // TestStreamsAreReopened: a feed that fell behind has its kind reopened; the counters continue.
 func TestStreamsAreReopened(t *testing.T) {
-	keeping(t, Options{Types: []string{"configmaps"}}, nil, func(r *rig, _ func(func())) {
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, nil, func(r *rig, _ func(func())) {
 		r.take()
 		was, _ := r.one("configmaps")
 		k := r.watcher.kinds["configmaps"]
@@ -206,8 +207,8 @@ func TestUnselected(t *testing.T) {
 		s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("secrets")))
 	}
 	o := Options{Scopes: []Scope{
-		{Types: []string{"configmaps"}, Namespaces: Namespaces{Include: []string{"a"}}},
-		{Types: []string{"pods"}, Namespaces: Namespaces{Include: []string{"team-*"}}},
+		{Types: []string{"configmaps"}, Namespaces: selection.Namespaces{Include: []string{"a"}}},
+		{Types: []string{"pods"}, Namespaces: selection.Namespaces{Include: []string{"team-*"}}},
 		{Types: []string{"secrets"}},
 		{Types: []string{"widgets"}},
 		{Types: []string{"deployments"}, Labels: "app=x"},

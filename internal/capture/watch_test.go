@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestFirstLook(t *testing.T) {
@@ -21,7 +23,7 @@ func TestFirstLook(t *testing.T) {
 		s.Put(cmGVR, "shop", "b", data("k", "1"))
 	}
 	t.Run("existing objects are not reported", func(t *testing.T) {
-		scenario(t, Options{Types: []string{"configmaps"}}, before, func(r *rig) {
+		scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, before, func(r *rig) {
 			r.want("the start", "ready: 1 kinds, 2 objects")
 			if kinds, settled, objects := r.watcher.Progress(); kinds != 1 || settled != 1 || objects != 2 {
 				r.Errorf("progress: %d, %d, %d", kinds, settled, objects)
@@ -33,7 +35,7 @@ func TestFirstLook(t *testing.T) {
 		})
 	})
 	t.Run("unless asked for", func(t *testing.T) {
-		scenario(t, Options{Types: []string{"configmaps"}, Initial: true}, before, func(r *rig) {
+		scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}, Initial: true}, before, func(r *rig) {
 			r.want("the start", "snapshot configmaps/a", "snapshot configmaps/b", "ready: 1 kinds, 2 objects")
 		})
 	})
@@ -49,14 +51,14 @@ func TestEverything(t *testing.T) {
 		})
 	})
 	t.Run("or not", func(t *testing.T) {
-		scenario(t, Options{Noise: true}, before, func(r *rig) {
+		scenario(t, Options{Scopes: []Scope{{Noise: true}}}, before, func(r *rig) {
 			r.want("the start", "ready: 9 kinds, 1 objects")
 			r.server.Put(eventGVR, "n", "f", nil)
 			r.want("shown", "created events/f")
 		})
 	})
 	t.Run("of a namespace has no cluster-scoped kinds", func(t *testing.T) {
-		o := Options{Namespaces: Namespaces{Include: []string{"shop", "shop"}}}
+		o := Options{Scopes: []Scope{{Namespaces: selection.Namespaces{Include: []string{"shop", "shop"}}}}}
 		scenario(t, o, func(s *informertest.Server) { s.Put(nsGVR, "", "shop", nil) }, func(r *rig) {
 			r.want("the start", "ready: 5 kinds, 0 objects, hidden events")
 			r.server.Put(cmGVR, "other", "a", nil)
@@ -74,13 +76,13 @@ func TestSelectedNamespaces(t *testing.T) {
 		start []string
 		want  []string
 	}{
-		{"a cluster-scoped kind is watched whole, as kubectl does", Options{Types: []string{"nodes"}, Namespaces: Namespaces{Include: []string{"team-a"}}},
+		{"a cluster-scoped kind is watched whole, as kubectl does", Options{Scopes: []Scope{{Types: []string{"nodes"}, Namespaces: selection.Namespaces{Include: []string{"team-a"}}}}},
 			[]string{"ready: 1 kinds, 0 objects, missing team-a"}, []string{"created nodes/team-a"}},
-		{"names", Options{Types: []string{"cm"}, Namespaces: Namespaces{Include: []string{"team-a", "shop"}}},
+		{"names", Options{Scopes: []Scope{{Types: []string{"cm"}, Namespaces: selection.Namespaces{Include: []string{"team-a", "shop"}}}}},
 			[]string{"ready: 1 kinds, 0 objects, missing shop team-a"}, []string{"created configmaps/in-shop", "created configmaps/in-team-a"}},
-		{"globs", Options{Types: []string{"cm"}, Namespaces: Namespaces{Include: []string{"team-*"}, Exclude: []string{"team-b"}}},
+		{"globs", Options{Scopes: []Scope{{Types: []string{"cm"}, Namespaces: selection.Namespaces{Include: []string{"team-*"}, Exclude: []string{"team-b"}}}}},
 			[]string{"ready: 1 kinds, 0 objects"}, []string{"created configmaps/in-team-a"}},
-		{"exclusions", Options{Types: []string{"cm"}, Namespaces: Namespaces{Exclude: []string{"team-*", "shop"}}},
+		{"exclusions", Options{Scopes: []Scope{{Types: []string{"cm"}, Namespaces: selection.Namespaces{Exclude: []string{"team-*", "shop"}}}}},
 			[]string{"ready: 1 kinds, 0 objects"}, []string{"created configmaps/in-kube-system"}},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
@@ -98,7 +100,7 @@ func TestSelectedNamespaces(t *testing.T) {
 }
 
 func TestMissingNamespaces(t *testing.T) {
-	o := Options{Types: []string{"configmaps"}, Namespaces: Namespaces{Include: []string{"empty", "shop", "typo"}}}
+	o := Options{Scopes: []Scope{{Types: []string{"configmaps"}, Namespaces: selection.Namespaces{Include: []string{"empty", "shop", "typo"}}}}}
 	before := func(s *informertest.Server) { // a namespace with objects need not be requested
 		s.Put(nsGVR, "", "empty", nil)
 		s.Put(cmGVR, "shop", "a", nil)
@@ -116,7 +118,7 @@ func TestForbidden(t *testing.T) {
 		s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("secrets")))
 	}
 	t.Run("a kind that is allowed later was there before", func(t *testing.T) {
-		scenario(t, Options{Types: []string{"configmaps,secrets"}, Initial: true}, before, func(r *rig) {
+		scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,secrets"}}}, Initial: true}, before, func(r *rig) {
 			r.want("the start", "ready: 1 kinds, 0 objects", "forbidden: secrets")
 			r.server.Intercept(nil)
 			r.pass(2 * time.Minute)
@@ -129,7 +131,7 @@ func TestForbidden(t *testing.T) {
 		before := func(s *informertest.Server) {
 			s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, func(r *http.Request) bool { return strings.Count(r.URL.Path, "/") > 1 }))
 		}
-		scenario(t, Options{Types: []string{"configmaps,secrets"}}, before, func(r *rig) {
+		scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,secrets"}}}}, before, func(r *rig) {
 			r.want("is reported at once", "ready: 0 kinds, 0 objects", "forbidden: configmaps", "forbidden: secrets")
 		})
 	})
@@ -139,7 +141,7 @@ func TestForbidden(t *testing.T) {
 			s.Put(nsGVR, "", "b", nil)
 			s.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, collection("namespaces/b/configmaps")))
 		}
-		o := Options{Types: []string{"configmaps"}, Namespaces: Namespaces{Include: []string{"a", "b"}}}
+		o := Options{Scopes: []Scope{{Types: []string{"configmaps"}, Namespaces: selection.Namespaces{Include: []string{"a", "b"}}}}}
 		scenario(t, o, before, func(r *rig) {
 			r.want("the other is live", "ready: 1 kinds, 0 objects", "forbidden: configmaps")
 			r.server.Put(cmGVR, "a", "x", nil)
@@ -153,7 +155,7 @@ func TestFailingAtTheStart(t *testing.T) {
 		s.Put(cmGVR, "n", "a", nil)
 		s.Intercept(refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, collection("configmaps")))
 	}
-	scenario(t, Options{Types: []string{"configmaps,pods"}}, before, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,pods"}}}}, before, func(r *rig) {
 		r.want("it does not hold up the start", "ready: 1 kinds, 0 objects", "failing: configmaps")
 		r.server.Intercept(nil)
 		r.pass(time.Minute)
@@ -164,24 +166,23 @@ func TestFailingAtTheStart(t *testing.T) {
 }
 
 func TestBadOptions(t *testing.T) {
-	var u *UsageError
-	for why, o := range map[string]Options{
+	var u *usage.Error
+	for why, s := range map[string]Scope{
 		"a label selector":         {Labels: "a in ("},
 		"a field selector":         {Fields: "a"},
-		"all namespaces excluded":  {Namespaces: Namespaces{Include: []string{"a"}, Exclude: []string{"a"}}},
+		"all namespaces excluded":  {Namespaces: selection.Namespaces{Include: []string{"a"}, Exclude: []string{"a"}}},
 		"a name beside a selector": {Types: []string{"configmaps", "a"}, Labels: "app=x"},
 		"dependents and selector":  {Types: []string{"deploy/web"}, Fields: "metadata.name=x"},
 	} {
 		t.Run(why, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				o.Config = informertest.NewServer().Config()
-				w, err := New(o)
+				o := Options{Config: informertest.NewServer().Config(), Scopes: []Scope{s}}
+				_, err := New(o)
 				if err == nil {
 					err = startErr(t, o)
-					_ = w
 				}
 				if !errors.As(err, &u) {
-					t.Errorf("got %v, want a UsageError", err)
+					t.Errorf("got %v, want a *usage.Error", err)
 				}
 			})
 		})
@@ -204,7 +205,7 @@ func TestRunFails(t *testing.T) {
 	t.Run("an unknown type", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			var unknown *UnknownTypeError
-			if err := startErr(t, Options{Types: []string{"podz"}}); !errors.As(err, &unknown) || unknown.Near != "pods" {
+			if err := startErr(t, Options{Scopes: []Scope{{Types: []string{"podz"}}}}); !errors.As(err, &unknown) || unknown.Near != "pods" {
 				t.Errorf("got %v", err)
 			}
 		})
@@ -259,7 +260,7 @@ func TestEndWhenever(t *testing.T) {
 	})
 	t.Run("while no one reads", func(t *testing.T) {
 		for _, types := range []string{"configmaps", "deploy/web"} {
-			scenario(t, Options{Types: []string{types}, Initial: true}, func(s *informertest.Server) {
+			scenario(t, Options{Scopes: []Scope{{Types: []string{types}}}, Initial: true}, func(s *informertest.Server) {
 				s.Put(deployGVR, "n", "web", nil)
 				for range 500 {
 					s.Put(cmGVR, "n", "c"+s.Version(), nil)
@@ -293,7 +294,7 @@ func (behind) Deadline() (time.Time, bool) { return time.Unix(0, 0), true }
 
 // TestLateDiscovery: whatever fails once the time is over, the cause is the time.
 func TestLateDiscovery(t *testing.T) {
-	scenario(t, Options{Types: []string{"configmaps"}}, nil, func(r *rig) {
+	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, nil, func(r *rig) {
 		r.take()
 		r.server.Intercept(refuse(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, func(*http.Request) bool { return true }))
 		if _, err := r.watcher.fetchCatalog(behind{r.Context()}); !errors.Is(err, context.DeadlineExceeded) {

@@ -22,16 +22,7 @@ import (
 type Options struct {
 	// Config reaches the API server.
 	Config *rest.Config
-	// Types are command-line arguments: TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none means everything. A type
-	// with a * is a glob of plural and group, such as deploy* or *.example.com; it also matches kinds that
-	// appear later.
-	Types      []string
-	Namespaces Namespaces
-	// Labels and Fields are selectors in the server's syntax.
-	Labels, Fields string
-	// Noise includes noisy kinds (events, leases, …) even if they are not named.
-	Noise bool
-	// Scopes, if any, replace the fields above. The first scope that selects a kind applies to all its objects.
+	// Scopes select kinds and objects; none means everything. The first scope that selects a kind applies to all its objects.
 	Scopes []Scope
 	// Initial also reports the objects that exist at the start, as snapshots. Those of named kinds, which may own others,
 	// are always reported.
@@ -136,7 +127,7 @@ type Watcher struct {
 func New(o Options) (*Watcher, error) {
 	scopes := slices.Clone(o.Scopes)
 	if len(scopes) == 0 {
-		scopes = []Scope{{Types: o.Types, Namespaces: o.Namespaces, Labels: o.Labels, Fields: o.Fields, Noise: o.Noise}}
+		scopes = []Scope{{}}
 	}
 	for i := range scopes {
 		if err := scopes[i].validate(); err != nil {

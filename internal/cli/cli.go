@@ -21,7 +21,6 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/klog/v2"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/blame"
 	"github.com/tattler-dev/tattler/internal/cli/config"
 	"github.com/tattler-dev/tattler/internal/cli/diff"
@@ -42,6 +41,7 @@ import (
 	journaldb "github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
 	"github.com/tattler-dev/tattler/internal/spell"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Exit codes: done (also by SIGINT and SIGTERM), failed, wrong usage.
@@ -75,7 +75,7 @@ func execute(ctx context.Context, args []string, io *terminal.IO, program *kinds
 
 	cmd, err := root.ExecuteContextC(ctx)
 	named := programName(root)
-	var usage *capture.UsageError
+	var wrong *usage.Error
 	var file *fileconfig.Error
 	failed := exitFailed
 	if cmd != nil && cmd.Name() == "diff" {
@@ -87,7 +87,7 @@ func execute(ctx context.Context, args []string, io *terminal.IO, program *kinds
 	case errors.Is(err, diff.ErrDiffers), // as kubectl diff
 		errors.Is(err, doctor.ErrFindings): // which were printed
 		return exitFailed
-	case errors.As(err, &usage):
+	case errors.As(err, &wrong):
 		fmt.Fprintf(io.Err, "%s: %s\n", program.Name, named(ours(err.Error())))
 		return exitUsage
 	case !understood: // cobra's own errors have no type
@@ -174,5 +174,5 @@ func unknownCommand(cmd *cobra.Command, words []string) error {
 	if near := spell.Nearest(words[0], names); near != "" {
 		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	return &capture.UsageError{Text: fmt.Sprintf("%s; `%s help` lists the commands", text, cmd.CommandPath())}
+	return usage.Errorf("%s; `%s help` lists the commands", text, cmd.CommandPath())
 }

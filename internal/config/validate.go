@@ -5,19 +5,17 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
-	"path"
 	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/rules"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/where"
 )
 
@@ -62,12 +60,12 @@ func (d *decoder) watches(key string, list []Watch) {
 	for i, w := range list {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		d.selection(at+".resources", w.Resources, checkResource)
-		d.selection(at+".namespaces", w.Namespaces, checkNamespace)
-		if _, err := labels.Parse(w.LabelSelector); err != nil {
-			d.failAt(at+".labelSelector", "invalid selector: %v", err)
+		d.selection(at+".namespaces", w.Namespaces, selection.CheckNamespace)
+		if err := selection.CheckSelectors(w.LabelSelector, ""); err != nil {
+			d.failAt(at+".labelSelector", "%v", err)
 		}
-		if _, err := fields.ParseSelector(w.FieldSelector); err != nil {
-			d.failAt(at+".fieldSelector", "invalid selector: %v", err)
+		if err := selection.CheckSelectors("", w.FieldSelector); err != nil {
+			d.failAt(at+".fieldSelector", "%v", err)
 		}
 		if i > 0 && list[i-1].takesAll() {
 			d.failAt(at, "never reached: %s[%d] selects every kind, and the first entry that selects a kind applies", key, i-1)
@@ -92,7 +90,7 @@ func (d *decoder) selection(key string, s Selection, check func(string) error) {
 		d.failAt(key, "nothing is left: * excludes everything")
 		return
 	}
-	left := func(name string) bool { return isGlob(name) || !matchesAny(s.Exclude, name) }
+	left := func(name string) bool { return selection.IsGlob(name) || !selection.MatchesAny(s.Exclude, name) }
 	if len(s.Include) > 0 && !slices.ContainsFunc(s.Include, left) {
 		d.failAt(key, "nothing is left: all of %s is excluded", strings.Join(s.Include, ", "))
 	}
@@ -104,15 +102,6 @@ func (d *decoder) each(key string, list []string, check func(string) error) {
 			d.failAt(fmt.Sprintf("%s[%d]", key, i), "%v", err)
 		}
 	}
-}
-
-func isGlob(s string) bool { return strings.ContainsAny(s, `*?[\`) }
-
-func matchesAny(globs []string, s string) bool {
-	return slices.ContainsFunc(globs, func(g string) bool {
-		ok, err := path.Match(g, s)
-		return ok && err == nil
-	})
 }
 
 // resourceForm matches a type as kubectl takes it, or a glob.
@@ -129,21 +118,6 @@ func checkResource(text string) error {
 	}
 	return nil
 }
-
-func checkNamespace(text string) error {
-	if text == "" {
-		return errors.New("an empty namespace name")
-	}
-	if _, err := path.Match(text, ""); err != nil {
-		return fmt.Errorf("invalid glob %q: %w", text, err)
-	}
-	if !isGlob(text) && !namespaceForm.MatchString(text) {
-		return fmt.Errorf("%q is not a namespace name: want lower-case letters, digits and dashes", text)
-	}
-	return nil
-}
-
-var namespaceForm = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$`)
 
 // rules checks quiet and redact rules as their packages do, with the position of each.
 func (d *decoder) rules(key string, list []Rule, redacts bool) {

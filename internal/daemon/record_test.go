@@ -25,6 +25,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/quiet"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
 
@@ -40,7 +41,7 @@ type rig struct {
 	redactor *redact.Redactor
 	rules    *quiet.Set
 
-	namespaces capture.Namespaces
+	namespaces selection.Namespaces
 	labels     string
 	recorded   func(seq int64, v capture.Version)
 }
@@ -84,9 +85,7 @@ func (r *rig) with(f func(*journal.Journal), failed func(error)) {
 	if err != nil {
 		r.Fatal(err)
 	}
-	w, err := capture.New(capture.Options{
-		Config: r.server.Config(), Types: []string{"configmaps"}, Namespaces: r.namespaces, Labels: r.labels, Redactor: r.redactor, Quiet: r.rules, Kept: k,
-	})
+	w, err := capture.New(capture.Options{Scopes: []capture.Scope{{Types: []string{"configmaps"}, Namespaces: r.namespaces, Labels: r.labels}}, Config: r.server.Config(), Redactor: r.redactor, Quiet: r.rules, Kept: k})
 	if err != nil {
 		r.Fatal(err)
 	}

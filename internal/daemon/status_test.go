@@ -21,6 +21,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 func TestStatus(t *testing.T) {
@@ -162,7 +163,7 @@ func TestStateOfSeveralWatchers(t *testing.T) {
 		r := newRig(t)
 		var s state
 		run := func() control.Stream {
-			w, err := capture.New(capture.Options{Config: r.server.Config(), Types: []string{"configmaps"}, Redactor: r.redactor, Quiet: r.rules})
+			w, err := capture.New(capture.Options{Scopes: []capture.Scope{{Types: []string{"configmaps"}}}, Config: r.server.Config(), Redactor: r.redactor, Quiet: r.rules})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -321,7 +322,7 @@ func TestForgetStreams(t *testing.T) {
 		run(10*time.Minute, capture.Scope{Types: []string{"configmaps,secrets,widgets"}})
 		check("all that is configured", "configmaps", "secrets", "widgets.example.com")
 
-		some := capture.Scope{Types: []string{"configmaps"}, Namespaces: capture.Namespaces{Include: []string{"shop"}}}
+		some := capture.Scope{Types: []string{"configmaps"}, Namespaces: selection.Namespaces{Include: []string{"shop"}}}
 		run(10*time.Second, some)
 		check("not at once", "configmaps", "configmaps shop", "secrets", "widgets.example.com")
 		r.server.Unserve(widgets)

@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
 
-	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/usage"
 	"github.com/tattler-dev/tattler/internal/web/client"
 )
 
@@ -53,11 +53,11 @@ const Audience = "tattler"
 func Open(ctx context.Context, o Options) (*client.Journal, error) {
 	switch {
 	case o.Account != "" && o.SendToken:
-		return nil, capture.Usage("--daemon-account and --send-token exclude each other")
+		return nil, usage.Errorf("--daemon-account and --send-token exclude each other")
 	case (o.Account != "" || o.SendToken) && o.Service == "":
-		return nil, capture.Usage("name the daemon that receives a token: --in-cluster=NAMESPACE/NAME of its Service; anyone could label another one")
+		return nil, usage.Errorf("name the daemon that receives a token: --in-cluster=NAMESPACE/NAME of its Service; anyone could label another one")
 	case o.Config.Impersonate.UserName != "":
-		return nil, capture.Usage("--as does not reach a daemon in the cluster: it sees who you are; --daemon-account shows what a ServiceAccount may see")
+		return nil, usage.Errorf("--as does not reach a daemon in the cluster: it sees who you are; --daemon-account shows what a ServiceAccount may see")
 	}
 	api, err := newServer(o.Config)
 	if err != nil {
@@ -165,7 +165,7 @@ func (o *Options) identity(ctx context.Context, api *server, t *target) (*identi
 			return wrapped
 		}
 	case cert == nil || len(cert.Certificates) == 0 && cert.GetClientCertificate == nil:
-		return nil, capture.Usage("your kubeconfig has no client certificate, and a token is not sent to the daemon, which could use it: " +
+		return nil, usage.Errorf("your kubeconfig has no client certificate, and a token is not sent to the daemon, which could use it: " +
 			"say --daemon-account NAMESPACE/NAME of a ServiceAccount, or --send-token if you trust the daemon with your rights")
 	}
 	return id, nil
@@ -203,7 +203,7 @@ func (o *Options) roots(ctx context.Context, api *server, t *target) (*x509.Cert
 func split(text, flag string) (namespace, name string, err error) {
 	namespace, name, ok := strings.Cut(text, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-		return "", "", capture.Usage("%s: %q is not NAMESPACE/NAME", flag, text)
+		return "", "", usage.Errorf("%s: %q is not NAMESPACE/NAME", flag, text)
 	}
 	return namespace, name, nil
 }

@@ -46,7 +46,7 @@ type State struct {
 	snapshot bool // the object was first seen in a snapshot, after the wanted time
 }
 
-// At yields the objects that q selects by Resources, Namespaces, Names and UID, as they were at t, ordered by kind,
+// At yields the objects that q selects by Clusters, Resources, Namespaces, Without, Names, UID and Fields, as they were at t, ordered by kind,
 // namespace and name. Objects that did not exist then are left out; objects of which the journal does not reach
 // back that far have Presence Unknown.
 //
@@ -137,7 +137,7 @@ type selected struct {
 
 // selected returns the objects that q selects, ordered by kind, namespace and name; of one name, the older first.
 func (r *Reader) selected(q Query) (all []selected, err error) {
-	f, err := r.db.filter(Query{Resources: q.Resources, Namespaces: q.Namespaces, Clusters: q.Clusters})
+	f, err := r.db.filter(Query{Namespaces: q.Namespaces, Without: q.Without, Fields: q.Fields})
 	if err != nil {
 		return nil, err
 	}
@@ -147,7 +147,7 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 	}
 	add := func(s *sqlite3.Stmt) error {
 		namespace := s.ColumnInt64(2)
-		if f.namespaces != nil && !f.namespaces[namespace] {
+		if !f.has(namespace, s.ColumnText(3)) {
 			return nil
 		}
 		o := selected{id: s.ColumnInt64(0), resource: s.ColumnInt64(1), name: s.ColumnText(3)}
@@ -164,7 +164,11 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 				return nil, err
 			}
 		}
-		for _, name := range slices.Compact(slices.Sorted(slices.Values(q.Names))) {
+		names, err := r.db.namesOf(q, resource)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
 			if err := r.db.query(columns+"name = ? AND resource = ?", []any{name, resource}, add); err != nil {
 				return nil, err
 			}

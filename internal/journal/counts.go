@@ -103,7 +103,7 @@ const maxSteps = 10_000
 
 // Counts counts the listed changes that happened from q.Since to q.Until, in steps of whole seconds, of which the
 // first begins at q.Since.Truncate(step).
-// Of q it uses Since and Until, which must be set, Clusters, Resources, Namespaces, Ops and Snapshots. A change whose time is only
+// Of q it uses Since and Until, which must be set, Clusters, Resources, Namespaces, Without, Ops and Snapshots. A change whose time is only
 // known to be in an interval counts at its end. The series are in no particular order; a step without changes is 0.
 func (r *Reader) Counts(ctx context.Context, q Query, step time.Duration) (all []Series, err error) {
 	c := counting{
@@ -117,7 +117,7 @@ func (r *Reader) Counts(ctx context.Context, q Query, step time.Duration) (all [
 	for from := int64(0); from >= 0 && err == nil; {
 		err = r.do(ctx, func() error {
 			if c.filter == nil {
-				if c.filter, err = r.db.filter(Query{Clusters: q.Clusters, Resources: q.Resources, Namespaces: q.Namespaces, Ops: q.Ops, Snapshots: q.Snapshots}); err != nil {
+				if c.filter, err = r.db.filter(Query{Clusters: q.Clusters, Resources: q.Resources, Namespaces: q.Namespaces, Without: q.Without, Ops: q.Ops, Snapshots: q.Snapshots}); err != nil {
 					return err
 				}
 			}

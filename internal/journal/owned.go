@@ -18,23 +18,27 @@ type controller struct {
 	anywhere  bool // in any of the query's namespaces
 }
 
-// owned returns the objects that the named ones own, directly or not, without those in have.
-func (db *db) owned(q Query, namespaces map[int64]bool, have []object) ([]object, error) {
-	controls, err := db.controls(q.Owned)
+// owned returns the objects that the named ones own, directly or not, without those that f has.
+func (db *db) owned(f *filter) ([]object, error) {
+	controls, err := db.controls(f.q.Owned)
 	if err != nil {
 		return nil, err
 	}
-	of, err := db.resources(q.Resources, q.Clusters)
+	of, err := db.resources(f.q.Resources, f.q.Clusters)
 	if err != nil {
 		return nil, err
 	}
 	seen := map[int64]bool{}
-	for _, o := range have {
+	for _, o := range f.objects {
 		seen[o.id] = true
 	}
 	var next []controller
 	for _, resource := range of {
-		for _, name := range q.Names {
+		names, err := db.namesOf(f.q, resource)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
 			next = append(next, controller{resource: resource, name: name, anywhere: true})
 		}
 	}
@@ -43,7 +47,7 @@ func (db *db) owned(q Query, namespaces map[int64]bool, have []object) ([]object
 		c := next[0]
 		next = next[1:]
 		err := db.children(c, controls[c.resource], func(o object, as controller) {
-			if seen[o.id] || namespaces != nil && !namespaces[as.namespace] {
+			if seen[o.id] || !f.in(as.namespace) {
 				return
 			}
 			seen[o.id] = true

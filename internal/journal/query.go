@@ -3,43 +3,17 @@ package journal
 import (
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
-// Query selects changes. The zero value selects all but quiet changes and snapshots, newest first. An empty list
-// selects everything.
-type Query struct {
-	// After and Before are sequence numbers, exclusive; 0 is no limit.
-	After, Before int64
-	// Since (inclusive) and Until (exclusive) bound when a change happened. Where only an interval is known, a change
-	// matches if some moment of it does.
-	Since, Until time.Time
-	// Resources are group-resources such as deployments.apps. Namespaces are names or globs (path.Match); a gap of the
-	// whole cluster belongs to every namespace.
-	Resources, Namespaces []string
-	// Clusters are names of clusters. An absence belongs to one.
-	Clusters []string
-	// Names and UID select objects; gaps then never match.
-	Names []string
-	UID   string
-	// Owned maps a group-resource to those that its objects own. With Names, the objects that the named ones own,
-	// directly or not, are selected as well.
-	Owned    map[string][]string
-	Ops      []event.Op
-	Managers []string // names, or globs
-	// Quiet and Snapshots include those.
-	Quiet, Snapshots bool
-	OldestFirst      bool
-	// Limit bounds the number of entries; 0 is no limit.
-	Limit int
-}
+// Query selects changes and states. A filter compiles it.
+type Query = selection.Query
 
 // filter is a query by the file's numbers.
 type filter struct {
@@ -48,6 +22,9 @@ type filter struct {
 	clusters   map[int64]bool // the kinds of the wanted clusters
 	kinds      map[int64]bool
 	namespaces map[int64]bool
+	without    map[int64]bool // excluded namespaces, unless namespaces leaves them out
+	wide       map[int64]bool // cluster-scoped kinds, whose gaps belong to no namespace
+	fields     []field
 	managers   map[int64]bool
 	ops        uint64   // a bit per wanted operation
 	nowhere    int64    // the number of the empty namespace
@@ -58,6 +35,12 @@ type filter struct {
 
 	sql  string // conditions of wants that SQLite checks first, which costs less than to read a row; see narrow
 	args []any
+}
+
+// field is a selection.Field by the file's numbers.
+type field struct {
+	selection.Field
+	id int64 // of the namespace
 }
 
 // filter resolves the names in a query. Names that the journal has never seen match nothing.
@@ -72,7 +55,11 @@ func (db *db) filter(q Query) (*filter, error) {
 	if !q.Until.IsZero() {
 		f.until = q.Until.UnixMilli()
 	}
-	resources, err := db.stored(withOwned(q), q.Clusters)
+	resources := q.Resources
+	if len(resources) > 0 && len(q.Names) > 0 {
+		resources = slices.Concat(resources, q.Dependents())
+	}
+	resources, err := db.stored(resources, q.Clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -82,13 +69,15 @@ func (db *db) filter(q Query) (*filter, error) {
 	if f.kinds, err = db.ids(resources, "SELECT k.id FROM strings s JOIN kinds k ON k.resource = s.id WHERE s.s = ?"); err != nil {
 		return nil, err
 	}
-	if f.namespaces, err = db.matching(q.Namespaces); err != nil {
-		return nil, err
-	}
 	if f.nowhere, err = db.integer("SELECT id FROM strings WHERE s = ''"); err != nil {
 		return nil, err
 	}
-	if f.managers, err = db.managers(q.Managers); err != nil {
+	if err := f.places(db); err != nil {
+		return nil, err
+	}
+	f.managers, err = db.matching(q.Managers, func(p string) bool { return p != "?" && selection.IsGlob(p) },
+		func(s string) bool { return selection.MatchesManager(q.Managers, s) })
+	if err != nil {
 		return nil, err
 	}
 	f.narrow()
@@ -96,12 +85,56 @@ func (db *db) filter(q Query) (*filter, error) {
 		return f, nil
 	}
 	f.byObject = true
-	if f.objects, err = db.named(q, f.namespaces); err != nil || len(q.Owned) == 0 {
+	if f.objects, err = db.named(f); err != nil || len(q.Owned) == 0 || len(q.Names) == 0 {
 		return f, err
 	}
-	owned, err := db.owned(q, f.namespaces, f.objects)
+	owned, err := db.owned(f)
 	f.objects = append(f.objects, owned...)
 	return f, err
+}
+
+// places resolves the namespaces and the fields.
+func (f *filter) places(db *db) (err error) {
+	within := selection.Namespaces{Include: f.q.Namespaces, Exclude: f.q.Without}
+	if len(within.Include) == 0 {
+		names := slices.DeleteFunc(slices.Clone(within.Exclude), func(p string) bool { return p == "" }) // it excludes nothing
+		f.without, err = db.matching(names, selection.IsGlob, func(s string) bool { return !within.Has(s) })
+	} else {
+		f.namespaces, err = db.matching(within.Include, func(p string) bool { return selection.IsGlob(p) || len(within.Exclude) > 0 }, within.Has)
+		f.wide = map[int64]bool{}
+	}
+	if err == nil && f.wide != nil {
+		err = db.query("SELECT id FROM kinds WHERE NOT namespaced", nil, func(s *sqlite3.Stmt) error {
+			f.wide[s.ColumnInt64(0)] = true
+			return nil
+		})
+	}
+	for _, of := range f.q.Fields {
+		c := field{Field: of, id: -1} // of a name that the journal does not have
+		if err == nil && of.Namespace {
+			err = db.query("SELECT id FROM strings WHERE s = ?", []any{of.Value}, func(s *sqlite3.Stmt) error {
+				c.id = s.ColumnInt64(0)
+				return nil
+			})
+		}
+		f.fields = append(f.fields, c)
+	}
+	return err
+}
+
+// in reports whether a namespace is selected.
+func (f *filter) in(namespace int64) bool {
+	return (f.namespaces == nil || f.namespaces[namespace]) && !f.without[namespace]
+}
+
+// has reports whether an object of a selected kind matches by its namespace and its name.
+func (f *filter) has(namespace int64, name string) bool {
+	for _, c := range f.fields {
+		if is := c.Namespace && c.id == namespace || !c.Namespace && c.Value == name; is == c.Not {
+			return false
+		}
+	}
+	return f.in(namespace)
 }
 
 // narrow makes the conditions. Lists of up to fewIDs numbers are conditions, padded to that length: few statements serve
@@ -128,49 +161,20 @@ func (f *filter) narrow() {
 // fewIDs is how many numbers a condition lists.
 const fewIDs = 4
 
-// withOwned returns the resources that a query names and those that their objects own.
-func withOwned(q Query) []string {
-	if len(q.Resources) == 0 || len(q.Names) == 0 {
-		return q.Resources
-	}
-	all := slices.Clone(q.Resources)
-	for i := 0; i < len(all); i++ {
-		for _, r := range q.Owned[all[i]] {
-			if !slices.Contains(all, r) {
-				all = append(all, r)
-			}
-		}
-	}
-	return all
-}
-
-// matching returns the numbers of the strings that match a pattern; nil if there are no patterns.
-func (db *db) matching(patterns []string) (map[int64]bool, error) {
-	if !slices.ContainsFunc(patterns, func(p string) bool { return strings.ContainsAny(p, `*?[\`) }) {
+// matching returns the numbers of the strings that some patterns match; nil if there are no patterns. Names are looked up;
+// where one of them needs a search, all strings are matched.
+func (db *db) matching(patterns []string, search, match func(string) bool) (map[int64]bool, error) {
+	if !slices.ContainsFunc(patterns, search) {
 		return db.ids(patterns, "SELECT id FROM strings WHERE s = ?")
 	}
 	ids := map[int64]bool{}
 	err := db.query("SELECT id, s FROM strings", nil, func(s *sqlite3.Stmt) error {
-		for _, p := range patterns {
-			ok, err := path.Match(p, s.ColumnText(1))
-			if err != nil {
-				return fmt.Errorf("match names with %q: %w", p, err)
-			}
-			if ok {
-				ids[s.ColumnInt64(0)] = true
-			}
+		if match(s.ColumnText(1)) {
+			ids[s.ColumnInt64(0)] = true
 		}
 		return nil
 	})
 	return ids, err
-}
-
-// managers is matching for managers. A lone ? is the name of an unknown manager, not a glob.
-func (db *db) managers(patterns []string) (map[int64]bool, error) {
-	if !slices.ContainsFunc(patterns, func(p string) bool { return p != "?" && strings.ContainsAny(p, `*?[\`) }) {
-		return db.ids(patterns, "SELECT id FROM strings WHERE s = ?")
-	}
-	return db.matching(patterns)
 }
 
 // wantedOps returns a bit for each operation that a query wants.
@@ -204,38 +208,48 @@ func (db *db) ids(of []string, sql string) (map[int64]bool, error) {
 }
 
 // named returns the objects with one of the query's names and its UID, each with its newest change.
-func (db *db) named(q Query, namespaces map[int64]bool) (objects []object, err error) {
-	resources, err := db.resources(q.Resources, q.Clusters)
-	names := slices.Compact(slices.Sorted(slices.Values(q.Names)))
+func (db *db) named(f *filter) (objects []object, err error) {
+	resources, err := db.resources(f.q.Resources, f.q.Clusters)
 	each := func(where string, args ...any) {
 		if err != nil {
 			return
 		}
 		err = db.query("SELECT id, last, uid, name, namespace FROM objects WHERE "+where, args, func(s *sqlite3.Stmt) error {
-			switch {
-			case q.UID != "" && (q.UID != s.ColumnText(2) || len(names) > 0 && !slices.Contains(names, s.ColumnText(3))):
-			case namespaces != nil && !namespaces[s.ColumnInt64(4)]:
-			default:
+			if (f.q.UID == "" || f.q.UID == s.ColumnText(2)) && f.has(s.ColumnInt64(4), s.ColumnText(3)) {
 				objects = append(objects, object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)})
 			}
 			return nil
 		})
 	}
 	for _, resource := range resources {
-		if q.UID != "" {
-			each("resource = ? AND uid = ?", resource, q.UID)
+		if len(f.q.Names) == 0 {
+			each("resource = ? AND uid = ?", resource, f.q.UID)
 			continue
 		}
+		names, err := db.namesOf(f.q, resource)
+		if err != nil {
+			return nil, err
+		}
 		for _, name := range names {
-			if namespaces == nil {
+			if f.namespaces == nil {
 				each("name = ? AND resource = ?", name, resource)
 			}
-			for namespace := range namespaces {
+			for namespace := range f.namespaces {
 				each("name = ? AND resource = ? AND namespace = ?", name, resource, namespace)
 			}
 		}
 	}
 	return objects, err
+}
+
+// namesOf returns the names that a query gives to objects of a resource.
+func (db *db) namesOf(q Query, resource int64) ([]string, error) {
+	stored, err := db.texts("SELECT s FROM strings WHERE id = ?", resource)
+	if err != nil || len(stored) == 0 {
+		return nil, err
+	}
+	name, _ := unqualify(stored[0])
+	return q.NamesOf(name), nil
 }
 
 // resources returns the numbers of group-resources in some clusters; all of them if none is named.
@@ -308,11 +322,19 @@ func (f *filter) wants(r *record) bool {
 		f.clusters != nil && !f.clusters[r.kind],
 		f.kinds != nil && !f.kinds[r.kind] && !absent,
 		f.managers != nil && !f.managers[r.manager],
-		f.namespaces != nil && !f.namespaces[r.namespace] && !(op == event.Gap && r.namespace == f.nowhere) && !absent,
+		!absent && !f.placed(r, op),
 		f.since != 0 && to < f.since,
 		f.until != 0 && from >= f.until:
 		return false
 	default:
 		return true
 	}
+}
+
+// placed reports whether the namespace of a record matches, and its name.
+func (f *filter) placed(r *record, op event.Op) bool {
+	if op != event.Gap {
+		return f.has(r.namespace, r.name)
+	}
+	return r.namespace == f.nowhere && !f.wide[r.kind] || f.in(r.namespace)
 }

@@ -3,7 +3,6 @@ package journal
 import (
 	"context"
 	"errors"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -11,39 +10,26 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // wanted evaluates a query, one change at a time.
 func wanted(q Query, r *modelRow) bool {
-	in := func(list []string, s string) bool { return len(list) == 0 || slices.Contains(list, s) }
-	matches := func(glob string) bool {
-		ok, _ := path.Match(glob, r.Namespace)
-		return ok || r.Op == event.Gap && r.Namespace == ""
-	}
-	from := r.Time
-	if !r.Since.IsZero() && r.Time.Equal(r.At) {
-		from = r.Since
-	}
-	byObject := len(q.Names) > 0 || q.UID != ""
-	switch {
-	case r.Quiet && !q.Quiet, q.After != 0 && r.seq <= q.After, q.Before != 0 && r.seq >= q.Before,
-		!q.Since.IsZero() && r.Time.Before(q.Since), !q.Until.IsZero() && !from.Before(q.Until),
-		!in(q.Resources, r.Kind.GroupResource()), len(q.Namespaces) > 0 && !slices.ContainsFunc(q.Namespaces, matches), !in(q.Managers, r.Manager),
-		byObject && r.Op == event.Gap, !in(q.Names, r.Name), q.UID != "" && r.UID != q.UID,
-		len(q.Ops) > 0 && !slices.Contains(q.Ops, r.Op), len(q.Ops) == 0 && r.Op == event.Snapshot && !q.Snapshots:
-		return false
-	}
-	return true
+	return r.seq > q.After && (q.Before == 0 || r.seq < q.Before) && q.Has(&r.Meta, "prod")
 }
 
-// TestQueries compares random queries with wanted.
+// TestQueries: for random queries and changes, a journal finds what Query.Has matches in memory, and the same objects.
 func TestQueries(t *testing.T) {
 	for _, seed := range seeds(t, 1) {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		h := newHistory(seed)
+		h.addCluster()
 		j := open(t, path)
-		for range 350 {
+		for i := range 350 {
 			batches, _ := h.next()
+			if i%100 == 50 {
+				batches = append(batches, h.absence())
+			}
 			if _, err := j.Append(t.Context(), batches); err != nil {
 				t.Fatal(err)
 			}
@@ -53,7 +39,9 @@ func TestQueries(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 100 {
-			h.query(t, r)
+			q := h.query()
+			h.changes(t, r, q)
+			h.states(t, r, q)
 		}
 		r.Close()
 		if t.Failed() {
@@ -62,8 +50,17 @@ func TestQueries(t *testing.T) {
 	}
 }
 
-func (h *history) query(t *testing.T, r *Reader) {
-	t.Helper()
+// absence adds an absence.
+func (h *history) absence() Batch {
+	b := Batch{Rows: []Row{{Meta: Meta{
+		Op: event.Absent, Kind: AbsenceKind, Since: h.clock.Add(-time.Minute), At: h.clock, Time: h.clock, Absence: &event.Absence{Reason: event.AbsenceStopped},
+	}}}}
+	h.append([]Batch{b})
+	return b
+}
+
+// query returns a random query.
+func (h *history) query() Query {
 	some := func() *modelRow { return &h.rows[h.IntN(len(h.rows))] }
 	q := Query{Quiet: h.IntN(2) == 0, Snapshots: h.IntN(2) == 0, OldestFirst: h.IntN(2) == 0}
 	for _, set := range []func(){
@@ -72,18 +69,58 @@ func (h *history) query(t *testing.T, r *Reader) {
 		func() { q.Since = some().Time.Truncate(time.Second) },
 		func() { q.Until = some().Time.Truncate(time.Second) },
 		func() { q.Resources = []string{some().Kind.GroupResource(), "unheard.of"} },
+		func() { q.Clusters = [][]string{{"prod"}, {"staging", "unknown"}, {"unknown"}}[h.IntN(3)] },
 		func() { q.Namespaces = []string{some().Namespace} },
 		func() { q.Namespaces = []string{"s*", "none"} },
+		func() { q.Without = [][]string{{some().Namespace}, {"*h*"}, {"none"}}[h.IntN(3)] },
 		func() { q.Names = []string{some().Name, some().Name, "nobody"} },
+		func() {
+			q.Names = nil
+			for range 1 + h.IntN(4) {
+				q.Names = append(q.Names, some().Kind.GroupResource()+"/"+some().Name)
+			}
+		},
 		func() { q.UID = some().UID },
+		func() { q.Fields = append(q.Fields, selection.Field{Value: some().Name, Not: h.IntN(2) == 0}) },
+		func() {
+			q.Fields = append(q.Fields, selection.Field{Namespace: true, Value: []string{some().Namespace, "none"}[h.IntN(2)], Not: h.IntN(2) == 0})
+		},
 		func() { q.Ops = []event.Op{some().Op, event.Gap} },
-		func() { q.Managers = []string{"manager-1", "nobody"} },
+		func() { q.Managers = [][]string{{"manager-1", "nobody"}, {"?"}, {"?", "*-2"}, {"m*"}}[h.IntN(4)] },
 		func() { q.Limit = 1 + h.IntN(400) },
 	} {
 		if h.IntN(5) == 0 {
 			set()
 		}
 	}
+	return q
+}
+
+// states compares the objects that a query selects with those of which Has matches the names.
+func (h *history) states(t *testing.T, r *Reader, q Query) {
+	t.Helper()
+	read := func(q Query, has func(*State) bool) (all []string) {
+		for s, err := range r.At(t.Context(), q, h.clock) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if has(&s) {
+				all = append(all, s.Kind.GroupResource()+" "+s.Namespace+"/"+s.Name+" "+s.UID)
+			}
+		}
+		return all
+	}
+	of := Query{Resources: q.Resources, Clusters: q.Clusters, Namespaces: q.Namespaces, Without: q.Without, Names: q.Names, UID: q.UID, Fields: q.Fields}
+	want := read(Query{}, func(s *State) bool {
+		return of.Has(&Meta{Op: event.Updated, Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: s.UID}, "prod")
+	})
+	if got := read(q, func(*State) bool { return true }); !slices.Equal(got, want) {
+		t.Errorf("objects of %+v:\n got %v\nwant %v", of, got, want)
+	}
+}
+
+func (h *history) changes(t *testing.T, r *Reader, q Query) {
+	t.Helper()
 	var want []int64
 	for i := range h.rows {
 		if wanted(q, &h.rows[i]) {

@@ -181,8 +181,8 @@ var rows = []row{
 	{
 		who: "./internal/config/...",
 		only: []string{
-			"std", "./diff", "./internal/capture/redact", "./internal/rules", "./internal/spell", "./internal/where",
-			"go.yaml.in/yaml/v3", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels",
+			"std", "./diff", "./internal/capture/redact", "./internal/rules", "./internal/selection", "./internal/spell", "./internal/where",
+			"go.yaml.in/yaml/v3",
 		},
 		why: "a file is checked without a cluster, and a new kind of sink needs no change here",
 	},
@@ -208,8 +208,8 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/journal/...",
-		only: []string{"std", "./event", "./internal/delta", "./internal/filelock", "./internal/meta", "./internal/syncdir", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
-		why:  "plain structs in and out: what is on disk does not depend on how it was seen",
+		only: []string{"std", "./event", "./internal/delta", "./internal/filelock", "./internal/meta", "./internal/selection", "./internal/syncdir", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
+		why:  "plain structs in and out: what is on disk does not depend on how it was seen; it compiles the queries of selection",
 	},
 	{
 		who:  "./internal/sink",
@@ -261,7 +261,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/history/...",
-		only: []string{"std", "./diff", "./event", "./internal/openapi", "./internal/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap"},
+		only: []string{"std", "./diff", "./event", "./internal/openapi", "./internal/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap", "./internal/relations", "./internal/selection", "./internal/usage"},
 		why:  "reading the journal needs no cluster",
 	},
 	{
@@ -285,15 +285,34 @@ var rows = []row{
 		why:  "it knows the forms of the API, and no cluster: the caller brings the connection",
 	},
 	{
-		who:  "./internal/selection",
-		only: []string{"std", "./diff", "./event", "./internal/capture", "./internal/change", "./internal/cli/scope", "./internal/cli/when", "./internal/journal", "./internal/jsonmap", "./internal/managers", "./internal/relations", "./internal/spell", "./internal/where", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels"},
-		why:  "a URL and a command line select the same: it prints nothing, and reads changes that others pass to it",
+		who: "./internal/selection",
+		only: []string{
+			"std", "./diff", "./event", "./internal/change", "./internal/managers", "./internal/meta", "./internal/spell", "./internal/usage", "./internal/when", "./internal/where",
+			"github.com/spf13/pflag", "k8s.io/apimachinery/pkg/fields", "k8s.io/apimachinery/pkg/labels", "k8s.io/apimachinery/pkg/selection", "k8s.io/apimachinery/pkg/util/validation",
+		},
+		why: "a file, a URL and a command line select the same: it is below those who watch, record and read, and knows no server, no SQL and no verb",
+	},
+	{
+		who:   "./internal/...",
+		but:   []string{"./internal/cli/..."},
+		never: []string{"./internal/cli/..."},
+		why:   "verbs are on top: what they share with others, such as selections and times, is below both",
+	},
+	{
+		who:  "./internal/usage",
+		only: []string{"std"},
+		why:  "everything that reads what a user wrote has its error",
+	},
+	{
+		who:  "./internal/when",
+		only: []string{"std"},
+		why:  "times are read alike on a command line and in a URL",
 	},
 	{
 		who: "./internal/web",
 		only: []string{
-			"std", "./diff", "./event", "./internal/access", "./internal/capture", "./internal/change", "./internal/cli/when", "./internal/control", "./internal/control/sinkadmin", "./internal/history", "./internal/journal",
-			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/web/auth",
+			"std", "./diff", "./event", "./internal/access", "./internal/change", "./internal/control", "./internal/control/sinkadmin", "./internal/history", "./internal/journal",
+			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/usage", "./internal/when", "./internal/web/auth",
 		},
 		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster; orders, and the times in them, are those of the command line",
 	},
@@ -396,7 +415,7 @@ func violations(rows []row, pkgs []pkg) []string {
 }
 
 // shared are the packages of internal/cli that are not verbs.
-var shared = []string{"complete", "kube", "past", "recent", "report", "scope", "setup", "terminal", "when"}
+var shared = []string{"complete", "kube", "past", "recent", "report", "setup", "terminal"}
 
 // siblings returns the verbs that import each other. Each verb must be readable alone.
 func siblings(pkgs []pkg) []string {

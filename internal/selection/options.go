@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"context"
 	"path"
 	"slices"
 	"strings"
@@ -8,12 +9,13 @@ import (
 
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/managers"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 	"github.com/tattler-dev/tattler/internal/where"
 )
 
@@ -21,7 +23,7 @@ import (
 type Options struct {
 	// Types are TYPE[,TYPE…] [NAME…] or TYPE/NAME…. Names are further names, of any type if Types is empty.
 	Types, Names []string
-	Scope        scope.Flags
+	Objects
 
 	Since, Until  string
 	Ops, Managers []string
@@ -36,28 +38,29 @@ type Options struct {
 	parameters bool
 }
 
-// Parse checks the options, relative to a time.
+// Parse checks the options for recorded changes, relative to a time.
 func (o *Options) Parse(now time.Time) (*Selection, error) {
-	s := &Selection{
-		Noise: o.Noise, words: o.Types, names: o.Names, managers: o.Managers, humans: o.Humans, severities: o.Severities,
-		text: strings.Fields(strings.ToLower(o.Text)),
-	}
 	if len(o.Names) > 0 && slices.ContainsFunc(o.Types, func(t string) bool { return strings.Contains(t, "/") }) {
-		return nil, capture.Usage("%s and TYPE/NAME exclude each other", o.name("name"))
+		return nil, usage.Errorf("%s and TYPE/NAME exclude each other", o.name("name"))
 	}
-	if err := o.scope(s); err != nil {
+	s := &Selection{words: o.Types, names: o.Names, Namespaces: o.Within(Namespaces{}), clusterOption: o.name("cluster")}
+	s.Query = Query{Namespaces: s.Namespaces.Include, Without: s.Namespaces.Exclude, Clusters: o.Clusters, Quiet: o.Noise}
+	if err := o.objects(s); err != nil {
 		return nil, err
 	}
 	if err := o.times(s, now); err != nil {
 		return nil, err
 	}
-	if err := o.operations(s); err != nil {
+	return s, o.changes(s)
+}
+
+// Live checks the options for changes as they are watched. The server applies the kinds and the conditions on objects.
+func (o *Options) Live() (*Selection, error) {
+	s := &Selection{Query: Query{Quiet: true, Snapshots: true}}
+	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	if err := o.contents(s); err != nil {
-		return nil, err
-	}
-	return s, nil
+	return s, o.changes(s)
 }
 
 // name is an option's name in an error.
@@ -68,24 +71,24 @@ func (o *Options) name(flag string) string {
 	return "--" + flag
 }
 
-func (o *Options) scope(s *Selection) (err error) {
-	if err := o.Scope.Validate(); err != nil {
+// objects reads the conditions on objects.
+func (o *Options) objects(s *Selection) (err error) {
+	if err := o.Validate(); err != nil {
 		return err
 	}
-	s.Namespaces = o.Scope.Within(capture.Namespaces{})
-	s.Query.Namespaces = s.Namespaces.Include
-	s.Query.Clusters, s.clusterOption = o.Scope.Clusters, o.name("cluster")
-	if s.labels, err = labels.Parse(o.Scope.Labels); err != nil {
-		return capture.Usage("%s: %v", o.name("selector"), err)
+	if s.labels, err = labels.Parse(o.Labels); err != nil {
+		return usage.Errorf("%s: %v", o.name("selector"), err)
 	}
-	if s.fields, err = fields.ParseSelector(o.Scope.Fields); err != nil {
-		return capture.Usage("%s: %v", o.name("field-selector"), err)
+	selector, err := fields.ParseSelector(o.Fields)
+	if err != nil {
+		return usage.Errorf("%s: %v", o.name("field-selector"), err)
 	}
-	for _, r := range s.fields.Requirements() {
+	for _, r := range selector.Requirements() {
 		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
-			return capture.Usage("%s: the journal selects by metadata.name and metadata.namespace only; for %s say %s",
+			return usage.Errorf("%s: the journal selects by metadata.name and metadata.namespace only; for %s say %s",
 				o.name("field-selector"), r.Field, o.name("where"))
 		}
+		s.Query.Fields = append(s.Query.Fields, Field{Namespace: r.Field == "metadata.namespace", Not: r.Operator == selection.NotEquals, Value: r.Value})
 	}
 	return nil
 }
@@ -106,23 +109,11 @@ func (o *Options) times(s *Selection, now time.Time) (err error) {
 			continue
 		}
 		if *t.to, err = t.parse(t.text, now); err != nil {
-			return capture.Usage("%s: %v", o.name(t.flag), err)
+			return usage.Errorf("%s: %v", o.name(t.flag), err)
 		}
 	}
 	if !s.Query.Until.IsZero() && !s.Query.Since.Before(s.Query.Until) {
-		return capture.Usage("%s is not before %s", o.name("since"), o.name("until"))
-	}
-	return nil
-}
-
-func (o *Options) operations(s *Selection) error {
-	known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted, event.Absent}
-	for _, op := range o.Ops {
-		if !slices.Contains(known, event.Op(op)) {
-			return capture.Usage("%s: unknown operation %q: use created, updated, deleted, entered, left, gap, absent, snapshot or converted", o.name("op"), op)
-		}
-		s.Query.Ops = append(s.Query.Ops, event.Op(op))
-		s.Query.Snapshots = s.Query.Snapshots || op == string(event.Snapshot)
+		return usage.Errorf("%s is not before %s", o.name("since"), o.name("until"))
 	}
 	return nil
 }
@@ -133,13 +124,35 @@ func (o *Options) operations(s *Selection) error {
 // scale.
 var subresources = []string{"scale", "resize", "ephemeralcontainers", "binding", "approval", "finalize"}
 
-func (o *Options) contents(s *Selection) (err error) {
+// changes reads the conditions on changes.
+func (o *Options) changes(s *Selection) error {
+	if err := o.operations(s); err != nil {
+		return err
+	}
+	if err := o.writers(s); err != nil {
+		return err
+	}
+	return o.contents(s)
+}
+
+func (o *Options) operations(s *Selection) error {
+	known := []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted, event.Absent}
+	for _, op := range o.Ops {
+		if !slices.Contains(known, event.Op(op)) {
+			return usage.Errorf("%s: unknown operation %q: use created, updated, deleted, entered, left, gap, absent, snapshot or converted", o.name("op"), op)
+		}
+		s.Query.Ops = append(s.Query.Ops, event.Op(op))
+	}
+	return nil
+}
+
+func (o *Options) writers(s *Selection) error {
 	for _, m := range o.Managers {
 		if m == "" {
-			return capture.Usage("%s: an empty name", o.name("manager"))
+			return usage.Errorf("%s: an empty name", o.name("manager"))
 		}
 		if _, err := path.Match(m, ""); err != nil {
-			return capture.Usage("%s: %q is not a valid pattern", o.name("manager"), m)
+			return usage.Errorf("%s: %q is not a valid pattern", o.name("manager"), m)
 		}
 		s.Query.Managers = append(s.Query.Managers, m)
 		for _, sub := range subresources {
@@ -149,16 +162,62 @@ func (o *Options) contents(s *Selection) (err error) {
 	if len(o.Managers) > 0 { // if several managers wrote, only the fields name them
 		s.Query.Managers = append(s.Query.Managers, managers.Unknown)
 	}
-	if s.Paths, err = scope.Patterns(o.name("path"), o.Paths); err != nil {
+	return nil
+}
+
+// contents reads the conditions that need objects, apart from labels.
+func (o *Options) contents(s *Selection) (err error) {
+	s.Noise, s.managers, s.humans, s.text = o.Noise, o.Managers, o.Humans, strings.Fields(strings.ToLower(o.Text))
+	if s.Paths, err = Patterns(o.name("path"), o.Paths); err != nil {
 		return err
 	}
-	if err := scope.ValidSeverities(o.Severities); err != nil {
-		return capture.Usage("%s: %v", o.name("severity"), err)
+	if s.Severities, err = o.severities(); err != nil {
+		return err
 	}
 	if o.Where != "" {
 		if s.where, err = where.Compile(o.Where); err != nil {
-			return capture.Usage("%s: %v", o.name("where"), err)
+			return usage.Errorf("%s: %v", o.name("where"), err)
 		}
+	}
+	return nil
+}
+
+// Patterns reads the paths of a flag.
+func Patterns(flag string, texts []string) (all []diff.Pattern, err error) {
+	for _, text := range texts {
+		p, err := diff.ParsePattern(text)
+		if err != nil {
+			return nil, usage.Errorf("%s: %v", flag, err)
+		}
+		all = append(all, p)
+	}
+	return all, nil
+}
+
+// Severities are the values of the condition severity.
+var Severities = []string{string(event.Failure), string(event.Warning), string(event.Recovery), string(event.Normal)}
+
+func (o *Options) severities() (all []event.Severity, err error) {
+	for _, s := range o.Severities {
+		if !slices.Contains(Severities, s) {
+			return nil, usage.Errorf("%s: unknown severity %q: use one of %s", o.name("severity"), s, strings.Join(Severities, ", "))
+		}
+		all = append(all, event.Severity(s))
+	}
+	return all, nil
+}
+
+// Resolve finds the kinds that the user named among those of a journal. Kinds may appear later: see Types.Unknown.
+func (s *Selection) Resolve(ctx context.Context, j Kinds) error {
+	t, err := Resolve(ctx, j, s.words)
+	if err != nil {
+		return err
+	}
+	t.Names, t.objects = slices.Concat(t.Names, s.names), slices.Concat(t.objects, s.names)
+	s.Types, s.cluster = t, j.Cluster()
+	s.Query.Resources, s.Query.Names = slices.Concat(t.Resources, t.Unknown), t.objects // nothing is of an unknown kind
+	if len(t.Names) > 0 {
+		s.Query.Owned = Owns()
 	}
 	return nil
 }

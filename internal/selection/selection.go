@@ -1,36 +1,32 @@
-// Package selection says which recorded changes a user asks for: the flags of log, and the parameters of the page and of
-// the API, which have the same names.
+// Package selection says which changes a user asks for: the arguments and flags of the verbs, the parameters of the page and
+// of the API, which have the same names as log's flags, and the namespaces of the configuration.
 //
-// The journal applies the Query. Selects and Matches do the rest.
+// Options are what the user wrote, a Selection is what it means. Its Query needs no objects: Query.Has matches a change in
+// memory, and a journal finds the same changes. Selection.Matches does the rest.
 package selection
 
 import (
-	"context"
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
-	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/managers"
 	"github.com/tattler-dev/tattler/internal/where"
 )
 
-// Selection selects changes. Use Resolve before the Query, Selects and Matches. It is for one goroutine.
+// Selection selects changes. Use Resolve before the Query and Matches. It is for one goroutine.
 type Selection struct {
-	// Query is the part that the journal applies. The caller sets its bounds, order and limit.
-	Query journal.Query
-	// Namespaces, Paths and Noise are what the user asked for.
-	Namespaces capture.Namespaces
+	// Query is the part that needs no objects. The caller sets its bounds, order and limit.
+	Query Query
+	// Namespaces, Paths, Severities and Noise are what the user asked for.
+	Namespaces Namespaces
 	Paths      []diff.Pattern
+	Severities []event.Severity
 	Noise      bool
 	// Types are the kinds and names, after Resolve.
 	Types Types
@@ -41,83 +37,45 @@ type Selection struct {
 
 	words, names  []string // of Types, not resolved
 	clusterOption string   // the name of the option that selects clusters
-	fields        fields.Selector
 
 	// Conditions that need the objects.
-	labels     labels.Selector
-	managers   []string
-	where      *where.Expr
-	cluster    string // of kinds that name none, after Resolve
-	severities []string
-	humans     bool
-	text       []string
-	related    *Related // nil: all
+	labels   labels.Selector // nil: all
+	managers []string
+	where    *where.Expr
+	cluster  string // of kinds that name none, after Resolve
+	humans   bool
+	text     []string
 }
 
-// Resolve finds the kinds that the user named among those of a journal. Kinds may appear later: see Types.Unknown.
-func (s *Selection) Resolve(ctx context.Context, j Kinds) error {
-	t, err := Resolve(ctx, j, s.words)
-	if err != nil {
-		return err
-	}
-	if len(s.names) > 0 {
-		t.Names = append(t.Names, s.names...)
-		t.follow()
-	}
-	s.Types, s.cluster = t, j.Cluster()
-	s.Query.Resources, s.Query.Names, s.Query.Owned = t.Resources, t.Names, t.Owned
-	return nil
-}
-
-// MatchesNothing reports whether the journal has none of the requested kinds: an empty list would select all.
-func (s *Selection) MatchesNothing() bool {
-	return len(s.Types.Resources) == 0 && len(s.Types.Unknown) > 0
-}
+// ClusterOption is the name of the flag or parameter that selects clusters.
+func (s *Selection) ClusterOption() string { return s.clusterOption }
 
 // ReadsObjects reports whether Matches needs the objects of changes; otherwise it is always true.
 func (s *Selection) ReadsObjects() bool {
-	return !s.labels.Empty() || len(s.managers) > 0 || len(s.Paths) > 0 || len(s.severities) > 0 || s.humans || s.where != nil || len(s.text) > 0
+	return s.labels != nil && !s.labels.Empty() || len(s.Severities) > 0 || s.partial()
 }
 
 // Narrowed reports whether the selection excludes changes, apart from times.
 func (s *Selection) Narrowed() bool {
-	n := s.Namespaces
-	return s.ReadsObjects() || !s.fields.Empty() || len(s.Query.Clusters)+len(s.Query.Ops)+len(s.Types.Resources)+len(s.Types.Unknown)+len(n.Include)+len(n.Exclude) > 0
+	n, q, t := s.Namespaces, &s.Query, &s.Types
+	return s.ReadsObjects() || len(q.Fields)+len(q.Clusters)+len(q.Ops)+len(t.Resources)+len(t.Unknown)+len(n.Include)+len(n.Exclude) > 0
 }
 
 // Partial reports whether the selection may exclude some changes of an object: a summary of the others would be wrong.
-func (s *Selection) Partial() bool {
-	return len(s.Query.Ops) > 0 || len(s.managers) > 0 || len(s.Paths) > 0 || s.humans || s.where != nil || len(s.text) > 0
-}
+func (s *Selection) Partial() bool { return len(s.Query.Ops) > 0 || s.partial() }
 
-// Selects applies the conditions that need no object. A gap of a cluster-wide stream may concern any namespace, and an
-// absence concerns everything.
-func (s *Selection) Selects(e *journal.Entry) bool {
-	if s.related != nil {
-		return s.related.has(e) && scope.Has(capture.Namespaces{Exclude: s.Namespaces.Exclude}, e.Namespace)
-	}
-	if e.Op == event.Absent {
-		return true
-	}
-	if !s.Types.Has(e) {
-		return false
-	}
-	if e.Op == event.Gap && e.Namespace == "" {
-		return e.Kind.Namespaced || len(s.Namespaces.Include) == 0
-	}
-	if !scope.Has(s.Namespaces, e.Namespace) {
-		return false
-	}
-	return e.Op == event.Gap || s.fields.Matches(fields.Set{"metadata.name": e.Name, "metadata.namespace": e.Namespace})
+// partial is Partial for the conditions that need objects.
+func (s *Selection) partial() bool {
+	return len(s.managers) > 0 || len(s.Paths) > 0 || s.humans || s.where != nil || len(s.text) > 0
 }
 
 // Matches applies the conditions that need the objects. A change for which the expression fails does not match, and is
 // counted.
 func (s *Selection) Matches(c *change.Change) bool {
-	if !s.MatchesLabels(c) || !s.writtenBy(c) || len(s.Paths) > 0 && !c.Touches(s.Paths) {
+	if !s.MatchesLabels(c) || !s.writtenBy(c) || len(s.Paths) > 0 && c.Op != event.Gap && !c.Touches(s.Paths) {
 		return false
 	}
-	if !scope.HasSeverity(s.severities, c) || s.humans && c.Automatic() || !s.mentions(c) {
+	if !HasSeverity(s.Severities, c) || s.humans && c.Automatic() || !s.mentions(c) {
 		return false
 	}
 	if s.where == nil {
@@ -138,22 +96,30 @@ func (s *Selection) Matches(c *change.Change) bool {
 // MatchesLabels matches the labels before or after the change, so that the removal of a label matches. A gap always
 // matches, because it may concern any object.
 func (s *Selection) MatchesLabels(c *change.Change) bool {
-	if s.labels.Empty() || !c.Op.HasObject() {
-		return true
-	}
-	return s.Labelled(c.After) || s.Labelled(c.Before)
+	return !c.Op.HasObject() || s.Labelled(c.After) || s.Labelled(c.Before)
 }
 
-// Labelled reports whether an object, which may be nil, has the labels.
-func (s *Selection) Labelled(object map[string]any) bool { return scope.Labelled(s.labels, object) }
+// Labelled reports whether an object has the labels. A nil object has not, although a selector such as tier!=debug matches an
+// object without labels.
+func (s *Selection) Labelled(object map[string]any) bool {
+	if s.labels == nil || s.labels.Empty() {
+		return true
+	}
+	if object == nil {
+		return false
+	}
+	has := labels.Set{}
+	m, _ := change.Metadata(object)["labels"].(map[string]any)
+	for k, v := range m {
+		has[k], _ = v.(string)
+	}
+	return s.labels.Matches(has)
+}
 
-// SelectsNamespace applies the namespaces alone.
-func (s *Selection) SelectsNamespace(name string) bool { return scope.Has(s.Namespaces, name) }
-
-// SelectsState applies the kinds, names and namespaces to an object. What the named objects own is not selected.
-func (s *Selection) SelectsState(o *journal.State) bool {
-	return s.Types.Named(o) && scope.Has(s.Namespaces, o.Namespace) &&
-		s.fields.Matches(fields.Set{"metadata.name": o.Name, "metadata.namespace": o.Namespace})
+// HasSeverity reports whether a change has one of the severities; an empty list means all. A gap always matches, because
+// the missed changes may have any.
+func HasSeverity(list []event.Severity, c *change.Change) bool {
+	return len(list) == 0 || c.Op == event.Gap || slices.Contains(list, c.Severity())
 }
 
 // writtenBy matches the managers of the change, or of a shown field.
@@ -163,7 +129,7 @@ func (s *Selection) writtenBy(c *change.Change) bool {
 	}
 	is := func(manager, subresource string) bool {
 		return slices.ContainsFunc(s.managers, func(pattern string) bool {
-			return pattern == managers.Display(manager, subresource) || matchesGlob(pattern, manager)
+			return pattern == managers.Display(manager, subresource) || matches(pattern, manager)
 		})
 	}
 	if !c.Op.Differs() {
@@ -172,11 +138,6 @@ func (s *Selection) writtenBy(c *change.Change) bool {
 	return slices.ContainsFunc(c.Fields, func(f change.FieldChange) bool {
 		return (!f.Quiet || s.Noise) && is(f.Manager, f.Subresource)
 	})
-}
-
-func matchesGlob(pattern, name string) bool {
-	ok, err := path.Match(pattern, name)
-	return err == nil && ok
 }
 
 // mentions matches the free text: each word must occur, in any case, in the kind, namespace, name or manager, or in the

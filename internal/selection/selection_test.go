@@ -13,7 +13,6 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 )
 
 // TestValues: the parameters of a URL become options, and each of Parameters is one.
@@ -24,7 +23,7 @@ func TestValues(t *testing.T) {
 		"type=deploy,rs&type=po&name=web":    {Types: []string{"deploy,rs,po"}, Names: []string{"web"}},
 		"name=web":                           {Names: []string{"web"}},
 		"cluster=prod,dev&namespace=a,b&namespace=c*&exclude-namespace=d&selector=app%3Dx,y!%3D1&field-selector=metadata.name%3Da": {
-			Scope: scope.Flags{Clusters: []string{"prod", "dev"}, Namespaces: []string{"a", "b", "c*"}, Exclude: []string{"d"}, Labels: "app=x,y!=1", Fields: "metadata.name=a"}},
+			Objects: Objects{Clusters: []string{"prod", "dev"}, Namespaces: []string{"a", "b", "c*"}, Exclude: []string{"d"}, Labels: "app=x,y!=1", Fields: "metadata.name=a"}},
 		"since=yesterday+10:42&until=5m&op=created,deleted&manager=kubectl*": {
 			Since: "yesterday 10:42", Until: "5m", Ops: []string{"created", "deleted"}, Managers: []string{"kubectl*"}},
 		"path=spec.ports[port%3D80,protocol%3DTCP]&path=&where=op+%3D%3D+%22left%22&severity=failure&q=a+b&humans=1&noise=true&other=x": {
@@ -40,7 +39,8 @@ func TestValues(t *testing.T) {
 			t.Errorf("%s: %v (-want +got):\n%s", query, err, d)
 		}
 	}
-	for _, name := range Parameters {
+	for _, p := range Parameters {
+		name := p.Name
 		if got, err := FromValues(url.Values{name: {"true"}}); err != nil || reflect.DeepEqual(got, Options{parameters: true}) {
 			t.Errorf("%s changes nothing (%v)", name, err)
 		}

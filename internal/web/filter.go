@@ -8,10 +8,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/cli/when"
-	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // filter is what a URL selects: the parameters of package selection, flat and lanes. It is for one goroutine.
@@ -27,7 +26,12 @@ type filter struct {
 }
 
 // parameters are those of a filter, in the order of the form.
-var parameters = append(slices.Clone(selection.Parameters), "flat", "lanes", "at", within)
+var parameters = func() (names []string) {
+	for _, p := range selection.Parameters {
+		names = append(names, p.Name)
+	}
+	return append(names, "flat", "lanes", "at", within)
+}()
 
 // filter reads the parameters of a URL.
 func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
@@ -46,9 +50,9 @@ func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
 	if err == nil {
 		err = f.Resolve(ctx, p.past.builder)
 	}
-	var usage *capture.UsageError
-	if errors.As(err, &usage) {
-		return nil, &UserError{usage.Text}
+	var wrong *usage.Error
+	if errors.As(err, &wrong) {
+		return nil, &UserError{wrong.Text}
 	}
 	if err != nil {
 		return nil, err
@@ -63,19 +67,9 @@ func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
 	if len(f.Types.Unknown) > 0 {
 		f.unknown = selection.Explain(ctx, p.past.builder, f.Types.Unknown[0]).Error()
 	}
-	f.Query.Quiet = f.Noise
 	f.confine()
 	f.flat = f.values.Has("flat") || f.Partial() || f.ReadsObjects()
 	return f, nil
-}
-
-// query is the part that the journal applies. Nothing matches a kind that the journal does not have.
-func (f *filter) query() (q journal.Query) {
-	q = f.Query
-	if f.MatchesNothing() {
-		q.Resources = []string{"\x00"}
-	}
-	return q
 }
 
 // with returns the URL of a path with the filter's parameters, of which pairs of names and values replace some. An empty

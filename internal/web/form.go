@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/cli/when"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // form is the filter as the page shows it.

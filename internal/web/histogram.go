@@ -181,12 +181,12 @@ func (p *Page) withoutDamage(part string, err error) (damaged bool, _ error) {
 
 // countable reports whether the journal's counts know everything that the filter needs.
 func (f *filter) countable() bool {
-	return !f.ReadsObjects() && len(f.Types.Names) == 0 && !f.values.Has("field-selector") && !f.Noise
+	return !f.ReadsObjects() && len(f.Query.Names)+len(f.Query.Fields) == 0 && !f.Noise
 }
 
 // count uses the journal's counts.
 func (p *Page) count(ctx context.Context, f *filter, counter access.Counter, h *histogram, counts [][len(stack)]int) error {
-	q := f.query()
+	q := f.Query
 	q.Since, q.Until = h.From, h.To
 	all, err := counter.Counts(ctx, q, h.Step)
 	if err != nil {
@@ -194,7 +194,7 @@ func (p *Page) count(ctx context.Context, f *filter, counter access.Counter, h *
 	}
 	for _, s := range all {
 		c := classOf(s.Op)
-		if c < 0 || !f.Selects(&journal.Entry{Meta: journal.Meta{Op: s.Op, Kind: s.Kind, Namespace: s.Namespace}}) {
+		if c < 0 {
 			continue
 		}
 		for i, n := range s.Counts {
@@ -216,7 +216,7 @@ const (
 // scanned calls each with the newest matching changes of the shown time, as many as can be read quickly, and returns how
 // many were read and the time of the oldest; zero if all were read.
 func (p *Page) scanned(ctx context.Context, f *filter, h *histogram, each func(*journal.Entry)) (read int, until time.Time, err error) {
-	q := f.query()
+	q := f.Query
 	q.Since, q.Until = h.From, h.To
 	deadline := p.deadline(maxScanTime)
 	last := h.To
@@ -268,14 +268,11 @@ const maxMarks = 100
 
 // marks marks gaps and absences, and the moment that the reader asked about.
 func (p *Page) marks(ctx context.Context, f *filter, h *histogram) error {
-	q := f.query()
+	q := f.Query
 	q.Since, q.Until, q.Ops, q.Managers, q.Limit = h.From, h.To, []event.Op{event.Gap, event.Absent}, nil, maxMarks
 	for e, err := range p.past.rows(ctx, q) {
 		if err != nil {
 			return err
-		}
-		if !f.Selects(&e) {
-			continue
 		}
 		m := mark{Class: string(e.Op), X: h.x(e.Since), Text: "a gap of " + e.Kind.GroupResource() + ": versions were not seen"}
 		if e.Since.IsZero() {

@@ -174,7 +174,7 @@ func (s *stream) begin(ctx context.Context) error {
 		return s.err
 	}
 	if !s.f.flat {
-		q := s.f.query()
+		q := s.f.Query
 		q.Before, q.Limit = s.after+1, contextChanges
 		var first int64
 		for e, err := range s.p.past.rows(ctx, q) {
@@ -201,7 +201,7 @@ func (s *stream) read(ctx context.Context, last int64) error {
 
 // between plays the matching changes of an interval.
 func (s *stream) between(ctx context.Context, from, to int64) error {
-	q := s.f.query()
+	q := s.f.Query
 	q.Since, q.Until, q.After, q.Before, q.OldestFirst = time.Time{}, time.Time{}, from, to+1, true
 	var seqs []int64
 	for e, err := range s.p.past.rows(ctx, q) {

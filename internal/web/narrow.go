@@ -38,10 +38,10 @@ func (p *Page) narrow(ctx context.Context, f *filter) (*narrowing, error) {
 		return f.narrowed(true), nil
 	}
 	n, ok := p.past.source.(narrower)
-	if !ok || !f.manyNamespaces() || len(f.Types.Names) > 0 || f.MatchesNothing() {
+	if !ok || !f.manyNamespaces() || len(f.Types.Names) > 0 {
 		return nil, nil
 	}
-	q := f.query()
+	q := f.Query
 	if q.Until.IsZero() {
 		q.Until = p.o.Now()
 	}
@@ -49,11 +49,7 @@ func (p *Page) narrow(ctx context.Context, f *filter) (*narrowing, error) {
 	if err != nil || found.All {
 		return nil, err
 	}
-	names := slices.DeleteFunc(found.Names, func(ns string) bool { return !f.SelectsNamespace(ns) })
-	if len(names) == 0 {
-		names = []string{onlyCluster}
-	}
-	f.values.Set(within, strings.Join(names, ","))
+	f.values.Set(within, strings.Join(f.selected(found.Names), ","))
 	f.confine()
 	return f.narrowed(found.Unchecked), nil
 }
@@ -66,9 +62,21 @@ func (f *filter) manyNamespaces() bool {
 
 // confine applies the parameter within. Cluster-scoped objects stay, where the filter has them.
 func (f *filter) confine() {
-	if text := f.values.Get(within); text != "" && f.manyNamespaces() {
-		f.Query.Namespaces = append(strings.Split(text, ","), "")
+	text := f.values.Get(within)
+	if text == "" || !f.manyNamespaces() {
+		return
 	}
+	if f.Query.Namespaces = f.selected(strings.Split(text, ",")); f.Namespaces.Has("") {
+		f.Query.Namespaces = append(f.Query.Namespaces, "")
+	}
+}
+
+// selected returns the namespaces that the filter selects; onlyCluster if there are none, as an empty list selects all.
+func (f *filter) selected(names []string) []string {
+	if names = slices.DeleteFunc(slices.Clone(names), func(ns string) bool { return !f.Namespaces.Has(ns) }); len(names) == 0 {
+		return []string{onlyCluster}
+	}
+	return names
 }
 
 // narrowed describes the parameter within.

@@ -11,10 +11,10 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/access"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/web/auth"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Orders are given in two steps: a page says what an order does, and its form gives it by POST. Package auth refuses a POST

@@ -38,7 +38,7 @@ func (p *Page) list(ctx context.Context, f *filter, at place) (l list, err error
 	} else if end, err = p.next(ctx, f, at, end); err != nil {
 		return l, err
 	}
-	s, err := p.search(ctx, f, f.query(), at, p.pageChanges, budget)
+	s, err := p.search(ctx, f, f.Query, at, p.pageChanges, budget)
 	if err != nil {
 		return l, err
 	}
@@ -81,7 +81,7 @@ func (l *list) remark(f *filter, s *found) {
 // next returns the time of the first change after a page, up to which the page is played back: what happened later is on
 // newer pages.
 func (p *Page) next(ctx context.Context, f *filter, at place, now time.Time) (time.Time, error) {
-	q := f.query()
+	q := f.Query
 	q.Since, q.Until, q.After, q.Limit, q.OldestFirst = time.Time{}, time.Time{}, at.before-1, 1, true
 	for e, err := range p.past.rows(access.WithPause(ctx, p.deadline(contextSearch)), q) {
 		var paused *access.Paused
@@ -99,7 +99,7 @@ func (p *Page) fill(ctx context.Context, f *filter, at place, s *found, end time
 	low, all, more := s.seqs[0], s.seqs, s.next > 0
 	var before found
 	if !f.flat {
-		q := f.query()
+		q := f.Query
 		q.Since, q.Until = time.Time{}, time.Time{}
 		before, err = p.search(ctx, f, q, place{low, at.shown}, p.contextChanges, contextSearch)
 		switch damage := (*journal.DamagedError)(nil); {

@@ -74,9 +74,6 @@ func (p *Page) search(ctx context.Context, f *filter, q journal.Query, at place,
 // matches reports whether an entry matches what the journal's query does not cover. A damaged change matches: it is shown
 // as such, because it might.
 func (p *Page) matches(ctx context.Context, f *filter, e *journal.Entry) (bool, error) {
-	if !f.Selects(e) {
-		return false, nil
-	}
 	if !f.ReadsObjects() {
 		return true, nil
 	}

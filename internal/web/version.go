@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/relations"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // versionView is a version of an object, in one of its views.
@@ -264,7 +264,7 @@ func (p *Page) viewRelated(ctx context.Context, v *versionView, o object, e *jou
 		add(how, kinds[i], edge.To.Namespace, edge.To.Name)
 	}
 	q := journal.Query{
-		Resources: []string{o.resource}, Names: []string{o.name}, Namespaces: []string{o.namespace}, Owned: capture.Owns(), Snapshots: true, Limit: maxRelated,
+		Resources: []string{o.resource}, Names: []string{o.name}, Namespaces: []string{o.namespace}, Owned: selection.Owns(), Snapshots: true, Limit: maxRelated,
 	}
 	if o.cluster != "" {
 		q.Clusters = []string{o.cluster}

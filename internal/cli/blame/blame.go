@@ -13,25 +13,25 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Options are the verb's flags and arguments.
 type Options struct {
-	IO    *terminal.IO
-	Past  past.Flags
-	Types []string
-	Scope scope.Flags
-	At    string
-	Paths []string
+	IO      *terminal.IO
+	Past    past.Flags
+	Types   []string
+	Objects selection.Objects
+	At      string
+	Paths   []string
 	// Output is text or json.
 	Output string
 	// Now is the time; nil is time.Now.
@@ -69,8 +69,8 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.StringArrayVarP(&o.Scope.Namespaces, "namespace", "n", nil, "`namespace` of the object")
-	o.Scope.AddCluster(f)
+	f.StringArrayVarP(&o.Objects.Namespaces, "namespace", "n", nil, "`namespace` of the object")
+	o.Objects.AddCluster(f)
 	f.StringVar(&o.At, "at", "now", "show the object as it was at this `time`")
 	f.StringArrayVar(&o.Paths, "path", nil, "only lines below this `path`; repeatable")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text or json")
@@ -86,17 +86,17 @@ func Run(ctx context.Context, o *Options) error {
 		o.Now = time.Now
 	}
 	if o.Output != text && o.Output != render.JSON {
-		return capture.Usage("unknown output %q: use text or json", o.Output)
+		return usage.Errorf("unknown output %q: use text or json", o.Output)
 	}
 	at, err := when.Parse(o.At, o.Now())
 	if err != nil {
-		return capture.Usage("--at: %v", err)
+		return usage.Errorf("--at: %v", err)
 	}
-	paths, err := scope.Patterns("--path", o.Paths)
+	paths, err := selection.Patterns("--path", o.Paths)
 	if err != nil {
 		return err
 	}
-	if err := o.Scope.Validate(); err != nil {
+	if err := o.Objects.Validate(); err != nil {
 		return err
 	}
 	j, err := o.Past.Open(ctx)
@@ -123,25 +123,22 @@ func Run(ctx context.Context, o *Options) error {
 
 // find returns the object that the arguments name.
 func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*journal.State, error) {
-	q, types, err := j.Select(ctx, o.Types, o.Scope.Clusters)
+	selected, err := j.Select(ctx, o.Types, o.Objects)
 	if err != nil {
 		return nil, err
 	}
 	what := strings.Join(o.Types, " ")
-	if len(types.Names) != 1 {
-		return nil, capture.Usage("%q names no single object: say TYPE/NAME", what)
+	if len(selected.Types.Names) != 1 {
+		return nil, usage.Errorf("%q names no single object: say TYPE/NAME", what)
 	}
-	within := o.Scope.Within(capture.Namespaces{})
-	q.Namespaces = within.Include
-	if err := j.OneCluster(ctx, what, q, types.Named, at); err != nil {
+	if err := j.OneCluster(ctx, what, selected.Query, at); err != nil {
 		return nil, err
 	}
 	var found, early []journal.State
-	for s, err := range j.At(ctx, q, at) {
+	for s, err := range j.At(ctx, selected.Query, at) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !types.Named(&s):
 		case s.Err != nil:
 			return nil, s.Err
 		case s.Presence == journal.Unknown:
@@ -159,7 +156,7 @@ func (o *Options) find(ctx context.Context, j *past.Journal, at time.Time) (*jou
 		for _, s := range found {
 			where = append(where, s.Kind.GroupResource()+" in "+s.Namespace)
 		}
-		return nil, capture.Usage("%q names several objects: %s; say which with -n, or the type with its group", what, strings.Join(where, ", "))
+		return nil, usage.Errorf("%q names several objects: %s; say which with -n, or the type with its group", what, strings.Join(where, ", "))
 	case len(early) > 0:
 		return nil, fmt.Errorf("the journal does not reach back to %s for %s: it was first recorded at %s", moment, what, when.Moment(early[0].From))
 	}

@@ -9,10 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/config"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // NewCommand returns the verb.
@@ -79,7 +79,7 @@ docs/config.md lists all keys.`,
 			}
 			text, err := config.Explain(key)
 			if err != nil {
-				return capture.Usage("%v", err)
+				return usage.Errorf("%v", err)
 			}
 			_, err = fmt.Fprint(io.Out, text)
 			return err

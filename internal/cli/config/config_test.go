@@ -19,9 +19,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // api is an API server with some objects, that refuses what a test says.
@@ -309,8 +309,8 @@ func TestExplain(t *testing.T) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	_, err := run(t, "explain", "jurnal")
-	var usage *capture.UsageError
-	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "journal") {
+	var wrong *usage.Error
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "journal") {
 		t.Error(err)
 	}
 }

@@ -8,9 +8,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/migrate"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 const importLong = `Convert the configuration of another watcher to one for Tattler, and write it to
@@ -31,7 +31,7 @@ func newImport(io *terminal.IO) *cobra.Command {
   kubectl get cm kubewatch -o yaml | tattler config import kubewatch -`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return capture.Usage("want TOOL and FILE, such as `%s kubewatch .kubewatch.yaml`", cmd.CommandPath())
+				return usage.Errorf("want TOOL and FILE, such as `%s kubewatch .kubewatch.yaml`", cmd.CommandPath())
 			}
 			return importFile(io, cmd.InOrStdin(), args[0], args[1])
 		},

@@ -13,15 +13,15 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Options are the verb's flags and arguments.
@@ -30,7 +30,7 @@ type Options struct {
 	Past past.Flags
 	// Types are TYPE[,TYPE…] [NAME…] or TYPE/NAME….
 	Types        []string
-	Scope        scope.Flags
+	Objects      selection.Objects
 	Since, Until string
 	Output       string
 	Full, Noise  bool
@@ -75,7 +75,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	f.StringVar(&o.Since, "since", "1h", "the earlier `time`")
 	f.StringVar(&o.Until, "until", "now", "the later `time`")
-	o.Scope.AddStates(f)
+	o.Objects.AddStates(f)
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, json or yaml")
 	f.BoolVar(&o.Full, "full", false, "show long values, and created and deleted objects, in full")
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet fields")
@@ -85,35 +85,35 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	return cmd
 }
 
-// query reads the flags.
-func (o *Options) query() (q journal.Query, err error) {
+// times reads the flags.
+func (o *Options) times() (since, until time.Time, err error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
 	if !slices.Contains([]string{text, render.JSON, render.YAML}, o.Output) {
-		return q, capture.Usage("unknown output %q: use text, json or yaml", o.Output)
+		return since, until, usage.Errorf("unknown output %q: use text, json or yaml", o.Output)
 	}
-	if err := o.Scope.Validate(); err != nil {
-		return q, err
+	if err := o.Objects.Validate(); err != nil {
+		return since, until, err
 	}
-	if q.Since, err = when.Parse(o.Since, o.Now()); err != nil {
-		return q, capture.Usage("--since: %v", err)
+	if since, err = when.Parse(o.Since, o.Now()); err != nil {
+		return since, until, usage.Errorf("--since: %v", err)
 	}
-	if q.Until, err = when.ParseEnd(o.Until, o.Now()); err == nil && q.Until.After(o.Now()) {
-		q.Until, err = when.Parse(o.Until, o.Now())
+	if until, err = when.ParseEnd(o.Until, o.Now()); err == nil && until.After(o.Now()) {
+		until, err = when.Parse(o.Until, o.Now())
 	}
 	if err != nil {
-		return q, capture.Usage("--until: %v", err)
+		return since, until, usage.Errorf("--until: %v", err)
 	}
-	if !q.Since.Before(q.Until) {
-		return q, capture.Usage("--since is not before --until")
+	if !since.Before(until) {
+		return since, until, usage.Errorf("--since is not before --until")
 	}
-	return q, nil
+	return since, until, nil
 }
 
 // Run shows the difference. It returns ErrDiffers where there is one.
 func Run(ctx context.Context, o *Options) error {
-	q, err := o.query()
+	since, until, err := o.times()
 	if err != nil {
 		return err
 	}
@@ -122,31 +122,31 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	defer j.Close()
-	all, unknown, err := o.read(ctx, j, q)
+	all, unknown, err := o.read(ctx, j, since, until)
 	if err != nil {
 		return err
 	}
 	if unknown.n > 0 {
 		o.note("%s first recorded after %s, at %s or later; the state before is not known",
-			terminal.Count(unknown.n, "object")+was(unknown.n), when.Moment(q.Since), when.Moment(unknown.first))
+			terminal.Count(unknown.n, "object")+was(unknown.n), when.Moment(since), when.Moment(unknown.first))
 	}
 	if unknown.purged > 0 {
 		o.note("%s left out: the state at one of the two times was purged", terminal.Count(unknown.purged, "object")+was(unknown.purged))
 	}
 	if oldest, err := j.Oldest(ctx); err != nil {
 		return err
-	} else if q.Since.Before(oldest) && unknown.n == 0 {
+	} else if since.Before(oldest) && unknown.n == 0 {
 		o.note("the journal reaches back to %s only", when.Moment(oldest))
 	}
-	if until, err := j.Ended(ctx); err != nil {
+	if ended, err := j.Ended(ctx); err != nil {
 		return err
-	} else if !until.IsZero() && until.Before(q.Until) && o.Now().Sub(until) > time.Minute {
-		o.note("nothing was recorded after %s", when.Moment(until))
+	} else if !ended.IsZero() && ended.Before(until) && o.Now().Sub(ended) > time.Minute {
+		o.note("nothing was recorded after %s", when.Moment(ended))
 	}
 	if len(all) == 0 {
 		return nil
 	}
-	several, err := j.Within(ctx, o.Scope.Clusters)
+	several, err := j.Within(ctx, o.Objects.Clusters)
 	if err != nil {
 		return err
 	}
@@ -170,20 +170,15 @@ func (u *unknown) add(from time.Time) {
 	}
 }
 
-func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (all []change.Change, u unknown, err error) {
-	selected, types, err := j.Select(ctx, o.Types, o.Scope.Clusters)
+func (o *Options) read(ctx context.Context, j *past.Journal, since, until time.Time) (all []change.Change, u unknown, err error) {
+	selected, err := j.Select(ctx, o.Types, o.Objects)
 	if err != nil {
 		return nil, u, err
 	}
-	labelled, err := o.Scope.Labelled()
-	if err != nil {
-		return nil, u, err
-	}
-	within := o.Scope.Within(capture.Namespaces{})
-	q.Clusters, q.Resources, q.Names, q.Namespaces = selected.Clusters, selected.Resources, selected.Names, within.Include
-	if len(types.Names) > 0 || o.Output != text {
-		has := func(s *journal.State) bool { return types.Named(s) && scope.Has(within, s.Namespace) }
-		if err := j.OneCluster(ctx, strings.Join(o.Types, " "), q, has, q.Since, q.Until); err != nil {
+	q := selected.Query
+	q.Since, q.Until = since, until
+	if len(q.Names) > 0 || o.Output != text {
+		if err := j.OneCluster(ctx, strings.Join(o.Types, " "), q, since, until); err != nil {
 			return nil, u, err
 		}
 	}
@@ -192,9 +187,6 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 			return nil, u, err
 		}
 		before, after := &both[0], &both[1]
-		if !types.Named(before) || !scope.Has(within, before.Namespace) {
-			continue
-		}
 		for _, s := range both {
 			if s.Err != nil && !errors.Is(s.Err, journal.ErrPurged) {
 				return nil, u, s.Err
@@ -208,7 +200,7 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 			u.add(before.From)
 			continue
 		}
-		if before.From.After(q.Since) {
+		if before.From.After(since) {
 			u.add(before.From)
 		}
 		c, err := j.Net(ctx, before, after)
@@ -217,7 +209,7 @@ func (o *Options) read(ctx context.Context, j *past.Journal, q journal.Query) (a
 			return nil, u, err
 		case c.Op == "", c.Op.Differs() && (len(c.Fields) == 0 || c.Quiet && !o.Noise):
 			continue
-		case !labelled(c.After) && !labelled(c.Before):
+		case !selected.MatchesLabels(&c):
 			continue
 		}
 		all = append(all, c)

@@ -15,9 +15,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // clusters are three clusters: one that is healthy, one of which nothing may be watched, and one that no context reaches.
@@ -46,8 +46,8 @@ func TestOneOfSeveralClusters(t *testing.T) {
 		if !strings.Contains(text, tc.want) || tc.without != "" && strings.Contains(text, tc.without) {
 			t.Errorf("%q: %s", tc.cluster, text)
 		}
-		var usage *capture.UsageError
-		if tc.cluster == "other" && !errors.As(err, &usage) {
+		var wrong *usage.Error
+		if tc.cluster == "other" && !errors.As(err, &wrong) {
 			t.Errorf("%T: %v", err, err)
 		}
 	}

@@ -10,13 +10,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Options are the verb's flags and arguments.
@@ -82,7 +82,7 @@ var ErrFindings = errors.New("something is wrong: see the findings")
 // Run examines, and prints the findings. It fails if something is wrong.
 func Run(ctx context.Context, o *Options) error {
 	if o.Output != "text" && o.Output != "json" {
-		return capture.Usage("unknown output %q: use text or json", o.Output)
+		return usage.Errorf("unknown output %q: use text or json", o.Output)
 	}
 	s, err := o.Setup.Load()
 	if err != nil {

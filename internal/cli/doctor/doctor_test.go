@@ -15,9 +15,9 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // closed returns an address at which nothing listens. It is that of a connection, so no other program gets it.
@@ -248,8 +248,8 @@ func TestOutputs(t *testing.T) {
 		t.Errorf("%v: %+v", err, r)
 	}
 	o.Output = "yaml"
-	var usage *capture.UsageError
-	if err := Run(t.Context(), o); !errors.As(err, &usage) {
+	var wrong *usage.Error
+	if err := Run(t.Context(), o); !errors.As(err, &wrong) {
 		t.Error(err)
 	}
 }

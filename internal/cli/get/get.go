@@ -16,15 +16,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Options are the verb's flags and arguments.
@@ -33,7 +33,7 @@ type Options struct {
 	Past past.Flags
 	// Types are TYPE[,TYPE…] [NAME…] or TYPE/NAME….
 	Types             []string
-	Scope             scope.Flags
+	Objects           selection.Objects
 	At                string
 	Output            string
 	Clean, KeepHidden bool
@@ -83,7 +83,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f := cmd.Flags()
 	f.SortFlags = false
 	f.StringVar(&o.At, "at", "now", "show objects as they were at this `time`")
-	o.Scope.AddStates(f)
+	o.Objects.AddStates(f)
 	f.StringVarP(&o.Output, "output", "o", table, "`format`: table, yaml, json or name")
 	f.BoolVar(&o.Clean, "clean", false, "leave out what the server sets; implies -o yaml")
 	f.BoolVar(&o.KeepHidden, "keep-hidden", false, "with --clean: write objects with hidden values, too")
@@ -109,15 +109,15 @@ func Run(ctx context.Context, o *Options) error {
 	at, err := when.Parse(o.At, o.Now())
 	switch {
 	case err != nil:
-		return capture.Usage("--at: %v", err)
+		return usage.Errorf("--at: %v", err)
 	case !slices.Contains([]string{table, name, render.JSON, render.YAML}, o.Output):
-		return capture.Usage("unknown output %q: use table, yaml, json or name", o.Output)
+		return usage.Errorf("unknown output %q: use table, yaml, json or name", o.Output)
 	case o.KeepHidden && !o.Clean:
-		return capture.Usage("--keep-hidden needs --clean")
+		return usage.Errorf("--keep-hidden needs --clean")
 	case o.Clean && o.Output != render.YAML && o.Output != render.JSON:
-		return capture.Usage("--clean needs -o yaml or -o json")
+		return usage.Errorf("--clean needs -o yaml or -o json")
 	}
-	if err := o.Scope.Validate(); err != nil {
+	if err := o.Objects.Validate(); err != nil {
 		return err
 	}
 	j, err := o.Past.Open(ctx)
@@ -143,23 +143,16 @@ func Run(ctx context.Context, o *Options) error {
 
 // read returns the objects, and an error if one is damaged. It reports on stderr what is uncertain.
 func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]found, error) {
-	q, types, err := j.Select(ctx, o.Types, o.Scope.Clusters)
+	selected, err := j.Select(ctx, o.Types, o.Objects)
 	if err != nil {
 		return nil, err
 	}
-	labelled, err := o.Scope.Labelled()
-	if err != nil {
-		return nil, err
-	}
-	within := o.Scope.Within(capture.Namespaces{})
-	q.Namespaces = within.Include
-	if len(types.Names) > 0 || o.Output != table {
-		has := func(s *journal.State) bool { return types.Named(s) && scope.Has(within, s.Namespace) }
-		if err := j.OneCluster(ctx, strings.Join(o.Types, " "), q, has, at); err != nil {
+	if len(selected.Types.Names) > 0 || o.Output != table {
+		if err := j.OneCluster(ctx, strings.Join(o.Types, " "), selected.Query, at); err != nil {
 			return nil, err
 		}
 	}
-	clusters, err := j.Within(ctx, q.Clusters)
+	clusters, err := j.Within(ctx, o.Objects.Clusters)
 	if err != nil {
 		return nil, err
 	}
@@ -171,12 +164,10 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 	var early []journal.State // of which the journal does not know so much
 	var damaged error
 	purged := 0
-	for s, err := range j.At(ctx, q, at) {
+	for s, err := range j.At(ctx, selected.Query, at) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !types.Named(&s), !scope.Has(within, s.Namespace):
-			continue
 		case errors.Is(s.Err, journal.ErrPurged):
 			o.note("%s: its state at that time was purged", subject(&s))
 			purged++
@@ -192,7 +183,7 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 		if err != nil {
 			return nil, fmt.Errorf("decode %s: %w", subject(&s), err)
 		}
-		if !labelled(object) {
+		if !selected.Labelled(object) {
 			continue
 		}
 		if s.Next != nil {
@@ -221,7 +212,7 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 	if len(early)+purged > 0 {
 		return nil, fmt.Errorf("the journal does not reach back to %s for %s", when.Moment(at), what)
 	}
-	if len(types.Names) > 0 {
+	if len(selected.Types.Names) > 0 {
 		return nil, fmt.Errorf("there was no %s at %s", what, when.Moment(at))
 	}
 	return nil, nil

@@ -14,7 +14,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 const long = `Measure, verify, purge, back up or restore the journal that tattler run writes:

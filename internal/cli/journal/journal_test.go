@@ -15,11 +15,11 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/leaktest"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -242,8 +242,8 @@ func TestPurgeRefuses(t *testing.T) {
 		{"a cluster that the journal does not have", PurgeOptions{Until: "30d", Cluster: "staging", Yes: true}},
 	} {
 		c.o.IO, c.o.Now, c.o.Past.Path = s.io(), now, record(t)
-		var usage *capture.UsageError
-		if err := Purge(t.Context(), &c.o); !errors.As(err, &usage) {
+		var wrong *usage.Error
+		if err := Purge(t.Context(), &c.o); !errors.As(err, &wrong) {
 			t.Errorf("%s: %v", c.why, err)
 		}
 	}

@@ -11,11 +11,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	clock "github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/usage"
+	clock "github.com/tattler-dev/tattler/internal/when"
 )
 
 // PurgeOptions are the flags of purge.
@@ -58,7 +58,7 @@ func Purge(ctx context.Context, o *PurgeOptions) error {
 	defer j.Close()
 	plan, err := j.PlanPurge(ctx, what)
 	if wrong := new(journal.UnknownClusterError); errors.As(err, &wrong) {
-		return capture.Usage("--cluster: %v", wrong)
+		return usage.Errorf("--cluster: %v", wrong)
 	}
 	if err != nil {
 		return err
@@ -90,18 +90,18 @@ func (o *PurgeOptions) what() (p journal.Purge, err error) {
 		o.Now = time.Now
 	}
 	if o.OlderRules == (o.Until != "") {
-		return p, capture.Usage("use either --older-rules or --until")
+		return p, usage.Errorf("use either --older-rules or --until")
 	}
 	if !o.Yes && !o.InTTY {
-		return p, capture.Usage("stdin is not a terminal, so nothing can be confirmed: --yes removes without asking")
+		return p, usage.Errorf("stdin is not a terminal, so nothing can be confirmed: --yes removes without asking")
 	}
 	if o.OlderRules && o.Cluster != "" {
-		return p, capture.Usage("--cluster needs --until: redaction rules hold for all clusters")
+		return p, usage.Errorf("--cluster needs --until: redaction rules hold for all clusters")
 	}
 	p.OtherRules, p.Cluster = o.OlderRules, o.Cluster
 	if o.Until != "" {
 		if p.Until, err = clock.Parse(o.Until, o.Now()); err != nil {
-			return p, capture.Usage("--until: %v", err)
+			return p, usage.Errorf("--until: %v", err)
 		}
 	}
 	return p, nil

@@ -10,11 +10,11 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // StatsOptions are the flags of stats.
@@ -29,7 +29,7 @@ type StatsOptions struct {
 // Stats prints what is in the journal.
 func Stats(ctx context.Context, o *StatsOptions) error {
 	if o.Output != "text" && o.Output != "json" {
-		return capture.Usage("unknown output %q: use text or json", o.Output)
+		return usage.Errorf("unknown output %q: use text or json", o.Output)
 	}
 	if o.Now == nil {
 		o.Now = time.Now

@@ -14,8 +14,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/tattler-dev/tattler/internal/buildinfo"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
+	"github.com/tattler-dev/tattler/internal/usage"
 
 	// The OIDC provider of kubeconfigs; exec plugins need no import.
 	_ "k8s.io/client-go/plugin/pkg/client/auth/oidc"
@@ -53,7 +53,7 @@ type Cluster struct {
 // Load reads the kubeconfig. It does not talk to the server.
 func (f *Flags) Load() (*Cluster, error) {
 	if len(f.AsGroups) > 0 && f.As == "" {
-		return nil, capture.Usage("--as-group needs --as: a group is impersonated together with a user")
+		return nil, usage.Errorf("--as-group needs --as: a group is impersonated together with a user")
 	}
 	if f.Pod {
 		return f.pod()

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // TestNoDaemon: without a daemon, the output says once where the journal ends, unless only earlier changes were requested.
@@ -20,8 +21,8 @@ func TestNoDaemon(t *testing.T) {
 		o         Options
 	}{
 		{"all", "1 quiet change not shown (--noise); " + end, Options{}},
-		{"nothing of that kind", "no such change; the journal reaches back to 10:00:00; " + end, Options{Types: []string{"cm/none"}}},
-		{"up to an earlier time", "1 quiet change not shown (--noise)\n", Options{Until: "10:04"}},
+		{"nothing of that kind", "no such change; the journal reaches back to 10:00:00; " + end, Options{Options: selection.Options{Types: []string{"cm/none"}}}},
+		{"up to an earlier time", "1 quiet change not shown (--noise)\n", Options{Options: selection.Options{Until: "10:04"}}},
 		{"a daemon runs", "1 quiet change not shown (--noise)\n", Options{Recording: running}},
 	} {
 		if tc.o.Recording == nil {

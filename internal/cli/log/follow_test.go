@@ -13,6 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/web/client/clienttest"
 )
 
@@ -142,7 +143,7 @@ func TestFollowWhatIsNotThere(t *testing.T) {
 	everyWay(t, func(t *testing.T, follow follows) {
 		b := newBook(t, time.Now())
 		b.add(maps, event.Created, "shop", "a", nil, data("1"))
-		f := follow(t, b.path, Options{Output: "json", Types: []string{"widgets"}, Recording: running})
+		f := follow(t, b.path, Options{Options: selection.Options{Types: []string{"widgets"}}, Output: "json", Recording: running})
 		f.after(time.Second)
 		if said := f.err.take(); !strings.Contains(said, `the journal has no "widgets"`) {
 			t.Errorf("said %q", said)

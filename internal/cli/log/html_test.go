@@ -14,6 +14,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // incident writes a journal with what a page must show: a rollout, diffs of long values, gaps, absences, hidden values and
@@ -54,7 +55,7 @@ var styles = regexp.MustCompile(`(?s)<style>.*</style>`)
 // TestPage: the page has the lines of the text, with the changes below them.
 func TestPage(t *testing.T) {
 	path := incident(t)
-	out, said, err := play(t, path, Options{HTML: "-", Output: text, Since: "09:00", Limit: -1, Command: "tattler log --since '09:00'"})
+	out, said, err := play(t, path, Options{Options: selection.Options{Since: "09:00"}, HTML: "-", Output: text, Limit: -1, Command: "tattler log --since '09:00'"})
 	if err != nil {
 		t.Fatal(err, said)
 	}
@@ -69,7 +70,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page lacks %q", must)
 		}
 	}
-	lines, _, err := play(t, path, Options{Output: text, Since: "09:00", Limit: -1, IO: console(0)})
+	lines, _, err := play(t, path, Options{Options: selection.Options{Since: "09:00"}, Output: text, Limit: -1, IO: console(0)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,7 +94,7 @@ func TestPageFile(t *testing.T) {
 	if err := os.WriteFile(file, []byte(old), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := play(t, path, Options{HTML: file, Output: text, Types: []string{"widgetts"}}); err == nil {
+	if _, _, err := play(t, path, Options{Options: selection.Options{Types: []string{"widgetts"}}, HTML: file, Output: text}); err == nil {
 		t.Error("an unknown type is an error")
 	}
 	if got, _ := os.ReadFile(file); string(got) != old {

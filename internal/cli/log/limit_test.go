@@ -9,6 +9,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // folded writes a journal with three stories: a ConfigMap, a widget with 300 folded changes, and another ConfigMap.
@@ -108,7 +109,7 @@ func TestTimeRangeHasNoLimit(t *testing.T) {
 // TestTimeRangeShowsWholeStories: a story that began before the time range is shown from its beginning; one that
 // had ended before is not shown.
 func TestTimeRangeShowsWholeStories(t *testing.T) {
-	out, _, err := play(t, folded(t), Options{Output: text, Limit: -1, Since: "2026-03-01T10:01:00.3Z"})
+	out, _, err := play(t, folded(t), Options{Options: selection.Options{Since: "2026-03-01T10:01:00.3Z"}, Output: text, Limit: -1})
 	if err != nil || fmt.Sprint(heads(out)) != "[widget/w cm/last]" || !strings.Contains(out, " 0 → 300 ") {
 		t.Errorf("%v:\n%s", err, out)
 	}
@@ -124,7 +125,7 @@ func TestTimeRangeBeginsAfterStories(t *testing.T) {
 	b.add(maps, event.Created, "shop", "later", nil, data("1"))
 	path := b.close()
 	for since, want := range map[string]string{"10:00:30": "[widget/w cm/later]", "10:01": "[cm/later]"} {
-		out, _, err := play(t, path, Options{Output: text, Limit: -1, Since: since})
+		out, _, err := play(t, path, Options{Options: selection.Options{Since: since}, Output: text, Limit: -1})
 		if got := fmt.Sprint(heads(out)); err != nil || got != want {
 			t.Errorf("since %s: %s, want %s, %v\n%s", since, got, want, err, out)
 		}
@@ -143,7 +144,7 @@ func TestTimeRangeEndsStories(t *testing.T) {
 	b.add(pods, event.Updated, "shop", "web", crashing(2), crashing(3)) // printed after a minute
 	path := b.close()
 	for since, want := range map[string]string{"10:04": "[cm/a pod/web pod/web]", "10:05:05": "[pod/web]", "10:05:30": "[]"} {
-		out, _, err := play(t, path, Options{Output: text, Since: since, Until: "10:05:50", Limit: -1})
+		out, _, err := play(t, path, Options{Options: selection.Options{Since: since, Until: "10:05:50"}, Output: text, Limit: -1})
 		if got := fmt.Sprint(heads(out)); err != nil || got != want {
 			t.Errorf("since %s: %s, want %s, %v\n%s", since, got, want, err, out)
 		}

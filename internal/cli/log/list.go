@@ -161,7 +161,7 @@ func (t *lister) listPast(ctx context.Context) error {
 // play shows changes, given by their sequence numbers.
 func (t *lister) play(ctx context.Context, seqs []int64) error {
 	q := t.Query
-	q.OldestFirst, q.Quiet, q.After, q.Before = true, t.Noise, seqs[0]-1, seqs[len(seqs)-1]+1
+	q.OldestFirst, q.After, q.Before = true, seqs[0]-1, seqs[len(seqs)-1]+1
 	for e, err := range t.journal.Rows(ctx, q) {
 		if err != nil {
 			return err
@@ -261,7 +261,7 @@ func (t *lister) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.E
 	q.After, q.Before, q.OldestFirst = in.After, t.last+1, in.OldestFirst
 	q.Quiet = t.Noise || !t.ReadsObjects() && t.quiet < maxQuiet
 	return func(yield func(journal.Entry, error) bool) {
-		for again := !t.MatchesNothing(); again; {
+		for again := true; again; {
 			again = false
 			for e, err := range t.journal.Rows(ctx, q) {
 				if err != nil {
@@ -272,7 +272,7 @@ func (t *lister) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.E
 					t.lowest = e.Seq
 				}
 				listed := !e.Quiet || t.Noise
-				switch selected := t.Selects(&e); {
+				switch selected := t.selects(&e); {
 				case selected && listed && !yield(e, nil):
 					return
 				case selected && !listed:

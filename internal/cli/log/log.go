@@ -9,31 +9,22 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Options are the verb's flags and arguments.
 type Options struct {
 	IO   *terminal.IO
 	Past past.Flags
-	// Types are TYPE[,TYPE…] [NAME…] or TYPE/NAME….
-	Types []string
-	Scope scope.Flags
+	selection.Options
 
-	Since, Until  string
-	Ops, Managers []string
-	Paths         []string
-	Where         string
-	Severities    []string
-
-	Limit             int // 0: no limit
-	Follow            bool
-	Output            string
-	Humans            bool
-	Flat, Full, Noise bool
+	Limit      int // 0: no limit
+	Follow     bool
+	Output     string
+	Flat, Full bool
 
 	// Related selects the named objects and everything related to them; Tree also prints them as a tree.
 	Related, Tree bool
@@ -143,15 +134,8 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	o.Scope.AddPast(f)
-	f.StringVar(&o.Since, "since", "", "only changes from this `time` on")
-	f.StringVar(&o.Until, "until", "", "only changes before this `time`, which may be in the future")
-	f.StringSliceVar(&o.Ops, "op", nil, "only these `operations`: created, updated, deleted, entered, left, gap, absent, snapshot, converted (with --noise)")
-	f.StringSliceVar(&o.Managers, "manager", nil, "only what these `managers` wrote; globs such as kubectl*")
-	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
-	f.StringVar(&o.Where, "where", "", "only changes for which this CEL `expression` is true")
-	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
-	f.BoolVar(&o.Humans, "humans", false, "leave out routine changes by controllers")
+	o.AddPast(f)
+	o.AddFlags(f)
 	f.IntVar(&o.Limit, "limit", 50, "show only the last changes and summaries, at most this `number`; 0: all; with --since or --until, the default is 0")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then show new changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
@@ -163,7 +147,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.BoolVar(&o.Stat, "stat", false, "count changes by object, manager and path; --limit applies to each table, and its default is then 10, or 0 with -o json")
 	f.StringVar(&o.HTML, "html", "", "write one self-contained page to this `file`, or to stdout (-)")
 	complete.Files(cmd, "html")
-	complete.Words(cmd, "severity", scope.Severities...)
+	complete.Words(cmd, "severity", selection.Severities...)
 	complete.Words(cmd, "output", text, oneline, render.JSON, render.YAML)
 	o.Past.AddServed(cmd)
 	o.Past.CompleteObjects(cmd)
@@ -188,7 +172,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	defer j.Close()
 	j.ReadForwards()
-	clusters, err := j.Within(ctx, o.Scope.Clusters)
+	clusters, err := j.Within(ctx, o.Clusters)
 	if err != nil {
 		return err
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestLog(t *testing.T) {
@@ -31,43 +31,43 @@ func TestLog(t *testing.T) {
 		said string // on stderr
 	}{
 		{"all listed changes", Options{}, "created a, updated a, created w, deleted a", "1 quiet change not shown (--noise)"},
-		{"with quiet changes", Options{Noise: true}, "created a, updated a, updated a, created w, deleted a", ""},
+		{"with quiet changes", Options{Options: selection.Options{Noise: true}}, "created a, updated a, updated a, created w, deleted a", ""},
 		{"the last ones", Options{Limit: 2}, "created w, deleted a", "only the last 2 changes; earlier ones are left out"},
 		{"without a limit", Options{Limit: -1}, "created a, updated a, created w, deleted a", "1 quiet"},
-		{"from a time on", Options{Since: "10:03"}, "created w, deleted a", "1 quiet"},
-		{"before a time", Options{Until: "10:02"}, "created a", ""},
-		{"at 10:02", Options{Since: "10:02", Until: "10:03"}, "updated a", ""},
-		{"a kind", Options{Types: []string{"cm"}}, "created a, updated a, deleted a", "1 quiet"},
-		{"a kind of others", Options{Types: []string{"Widget"}}, "created w", ""},
-		{"with its group", Options{Types: []string{"widgets.example.com,configmap"}, Ops: []string{"created"}}, "created a, created w", ""},
-		{"with its version", Options{Types: []string{"widgets.v1.example.com"}}, "created w", ""},
-		{"a core kind with its version", Options{Types: []string{"configmaps.v1"}, Ops: []string{"deleted"}}, "deleted a", ""},
-		{"an object", Options{Types: []string{"cm/old"}, Ops: []string{"snapshot"}}, "snapshot old", ""},
-		{"names", Options{Types: []string{"cm", "a", "b"}, Ops: []string{"deleted"}}, "deleted a", ""},
-		{"objects of several kinds", Options{Types: []string{"cm/a", "widgets/w", "widgets/a"}, Ops: []string{"created"}}, "created a, created w", ""},
-		{"a name is one of its kind", Options{Types: []string{"cm/w", "widgets/a"}}, "", "no such change"},
-		{"a namespace", Options{Scope: scope.Flags{Namespaces: []string{"pa*"}}}, "created w", ""},
-		{"without a namespace", Options{Scope: scope.Flags{Exclude: []string{"shop"}}}, "created w", ""},
-		{"a label before or after", Options{Scope: scope.Flags{Labels: "app=web"}}, "created a, updated a, deleted a", ""},
-		{"without a label", Options{Scope: scope.Flags{Labels: "app!=web"}}, "created w", ""},
-		{"a field that the journal has", Options{Scope: scope.Flags{Fields: "metadata.name!=a,metadata.namespace=pay"}}, "created w", ""},
-		{"a manager", Options{Managers: []string{"nobody"}}, "", "no such change; the journal reaches back to 10:00:00; quiet changes were not looked at (--noise)\n"},
-		{"a path", Options{Paths: []string{"data.k"}, Ops: []string{"updated"}}, "updated a", ""},
-		{"another path", Options{Paths: []string{"data.other"}}, "", "no such change"},
-		{"an expression", Options{Where: `op == "deleted" || resource.namespace == "pay"`}, "created w, deleted a", ""},
-		{"an expression about the cluster", Options{Where: `cluster == "test" && op == "deleted"`}, "deleted a", ""},
-		{"another cluster", Options{Where: `cluster == "prod"`}, "", "no such change"},
-		{"severities", Options{Severities: []string{"failure", "warning"}}, "", "no such change"},
-		{"a severity", Options{Severities: []string{"change"}, Limit: -1}, "created a, updated a, created w, deleted a", ""},
-		{"an expression about the severity", Options{Where: `severity != "change"`}, "", "no such change"},
-		{"an expression that fails on some changes", Options{Where: `after.data.k == "2"`}, "updated a", "could not judge 1 change, such as"},
-		{"an end later than now", Options{Since: "10:04", Until: "23:00"}, "created w, deleted a", ""},
-		{"nothing in that time", Options{Since: "10:30"}, "", "nothing changed since 10:30:00; the journal reaches back to 10:00:00"},
-		{"nothing between two times", Options{Since: "10:00", Until: "10:00:30", Types: []string{"widgets"}}, "", "no such change since 10:00:00 before 10:00:30; the journal"},
-		{"a time before the journal's", Options{Since: "yesterday", Ops: []string{"deleted"}}, "deleted a", "the journal reaches back to 10:00:00 only"},
-		{"by objects, without a limit", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: -1}, "created a, updated a, deleted a", ""},
-		{"by an expression, without a limit", Options{Where: `after.data.k == "2"`, Limit: -1}, "updated a", "could not judge 1 change, such as"},
-		{"a limit with a condition on objects", Options{Scope: scope.Flags{Labels: "app=web"}, Limit: 1}, "deleted a", "only the last change;"},
+		{"from a time on", Options{Options: selection.Options{Since: "10:03"}}, "created w, deleted a", "1 quiet"},
+		{"before a time", Options{Options: selection.Options{Until: "10:02"}}, "created a", ""},
+		{"at 10:02", Options{Options: selection.Options{Since: "10:02", Until: "10:03"}}, "updated a", ""},
+		{"a kind", Options{Options: selection.Options{Types: []string{"cm"}}}, "created a, updated a, deleted a", "1 quiet"},
+		{"a kind of others", Options{Options: selection.Options{Types: []string{"Widget"}}}, "created w", ""},
+		{"with its group", Options{Options: selection.Options{Types: []string{"widgets.example.com,configmap"}, Ops: []string{"created"}}}, "created a, created w", ""},
+		{"with its version", Options{Options: selection.Options{Types: []string{"widgets.v1.example.com"}}}, "created w", ""},
+		{"a core kind with its version", Options{Options: selection.Options{Types: []string{"configmaps.v1"}, Ops: []string{"deleted"}}}, "deleted a", ""},
+		{"an object", Options{Options: selection.Options{Types: []string{"cm/old"}, Ops: []string{"snapshot"}}}, "snapshot old", ""},
+		{"names", Options{Options: selection.Options{Types: []string{"cm", "a", "b"}, Ops: []string{"deleted"}}}, "deleted a", ""},
+		{"objects of several kinds", Options{Options: selection.Options{Types: []string{"cm/a", "widgets/w", "widgets/a"}, Ops: []string{"created"}}}, "created a, created w", ""},
+		{"a name is one of its kind", Options{Options: selection.Options{Types: []string{"cm/w", "widgets/a"}}}, "", "no such change"},
+		{"a namespace", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"pa*"}}}}, "created w", ""},
+		{"without a namespace", Options{Options: selection.Options{Objects: selection.Objects{Exclude: []string{"shop"}}}}, "created w", ""},
+		{"a label before or after", Options{Options: selection.Options{Objects: selection.Objects{Labels: "app=web"}}}, "created a, updated a, deleted a", ""},
+		{"without a label", Options{Options: selection.Options{Objects: selection.Objects{Labels: "app!=web"}}}, "created w", ""},
+		{"a field that the journal has", Options{Options: selection.Options{Objects: selection.Objects{Fields: "metadata.name!=a,metadata.namespace=pay"}}}, "created w", ""},
+		{"a manager", Options{Options: selection.Options{Managers: []string{"nobody"}}}, "", "no such change; the journal reaches back to 10:00:00; quiet changes were not looked at (--noise)\n"},
+		{"a path", Options{Options: selection.Options{Paths: []string{"data.k"}, Ops: []string{"updated"}}}, "updated a", ""},
+		{"another path", Options{Options: selection.Options{Paths: []string{"data.other"}}}, "", "no such change"},
+		{"an expression", Options{Options: selection.Options{Where: `op == "deleted" || resource.namespace == "pay"`}}, "created w, deleted a", ""},
+		{"an expression about the cluster", Options{Options: selection.Options{Where: `cluster == "test" && op == "deleted"`}}, "deleted a", ""},
+		{"another cluster", Options{Options: selection.Options{Where: `cluster == "prod"`}}, "", "no such change"},
+		{"severities", Options{Options: selection.Options{Severities: []string{"failure", "warning"}}}, "", "no such change"},
+		{"a severity", Options{Options: selection.Options{Severities: []string{"change"}}, Limit: -1}, "created a, updated a, created w, deleted a", ""},
+		{"an expression about the severity", Options{Options: selection.Options{Where: `severity != "change"`}}, "", "no such change"},
+		{"an expression that fails on some changes", Options{Options: selection.Options{Where: `after.data.k == "2"`}}, "updated a", "could not judge 1 change, such as"},
+		{"an end later than now", Options{Options: selection.Options{Since: "10:04", Until: "23:00"}}, "created w, deleted a", ""},
+		{"nothing in that time", Options{Options: selection.Options{Since: "10:30"}}, "", "nothing changed since 10:30:00; the journal reaches back to 10:00:00"},
+		{"nothing between two times", Options{Options: selection.Options{Since: "10:00", Until: "10:00:30", Types: []string{"widgets"}}}, "", "no such change since 10:00:00 before 10:00:30; the journal"},
+		{"a time before the journal's", Options{Options: selection.Options{Since: "yesterday", Ops: []string{"deleted"}}}, "deleted a", "the journal reaches back to 10:00:00 only"},
+		{"by objects, without a limit", Options{Options: selection.Options{Objects: selection.Objects{Labels: "app=web"}}, Limit: -1}, "created a, updated a, deleted a", ""},
+		{"by an expression, without a limit", Options{Options: selection.Options{Where: `after.data.k == "2"`}, Limit: -1}, "updated a", "could not judge 1 change, such as"},
+		{"a limit with a condition on objects", Options{Options: selection.Options{Objects: selection.Objects{Labels: "app=web"}}, Limit: 1}, "deleted a", "only the last change;"},
 	} {
 		out, said, err := play(t, path, tc.o)
 		if err != nil {
@@ -95,14 +95,14 @@ func TestGaps(t *testing.T) {
 		want int
 	}{
 		{"all", Options{}, 3},
-		{"only gaps", Options{Ops: []string{"gap"}}, 3},
-		{"other operations", Options{Ops: []string{"created"}}, 0},
-		{"a namespace: the cluster-wide gap may concern it", Options{Scope: scope.Flags{Namespaces: []string{"shop"}}}, 1},
-		{"a namespace with its own stream", Options{Scope: scope.Flags{Namespaces: []string{"pay"}}}, 2},
-		{"a pattern of namespaces", Options{Scope: scope.Flags{Namespaces: []string{"p*"}}}, 2},
-		{"labels", Options{Scope: scope.Flags{Labels: "app=web"}}, 3},
-		{"fields", Options{Scope: scope.Flags{Fields: "metadata.name=x"}}, 3},
-		{"a kind", Options{Types: []string{"nodes"}}, 1},
+		{"only gaps", Options{Options: selection.Options{Ops: []string{"gap"}}}, 3},
+		{"other operations", Options{Options: selection.Options{Ops: []string{"created"}}}, 0},
+		{"a namespace: the cluster-wide gap may concern it", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"shop"}}}}, 1},
+		{"a namespace with its own stream", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"pay"}}}}, 2},
+		{"a pattern of namespaces", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"p*"}}}}, 2},
+		{"labels", Options{Options: selection.Options{Objects: selection.Objects{Labels: "app=web"}}}, 3},
+		{"fields", Options{Options: selection.Options{Objects: selection.Objects{Fields: "metadata.name=x"}}}, 3},
+		{"a kind", Options{Options: selection.Options{Types: []string{"nodes"}}}, 1},
 	} {
 		out, _, err := play(t, path, tc.o)
 		if got := strings.Count(out, "\n"); err != nil || got != tc.want {
@@ -119,7 +119,7 @@ func TestNamespaceOfClusterKinds(t *testing.T) {
 	for glob, want := range map[string]string{"": "created n1", "*": "", "shop": ""} {
 		o := Options{}
 		if glob != "" {
-			o.Scope.Namespaces = []string{glob}
+			o.Objects.Namespaces = []string{glob}
 		}
 		if out, _, err := play(t, path, o); err != nil || summarizeEvents(t, out) != want {
 			t.Errorf("%q: %q, %v", glob, out, err)
@@ -140,7 +140,7 @@ func TestManager(t *testing.T) {
 		"helm": "created a, updated a", "kubectl": "updated a, updated a", "hel": "", "?": "deleted a",
 		"hel*": "created a, updated a", "kube*": "updated a, updated a", "[h-k]*": "created a, updated a, updated a",
 	} {
-		out, _, err := play(t, path, Options{Managers: []string{manager}})
+		out, _, err := play(t, path, Options{Options: selection.Options{Managers: []string{manager}}})
 		if err != nil || summarizeEvents(t, out) != want {
 			t.Errorf("%s: %q, %v", manager, summarizeEvents(t, out), err)
 		}
@@ -148,7 +148,7 @@ func TestManager(t *testing.T) {
 }
 
 func TestText(t *testing.T) {
-	out, _, err := play(t, recorded(t), Options{Output: "text", Types: []string{"cm"}})
+	out, _, err := play(t, recorded(t), Options{Options: selection.Options{Types: []string{"cm"}}, Output: "text"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +182,7 @@ func TestOneline(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
-	noisy, _, err := play(t, path, Options{Output: "oneline", Noise: true})
+	noisy, _, err := play(t, path, Options{Options: selection.Options{Noise: true}, Output: "oneline"})
 	if err != nil || strings.Count(noisy, "\n") != 5 {
 		t.Errorf("with what is quiet:\n%s%v", noisy, err)
 	}
@@ -229,10 +229,10 @@ func TestFolding(t *testing.T) {
 		{"folded", Options{}, folded},
 		{"without a limit", Options{Limit: -1}, folded},
 		{"each", Options{Flat: true}, each},
-		{"a partial selection has no summaries", Options{Ops: []string{"updated"}}, updates},
-		{"nor has one without controllers", Options{Humans: true}, []string{folded[0], folded[2]}},
-		{"before it changed", Options{Until: "10:01"}, folded[:1]},
-		{"the end of the time range ends a fold", Options{Until: "10:02"}, folded[:2]},
+		{"a partial selection has no summaries", Options{Options: selection.Options{Ops: []string{"updated"}}}, updates},
+		{"nor has one without controllers", Options{Options: selection.Options{Humans: true}}, []string{folded[0], folded[2]}},
+		{"before it changed", Options{Options: selection.Options{Until: "10:01"}}, folded[:1]},
+		{"the end of the time range ends a fold", Options{Options: selection.Options{Until: "10:02"}}, folded[:2]},
 	} {
 		if diff := cmp.Diff(tc.want, lines(tc.o)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", tc.why, diff)
@@ -306,7 +306,7 @@ func TestDamage(t *testing.T) {
 	path := b.close()
 	exec(t, path, "UPDATE changes SET before = x'00000000007b7d' WHERE op = 4")
 	for _, format := range []string{"json", "text", "oneline"} {
-		for _, o := range []Options{{}, {Limit: -1}, {Scope: scope.Flags{Labels: "!x"}}} {
+		for _, o := range []Options{{}, {Limit: -1}, {Options: selection.Options{Objects: selection.Objects{Labels: "!x"}}}} {
 			o.Output = format
 			out, said, err := play(t, path, o)
 			if err == nil || !strings.Contains(err.Error(), "3 changes cannot be shown; tattler journal verify") {
@@ -380,7 +380,7 @@ func TestPurgedWhileRead(t *testing.T) {
 		{"everything is removed", Options{Limit: -1}, 600, true},
 		{"as lines", Options{Limit: -1, Output: "oneline"}, 500, true},
 		{"only the newest", Options{Limit: 20}, 500, false},
-		{"only later ones", Options{Limit: -1, Since: start.Add(510 * time.Second).Format(time.RFC3339)}, 500, false},
+		{"only later ones", Options{Options: selection.Options{Since: start.Add(510 * time.Second).Format(time.RFC3339)}, Limit: -1}, 500, false},
 		{"nothing is removed", Options{Limit: -1}, 0, false},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
@@ -437,24 +437,24 @@ func TestWrongUsage(t *testing.T) {
 		want  string
 		usage bool
 	}{
-		{"no time", Options{Since: "noon"}, "--since: \"noon\" is not a time", true},
-		{"times the wrong way round", Options{Since: "10:05", Until: "10:02"}, "--since is not before --until", true},
-		{"an operation", Options{Ops: []string{"delete"}}, "use created, updated, deleted", true},
-		{"a glob of managers", Options{Managers: []string{"["}}, "--manager: \"[\" is not a valid pattern", true},
-		{"a path", Options{Paths: []string{"a..b"}}, "--path", true},
-		{"an expression", Options{Where: "op = 1"}, "--where", true},
+		{"no time", Options{Options: selection.Options{Since: "noon"}}, "--since: \"noon\" is not a time", true},
+		{"times the wrong way round", Options{Options: selection.Options{Since: "10:05", Until: "10:02"}}, "--since is not before --until", true},
+		{"an operation", Options{Options: selection.Options{Ops: []string{"delete"}}}, "use created, updated, deleted", true},
+		{"a glob of managers", Options{Options: selection.Options{Managers: []string{"["}}}, "--manager: \"[\" is not a valid pattern", true},
+		{"a path", Options{Options: selection.Options{Paths: []string{"a..b"}}}, "--path", true},
+		{"an expression", Options{Options: selection.Options{Where: "op = 1"}}, "--where", true},
 		{"a format", Options{Output: "xml"}, "use text, oneline, json or yaml", true},
 		{"a limit", Options{Limit: -2}, "--limit", true},
-		{"a glob", Options{Scope: scope.Flags{Namespaces: []string{"["}}}, "invalid namespace pattern", true},
-		{"both", Options{Scope: scope.Flags{Namespaces: []string{"a"}, All: true}}, "exclude each other", true},
-		{"a label selector", Options{Scope: scope.Flags{Labels: "a=("}}, "invalid label selector", true},
-		{"a field selector", Options{Scope: scope.Flags{Fields: "a"}}, "invalid field selector", true},
-		{"a field that only servers know", Options{Scope: scope.Flags{Fields: "status.phase=Running"}}, "for status.phase say --where", true},
-		{"an end with -f", Options{Until: "10:02", Follow: true}, "--until and -f exclude each other", true},
-		{"an unset variable", Options{Managers: []string{""}}, "--manager: an empty name", true},
-		{"a kind", Options{Types: []string{"widgetts"}}, `did you mean "widgets"?`, false},
-		{"an empty type", Options{Types: []string{"cm,"}}, "has an empty type", true},
-		{"half a name", Options{Types: []string{"cm/"}}, "is not TYPE/NAME", true},
+		{"a glob", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"["}}}}, "invalid namespace pattern", true},
+		{"both", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"a"}, All: true}}}, "exclude each other", true},
+		{"a label selector", Options{Options: selection.Options{Objects: selection.Objects{Labels: "a=("}}}, "invalid label selector", true},
+		{"a field selector", Options{Options: selection.Options{Objects: selection.Objects{Fields: "a"}}}, "invalid field selector", true},
+		{"a field that only servers know", Options{Options: selection.Options{Objects: selection.Objects{Fields: "status.phase=Running"}}}, "for status.phase say --where", true},
+		{"an end with -f", Options{Options: selection.Options{Until: "10:02"}, Follow: true}, "--until and -f exclude each other", true},
+		{"an unset variable", Options{Options: selection.Options{Managers: []string{""}}}, "--manager: an empty name", true},
+		{"a kind", Options{Options: selection.Options{Types: []string{"widgetts"}}}, `did you mean "widgets"?`, false},
+		{"an empty type", Options{Options: selection.Options{Types: []string{"cm,"}}}, "has an empty type", true},
+		{"half a name", Options{Options: selection.Options{Types: []string{"cm/"}}}, "is not TYPE/NAME", true},
 		{"no journal", Options{}, "start tattler run", false},
 		{"a folder", Options{}, "is not a regular file", false},
 		{"not SQLite", Options{}, "the file is not a SQLite database", false},
@@ -480,7 +480,7 @@ func TestWrongUsage(t *testing.T) {
 			exec(t, at, "PRAGMA application_id = 17")
 		}
 		_, _, err := play(t, at, tc.o)
-		var wrong *capture.UsageError
+		var wrong *usage.Error
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.As(err, &wrong) != tc.usage {
 			t.Errorf("%s: %v", tc.why, err)
 		}
@@ -502,7 +502,7 @@ func TestPathOfNewObjects(t *testing.T) {
 		text:    {"+ pay widget/w ? + data.k: \"1\"", "- shop cm/a ? - data.k: \"2\""},
 		oneline: {"+ pay", "data.k: \"1\""},
 	} {
-		out, _, err := play(t, path, Options{Paths: []string{"data.k"}, Output: output})
+		out, _, err := play(t, path, Options{Options: selection.Options{Paths: []string{"data.k"}}, Output: output})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -20,6 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/web/client"
 	"github.com/tattler-dev/tattler/internal/web/client/clienttest"
 )
@@ -216,11 +217,11 @@ func TestBroken(t *testing.T) {
 		o   Options
 	}{
 		{"events", Options{Limit: -1}},
-		{"with a filter that reads objects", Options{Limit: 2, Paths: []string{"data"}}},
-		{"with earlier changes that complete a story", Options{Output: "text", Limit: -1, Since: "58m"}},
+		{"with a filter that reads objects", Options{Options: selection.Options{Paths: []string{"data"}}, Limit: 2}},
+		{"with earlier changes that complete a story", Options{Options: selection.Options{Since: "58m"}, Output: "text", Limit: -1}},
 		{"with a page", Options{Output: "text", HTML: page}},
 		{"tables", Options{Stat: true}},
-		{"related objects", Options{Types: []string{"cm/a"}, Related: true}},
+		{"related objects", Options{Options: selection.Options{Types: []string{"cm/a"}}, Related: true}},
 	} {
 		t.Run(tc.why, func(t *testing.T) {
 			var line cable

@@ -6,6 +6,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 var (
@@ -63,11 +64,12 @@ func TestOwned(t *testing.T) {
 		{"a StatefulSet", "created db, created db-0", []string{"sts/db"}, nil},
 		{"a CronJob", "created tick, created tick-1, created tick-1-x", []string{"cronjob/tick"}, nil},
 		{"with another object", "created web-abc-9, created db, created db-0", []string{"sts/db", "pod/web-abc-9"}, nil},
+		{"a name belongs to its kind, also for what it owns", "", []string{"deploy/db", "sts/web"}, nil},
 		{"all of a kind: that kind", "created web, created web, created web-2", []string{"deploy"}, nil},
 		{"a pod owns nothing", "created db-0", []string{"pod/db-0"}, nil},
 	} {
-		o := Options{Types: tc.types}
-		o.Scope.Namespaces = tc.in
+		o := Options{Options: selection.Options{Types: tc.types}}
+		o.Namespaces = tc.in
 		out, said, err := play(t, path, o)
 		if got := summarizeEvents(t, out); got != tc.want || err != nil {
 			t.Errorf("%s:\ngot  %s\nwant %s\n%s %v", tc.why, got, tc.want, said, err)
@@ -81,7 +83,7 @@ func TestOwnedRetained(t *testing.T) {
 	b.add(deployments, event.Created, "shop", "other", nil, data("1"))
 	b.add(replicaSets, event.Created, "shop", "web-abc", nil, data("1"), ownedBy("Deployment", "web"))
 	b.add(pods, event.Created, "shop", "web-abc-1", nil, data("1"), ownedBy("ReplicaSet", "web-abc"))
-	out, _, err := play(t, b.close(), Options{Types: []string{"deploy/web"}})
+	out, _, err := play(t, b.close(), Options{Options: selection.Options{Types: []string{"deploy/web"}}})
 	if got, want := summarizeEvents(t, out), "created web-abc, created web-abc-1"; got != want || err != nil {
 		t.Errorf("%s, %v", got, err)
 	}

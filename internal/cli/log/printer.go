@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/change"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/render"
 )
@@ -22,10 +21,9 @@ type printer interface {
 }
 
 func (o *Options) printer(s *selected, cluster string) (printer, error) {
-	single := len(s.Namespaces.Include) == 1 && !scope.IsGlob(s.Namespaces.Include[0])
 	ro := render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.Partial(),
+		Namespaces: s.Namespaces.One() == "", Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.Partial(),
 		Only: s.Paths, Severities: s.lines, From: s.Query.Since,
 		Remark: s.via, Clusters: s.several, Cluster: cluster,
 	}

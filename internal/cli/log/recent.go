@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,11 +12,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/recent"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	quietrules "github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // recentSince is the default of --since without a journal.
@@ -40,7 +41,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selected, path string) err
 	}
 	c := reconstruct.NewCollector(reconstruct.Options{
 		Since: since, Until: s.Query.Until, Rules: rules, Noise: o.Noise, Only: s.Paths, Managers: o.Managers,
-		Severities: scope.SeveritiesOf(o.Severities), Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
+		Severities: slices.Concat(s.Severities, s.lines), Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
 	})
 	w, err := o.lister(cluster, s, rules)
 	if err != nil {
@@ -83,7 +84,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selected, path string) err
 // isUsage reports whether an error is about the arguments, not about the cluster.
 func isUsage(err error) bool {
 	var (
-		usage     *capture.UsageError
+		usage     *usage.Error
 		unknown   *capture.UnknownTypeError
 		ambiguous *capture.AmbiguousTypeError
 	)
@@ -124,8 +125,8 @@ func (o *Options) lister(cluster *kube.Cluster, s *selected, rules *quietrules.S
 		return nil, err
 	}
 	w, err := capture.New(capture.Options{
-		Config: cluster.Config, Types: o.Types, Namespaces: s.Namespaces, Labels: o.Scope.Labels, Fields: o.Scope.Fields,
-		Noise: o.Noise, Owned: true, Redactor: redactor, Quiet: rules,
+		Config: cluster.Config, Scopes: []capture.Scope{{Types: o.Types, Namespaces: s.Namespaces, Labels: o.Labels, Fields: o.Fields, Noise: o.Noise}},
+		Owned: true, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
@@ -150,9 +151,8 @@ func listed(l *capture.Listing, cluster *kube.Cluster) error {
 }
 
 func (o *Options) recentRendering(s *selected) render.Options {
-	single := len(s.Namespaces.Include) == 1 && !scope.IsGlob(s.Namespaces.Include[0])
 	return render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: !single, Full: o.Full, Only: s.Paths,
+		Namespaces: s.Namespaces.One() == "", Full: o.Full, Only: s.Paths,
 	}
 }

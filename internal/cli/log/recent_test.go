@@ -17,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/informertest"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 var (
@@ -95,13 +96,13 @@ func TestWithoutJournal(t *testing.T) {
 		want []string // parts of the lines, in order; the headings are counted, too
 	}{
 		{"the last hour, of everything", Options{}, []string{"── reconstructed, since 2026-03-01 09:00:00", "09:40:00Z ≈ shop     cm/new ", "09:50:00Z ≈ pay      cm/other", "replicaset/web-2 ", "deploy/web ", "app:1 → app:2", "── 4 reconstructed. Not visible:"}},
-		{"a longer time", Options{Since: "3h", Types: []string{"cm"}}, []string{"──", "cm/old", "cm/new", "cm/other", "── 3"}},
-		{"an end", Options{Since: "3h", Until: "15m", Types: []string{"cm"}}, []string{"──", "cm/old", "cm/new", "── 2"}},
-		{"a kind: its revisions are read, but not shown themselves", Options{Types: []string{"deploy"}}, []string{"──", "deploy/web", "app:1 → app:2", "── 1"}},
-		{"a named object, with its own", Options{Types: []string{"deploy/web"}}, []string{"──", "replicaset/web-2", "deploy/web", "app:1 → app:2", "── 2"}},
-		{"a manager", Options{Managers: []string{"kubectl*"}}, []string{"──", "created                   kubectl-create", "── 1"}},
-		{"the newest", Options{Limit: 1, Types: []string{"cm"}}, []string{"──", "cm/other", "── 1 older left out", "── 1 reconstructed."}},
-		{"nothing", Options{Since: "1m"}, []string{"──", "── 0 reconstructed."}},
+		{"a longer time", Options{Options: selection.Options{Since: "3h", Types: []string{"cm"}}}, []string{"──", "cm/old", "cm/new", "cm/other", "── 3"}},
+		{"an end", Options{Options: selection.Options{Since: "3h", Until: "15m", Types: []string{"cm"}}}, []string{"──", "cm/old", "cm/new", "── 2"}},
+		{"a kind: its revisions are read, but not shown themselves", Options{Options: selection.Options{Types: []string{"deploy"}}}, []string{"──", "deploy/web", "app:1 → app:2", "── 1"}},
+		{"a named object, with its own", Options{Options: selection.Options{Types: []string{"deploy/web"}}}, []string{"──", "replicaset/web-2", "deploy/web", "app:1 → app:2", "── 2"}},
+		{"a manager", Options{Options: selection.Options{Managers: []string{"kubectl*"}}}, []string{"──", "created                   kubectl-create", "── 1"}},
+		{"the newest", Options{Options: selection.Options{Types: []string{"cm"}}, Limit: 1}, []string{"──", "cm/other", "── 1 older left out", "── 1 reconstructed."}},
+		{"nothing", Options{Options: selection.Options{Since: "1m"}}, []string{"──", "── 0 reconstructed."}},
 	} {
 		out, stderr, err := showRecent(t.Context(), tc.o)
 		if err != nil || !strings.Contains(stderr, "no journal at ") || !strings.Contains(stderr, "tattler run") {
@@ -125,7 +126,7 @@ func TestWithoutJournal(t *testing.T) {
 
 func TestWithoutJournalForPrograms(t *testing.T) {
 	unwatched(t)
-	out, stderr, err := showRecent(t.Context(), Options{Types: []string{"deploy"}, Output: "json"})
+	out, stderr, err := showRecent(t.Context(), Options{Options: selection.Options{Types: []string{"deploy"}}, Output: "json"})
 	if err != nil || strings.Count(out, "\n") != 1 || !strings.Contains(out, `"type":"dev.tattler.reconstructed.v1"`) || !strings.Contains(stderr, "1 reconstructed.") {
 		t.Errorf("%v\n%s\n%s", err, out, stderr)
 	}
@@ -142,14 +143,14 @@ func TestWithoutJournalOrCluster(t *testing.T) {
 	}{
 		{"a journal that the user names", Options{Past: past.Flags{Path: filepath.Join(dir, "none.db")}}, "there is no journal at"},
 		{"--follow", Options{Follow: true}, "-f needs a journal, and there is none at"},
-		{"--op", Options{Ops: []string{"deleted"}}, "--op needs a journal"},
-		{"--where", Options{Where: "true"}, "--where needs a journal"},
+		{"--op", Options{Options: selection.Options{Ops: []string{"deleted"}}}, "--op needs a journal"},
+		{"--where", Options{Options: selection.Options{Where: "true"}}, "--where needs a journal"},
 		{"-o oneline", Options{Output: oneline}, "-o oneline needs a journal"},
-		{"--related", Options{Types: []string{"cm/a"}, Related: true}, "--related needs a journal"},
-		{"--tree", Options{Types: []string{"cm/a"}, Tree: true}, "--tree needs a journal"},
+		{"--related", Options{Options: selection.Options{Types: []string{"cm/a"}}, Related: true}, "--related needs a journal"},
+		{"--tree", Options{Options: selection.Options{Types: []string{"cm/a"}}, Tree: true}, "--tree needs a journal"},
 		{"--stat", Options{Stat: true}, "--stat needs a journal"},
 		{"--html", Options{HTML: "-"}, "--html needs a journal"},
-		{"an unknown kind", Options{Types: []string{"deplyments"}}, "deplyments"},
+		{"an unknown kind", Options{Options: selection.Options{Types: []string{"deplyments"}}}, "deplyments"},
 	} {
 		out, _, err := showRecent(t.Context(), tc.o)
 		if err == nil || !strings.Contains(err.Error(), tc.want) || out != "" || tc.why == "an unknown kind" && strings.Contains(err.Error(), "journal") {
@@ -162,7 +163,7 @@ func TestWithoutJournalOrCluster(t *testing.T) {
 	if err != nil || !strings.Contains(stderr, "could not list secrets") || !strings.Contains(out, "cm/new") {
 		t.Errorf("a forbidden kind: %v\n%s\n%s", err, out, stderr)
 	}
-	if _, _, err = showRecent(t.Context(), Options{Types: []string{"secrets"}}); err == nil || !strings.Contains(err.Error(), "may not list secrets") {
+	if _, _, err = showRecent(t.Context(), Options{Options: selection.Options{Types: []string{"secrets"}}}); err == nil || !strings.Contains(err.Error(), "may not list secrets") {
 		t.Errorf("only forbidden kinds: %v", err)
 	}
 	end()

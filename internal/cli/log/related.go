@@ -4,11 +4,12 @@ import (
 	"context"
 	"strings"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/past"
+	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/relations"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // together reports flags that exclude each other.
@@ -16,19 +17,19 @@ func (o *Options) together() error {
 	related := o.Related || o.Tree
 	switch {
 	case related && len(o.Types) == 0:
-		return capture.Usage("--related and --tree need an object: tattler log TYPE/NAME --related")
+		return usage.Errorf("--related and --tree need an object: tattler log TYPE/NAME --related")
 	case related && o.Follow:
-		return capture.Usage("--related and -f exclude each other: what is related is decided once")
+		return usage.Errorf("--related and -f exclude each other: what is related is decided once")
 	case o.Tree && o.Output != text:
-		return capture.Usage("--tree is for text; with -o %s, use --related", o.Output)
+		return usage.Errorf("--tree is for text; with -o %s, use --related", o.Output)
 	case o.HTML != "" && (o.Follow || o.Output != text):
-		return capture.Usage("--html writes a page of the text lines: leave out -f and -o")
+		return usage.Errorf("--html writes a page of the text lines: leave out -f and -o")
 	case o.HTML != "" && o.Tree:
-		return capture.Usage("--html and --tree exclude each other: use --related")
+		return usage.Errorf("--html and --tree exclude each other: use --related")
 	case o.Stat && (o.Follow || o.Tree || o.HTML != ""):
-		return capture.Usage("--stat excludes -f, --tree and --html")
+		return usage.Errorf("--stat excludes -f, --tree and --html")
 	case o.Stat && o.Output != text && o.Output != render.JSON:
-		return capture.Usage("--stat prints text or json")
+		return usage.Errorf("--stat prints text or json")
 	}
 	return nil
 }
@@ -38,7 +39,7 @@ func (s *selected) relate(ctx context.Context, o *Options, j *past.Journal) (err
 	if !o.Related && !o.Tree {
 		return nil
 	}
-	if s.related, err = s.Related(ctx, j, o.Now()); err != nil {
+	if s.related, err = history.Relate(ctx, j, s.Selection, o.Now()); err != nil {
 		return err
 	}
 	kinds, err := j.Kinds(ctx)

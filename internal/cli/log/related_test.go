@@ -9,10 +9,10 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/goldentest"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 var (
@@ -140,12 +140,12 @@ func golden(t *testing.T, name, got string) {
 func TestRelatedText(t *testing.T) {
 	path := application(t)
 	for name, o := range map[string]Options{
-		"related.txt":     {Related: true, Types: []string{"deploy/web"}},
-		"tree.txt":        {Tree: true, Types: []string{"deploy/web"}},
-		"tree-pod.txt":    {Tree: true, Types: []string{"pod/web-1-a"}},
-		"tree-secret.txt": {Tree: true, Types: []string{"secret/web-tls"}, Flat: true},
+		"related.txt":     {Related: true, Options: selection.Options{Types: []string{"deploy/web"}}},
+		"tree.txt":        {Tree: true, Options: selection.Options{Types: []string{"deploy/web"}}},
+		"tree-pod.txt":    {Tree: true, Options: selection.Options{Types: []string{"pod/web-1-a"}}},
+		"tree-secret.txt": {Tree: true, Options: selection.Options{Types: []string{"secret/web-tls"}}, Flat: true},
 		"stat.txt":        {Stat: true, Limit: 10},
-		"stat-web.txt":    {Stat: true, Related: true, Types: []string{"deploy/web"}, Limit: 5},
+		"stat-web.txt":    {Stat: true, Related: true, Options: selection.Options{Types: []string{"deploy/web"}}, Limit: 5},
 	} {
 		o.Output, o.IO = text, console(80)
 		out, _, err := play(t, path, o)
@@ -169,11 +169,11 @@ func TestRelated(t *testing.T) {
 		o                 Options
 	}{
 		{"a ConfigMap: what names it, not what else those name", "cm/settings", "created web, created web-1, created web-1-a, created api, created api-1, created api-1-a, updated settings, updated settings", Options{}},
-		{"in its namespace", "cm/settings", "updated settings", Options{Scope: scope.Flags{Namespaces: []string{"pay"}}}},
+		{"in its namespace", "cm/settings", "updated settings", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"pay"}}}}},
 		{"a node brings in no pods", "node/n1", "updated n1", Options{}},
 		{"a Service: its pods and their owners, and what leads to it", "svc/web", "created web, created web-1, created web-1-a, created web, created front, deleted web", Options{}},
 		{"an HPA: its target and its Events", "hpa/web", "created web, created web-1, created web, updated web, created web.1", Options{}},
-		{"the range counts for relations as well", "pod/web-1-a", "updated settings, updated n1", Options{Since: "10:07:50", Until: "10:08:30"}},
+		{"the range counts for relations as well", "pod/web-1-a", "updated settings, updated n1", Options{Options: selection.Options{Since: "10:07:50", Until: "10:08:30"}}},
 		{"an account that all pods have", "sa/default", "", Options{}},
 	} {
 		tc.o.Related, tc.o.Types = true, []string{tc.object}
@@ -189,11 +189,11 @@ func TestFlagsTogether(t *testing.T) {
 	path := recorded(t)
 	for want, o := range map[string]Options{
 		"need an object":           {Related: true, Output: text},
-		"name one: TYPE/NAME":      {Related: true, Output: text, Types: []string{"cm"}},
-		"--related and -f exclude": {Related: true, Follow: true, Types: []string{"cm/a"}},
-		"with -o json, use":        {Tree: true, Types: []string{"cm/a"}},
+		"name one: TYPE/NAME":      {Related: true, Output: text, Options: selection.Options{Types: []string{"cm"}}},
+		"--related and -f exclude": {Related: true, Follow: true, Options: selection.Options{Types: []string{"cm/a"}}},
+		"with -o json, use":        {Tree: true, Options: selection.Options{Types: []string{"cm/a"}}},
 		"leave out -f and -o":      {HTML: "-"},
-		"--html and --tree":        {HTML: "-", Tree: true, Output: text, Types: []string{"cm/a"}},
+		"--html and --tree":        {HTML: "-", Tree: true, Output: text, Options: selection.Options{Types: []string{"cm/a"}}},
 		"--stat excludes -f":       {Stat: true, Follow: true},
 		"--stat prints text":       {Stat: true, Output: oneline},
 	} {
@@ -207,7 +207,7 @@ func TestFlagsTogether(t *testing.T) {
 func TestStatJSON(t *testing.T) {
 	path := recorded(t)
 	for noise, want := range map[bool]int{false: 4, true: 5} {
-		out, _, err := play(t, path, Options{Stat: true, Noise: noise, Limit: 1})
+		out, _, err := play(t, path, Options{Options: selection.Options{Noise: noise}, Stat: true, Limit: 1})
 		var s stat
 		if err := json.Unmarshal([]byte(out), &s); err != nil {
 			t.Fatal(err)

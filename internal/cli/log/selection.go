@@ -4,10 +4,11 @@ import (
 	"slices"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
+	"github.com/tattler-dev/tattler/internal/history"
+	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // selected says which changes are read, and which lines of them are printed.
@@ -17,26 +18,22 @@ type selected struct {
 	several bool
 	lines   []event.Severity // of printed lines, including summaries; nil: all
 	// related are the objects of --related; nil without it. Names are the printed names of kinds.
-	related *selection.Related
+	related *history.Related
 	names   map[[2]string]string
 }
 
 // selection reads the flags.
 func (o *Options) selection() (*selected, error) {
-	so := selection.Options{
-		Types: o.Types, Scope: o.Scope, Since: o.Since, Until: o.Until, Ops: o.Ops, Managers: o.Managers,
-		Paths: o.Paths, Where: o.Where, Severities: o.Severities, Humans: o.Humans, Noise: o.Noise,
-	}
-	s, err := so.Parse(o.Now())
+	s, err := o.Parse(o.Now())
 	switch {
 	case err != nil:
 		return nil, err
 	case o.Follow && !s.Query.Until.IsZero():
-		return nil, capture.Usage("--until and -f exclude each other")
+		return nil, usage.Errorf("--until and -f exclude each other")
 	case o.Limit < 0:
-		return nil, capture.Usage("--limit cannot be negative")
+		return nil, usage.Errorf("--limit cannot be negative")
 	case !slices.Contains([]string{text, oneline, render.JSON, render.YAML}, o.Output):
-		return nil, capture.Usage("unknown output %q: use text, oneline, json or yaml", o.Output)
+		return nil, usage.Errorf("unknown output %q: use text, oneline, json or yaml", o.Output)
 	}
 	if err := o.together(); err != nil {
 		return nil, err
@@ -44,9 +41,9 @@ func (o *Options) selection() (*selected, error) {
 	if !o.folds(s) || o.Stat {
 		return &selected{Selection: s}, nil
 	}
-	so.Severities = nil // a line sums up changes of several
-	s, err = so.Parse(o.Now())
-	return &selected{Selection: s, lines: scope.SeveritiesOf(o.Severities)}, err
+	lines := s.Severities
+	s.Severities = nil // a line sums up changes of several
+	return &selected{Selection: s, lines: lines}, nil
 }
 
 // folds reports whether lines sum up changes, and so have their own severities.
@@ -56,3 +53,6 @@ func (o *Options) folds(s *selection.Selection) bool {
 
 // narrowed reports whether the selection excludes changes, apart from times.
 func (s *selected) narrowed() bool { return s.Narrowed() || len(s.lines) > 0 }
+
+// selects reports whether an entry that the query selects is selected.
+func (s *selected) selects(e *journal.Entry) bool { return s.related == nil || s.related.Has(e) }

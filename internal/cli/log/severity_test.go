@@ -8,6 +8,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // crashing returns a pod whose container was restarted the given number of times.
@@ -40,10 +41,10 @@ func TestSeverityOfLines(t *testing.T) {
 		want string // the lines, without their times
 		said string
 	}{
-		{"the last lines", Options{Severities: []string{"failure"}}, "· shop     pod/web                        CrashLoopBackOff, exit code 1, 4 restarts  (3 status changes; --flat)\n", ""},
-		{"a time range", Options{Severities: []string{"failure"}, Since: "10:00"}, "· shop     pod/web                        CrashLoopBackOff, exit code 1, 4 restarts  (3 status changes; --flat)\n", ""},
-		{"none", Options{Severities: []string{"warning"}}, "", "no such change; the journal reaches back to 10:00:00"},
-		{"none in a time range", Options{Severities: []string{"failure"}, Since: "10:02"}, "", "no such change since 10:02:00"},
+		{"the last lines", Options{Options: selection.Options{Severities: []string{"failure"}}}, "· shop     pod/web                        CrashLoopBackOff, exit code 1, 4 restarts  (3 status changes; --flat)\n", ""},
+		{"a time range", Options{Options: selection.Options{Severities: []string{"failure"}, Since: "10:00"}}, "· shop     pod/web                        CrashLoopBackOff, exit code 1, 4 restarts  (3 status changes; --flat)\n", ""},
+		{"none", Options{Options: selection.Options{Severities: []string{"warning"}}}, "", "no such change; the journal reaches back to 10:00:00"},
+		{"none in a time range", Options{Options: selection.Options{Severities: []string{"failure"}, Since: "10:02"}}, "", "no such change since 10:02:00"},
 	} {
 		tc.o.Output = text
 		out, said, err := play(t, path, tc.o)

@@ -18,10 +18,6 @@ const (
 
 // warmUp plays back changes that are not shown, but begin shown stories.
 func (t *lister) warmUp(ctx context.Context, q journal.Query) error {
-	if t.MatchesNothing() {
-		return nil
-	}
-	q.Quiet = t.Noise
 	first, err := t.warmFrom(ctx, q)
 	if err != nil || first == 0 {
 		return err
@@ -73,5 +69,5 @@ func (t *lister) warmFrom(ctx context.Context, q journal.Query) (first int64, er
 // inWarmUp reports whether a change belongs to the warm-up: it was not recorded within the shown time range.
 func (t *lister) inWarmUp(q journal.Query, e *journal.Entry) bool {
 	late := q.Before == 0 && !e.At.Before(q.Until)
-	return !late && t.Selects(e)
+	return !late && t.selects(e)
 }

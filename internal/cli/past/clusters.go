@@ -7,8 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Within returns the selected ones of the recorded clusters: those that --cluster names, or all.
@@ -19,7 +19,7 @@ func (j *Journal) Within(ctx context.Context, names []string) ([]string, error) 
 	}
 	for _, name := range names {
 		if !slices.Contains(known, name) {
-			return nil, capture.Usage("--cluster: the journal has no cluster %q: it has %s", name, strings.Join(known, ", "))
+			return nil, usage.Errorf("--cluster: the journal has no cluster %q: it has %s", name, strings.Join(known, ", "))
 		}
 	}
 	return names, nil
@@ -38,9 +38,9 @@ func (e *SeveralClustersError) Error() string {
 	return fmt.Sprintf("%s is in several clusters: choose one with --cluster %s", e.What, strings.Join(e.Clusters, ", or --cluster "))
 }
 
-// OneCluster returns a *SeveralClustersError if objects that a query and has select existed in more than one cluster at one
-// of the given times, or may have. what names them in the error.
-func (j *Journal) OneCluster(ctx context.Context, what string, q journal.Query, has func(*journal.State) bool, at ...time.Time) error {
+// OneCluster returns a *SeveralClustersError if objects that a query selects existed in more than one cluster at one of the
+// given times, or may have. what names them in the error.
+func (j *Journal) OneCluster(ctx context.Context, what string, q journal.Query, at ...time.Time) error {
 	if known, err := j.Within(ctx, q.Clusters); err != nil || len(known) < 2 {
 		return err
 	}
@@ -50,7 +50,7 @@ func (j *Journal) OneCluster(ctx context.Context, what string, q journal.Query, 
 			if err != nil {
 				return err
 			}
-			if name := j.ClusterOf(s.Kind); has(&s) && !slices.Contains(clusters, name) {
+			if name := j.ClusterOf(s.Kind); !slices.Contains(clusters, name) {
 				clusters = append(clusters, name)
 			}
 		}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
@@ -27,6 +26,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Flags select a journal.
@@ -96,7 +96,7 @@ func (f *Flags) File(ctx context.Context) (string, error) {
 	case len(running) == 0 || slices.Contains(running, path):
 		return path, err
 	case len(running) > 1:
-		return "", capture.Usage("%d daemons run; choose a journal: --journal %s", len(running), strings.Join(running, ", or --journal "))
+		return "", usage.Errorf("%d daemons run; choose a journal: --journal %s", len(running), strings.Join(running, ", or --journal "))
 	}
 	note := fmt.Sprintf("using %s, the journal of the only running daemon", running[0])
 	if err == nil && Exists(path) == nil {
@@ -291,17 +291,20 @@ func (j *Journal) Net(ctx context.Context, before, after *journal.State) (change
 	return j.changes.Net(ctx, before, after)
 }
 
-// Select returns the query that selects the named objects, or all objects of the named kinds, in some clusters, or in all;
-// it fails where the journal has none of a kind. What the objects own is not selected.
-func (j *Journal) Select(ctx context.Context, args, clusters []string) (journal.Query, selection.Types, error) {
-	if _, err := j.Within(ctx, clusters); err != nil {
-		return journal.Query{}, selection.Types{}, err
+// Select returns the selection of states of the named objects, or of all objects of the named kinds; it fails where the journal
+// has nothing of a kind or of a cluster.
+func (j *Journal) Select(ctx context.Context, types []string, objects selection.Objects) (*selection.Selection, error) {
+	s, err := (&selection.Options{Types: types, Objects: objects}).Parse(time.Time{})
+	if err != nil {
+		return nil, err
 	}
-	t, err := selection.Resolve(ctx, j, args)
-	if err == nil && len(t.Unknown) > 0 {
-		err = j.Explain(ctx, t.Unknown[0])
+	if _, err := j.Within(ctx, s.Query.Clusters); err != nil {
+		return nil, err
 	}
-	return journal.Query{Clusters: clusters, Resources: t.Resources, Names: t.Names}, t, err
+	if err = s.Resolve(ctx, j); err == nil && len(s.Types.Unknown) > 0 {
+		err = j.Explain(ctx, s.Types.Unknown[0])
+	}
+	return s, err
 }
 
 // Blame returns an object's YAML with the change that led to each line: see history.Builder.Blame.

@@ -6,11 +6,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/incluster"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Served is a journal that a daemon serves.
@@ -65,11 +65,11 @@ func (f *Flags) serving(ctx context.Context) (Served, error) {
 	d := f.daemon
 	switch {
 	case d.service == "" && (d.ca != "" || d.account != "" || d.sendToken):
-		return nil, capture.Usage("--daemon-ca, --daemon-account and --send-token need --in-cluster")
+		return nil, usage.Errorf("--daemon-ca, --daemon-account and --send-token need --in-cluster")
 	case d.service == "":
 		return nil, nil
 	case f.Path != "" || f.Config != "":
-		return nil, capture.Usage("--in-cluster excludes --journal and --config")
+		return nil, usage.Errorf("--in-cluster excludes --journal and --config")
 	case d.service == anyDaemon:
 		d.service = ""
 	}

@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/setup"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Options are the verb's flags and arguments.
@@ -68,9 +68,9 @@ func Run(ctx context.Context, o *Options) error {
 	namespace, account, found := strings.Cut(o.Account, ":")
 	switch {
 	case len(validation.IsDNS1123Subdomain(o.Name)) > 0:
-		return capture.Usage("--name: %q is not a valid role name: want lower-case letters, digits, dashes and dots", o.Name)
+		return usage.Errorf("--name: %q is not a valid role name: want lower-case letters, digits, dashes and dots", o.Name)
 	case !found || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(account)) > 0:
-		return capture.Usage("--serviceaccount: %q is not NAMESPACE:NAME", o.Account)
+		return usage.Errorf("--serviceaccount: %q is not NAMESPACE:NAME", o.Account)
 	}
 	s, err := o.Setup.Load()
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tattler-dev/tattler/informer/informertest"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // serve starts an API server with some kinds, and returns a kubeconfig for it.
@@ -205,8 +205,8 @@ func TestWrongUsage(t *testing.T) {
 		{"an unknown kind", "podz", `no resource type "podz"; did you mean "pods"?`, false},
 	} {
 		_, err := run(t, append([]string{"--kubeconfig", kubeconfig}, strings.Fields(tc.args)...)...)
-		var usage *capture.UsageError
-		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.As(err, &usage) != tc.usage {
+		var wrong *usage.Error
+		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.As(err, &wrong) != tc.usage {
 			t.Errorf("%s: %v", tc.why, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Watched is one of several clusters of a configuration.
@@ -26,7 +27,7 @@ func (f *Flags) watched(c *config.Config) ([]Watched, error) {
 		return nil, nil
 	}
 	if f.Kube.Context != "" {
-		return nil, capture.Usage("--context: the file has clusters, which name their contexts: omit the flag")
+		return nil, usage.Errorf("--context: the file has clusters, which name their contexts: omit the flag")
 	}
 	var all []Watched
 	for _, n := range c.Clusters {
@@ -52,7 +53,7 @@ func (s *Setup) Several() bool { return len(s.Watched) > 0 }
 func (f *Flags) Only(s *Setup) (*Setup, *kube.Cluster, error) {
 	if !s.Several() {
 		if f.Cluster != "" {
-			return nil, nil, capture.Usage("--cluster: the configuration has no clusters: omit the flag")
+			return nil, nil, usage.Errorf("--cluster: the configuration has no clusters: omit the flag")
 		}
 		cluster, err := f.Kube.Load()
 		return s, cluster, err
@@ -64,9 +65,9 @@ func (f *Flags) Only(s *Setup) (*Setup, *kube.Cluster, error) {
 			names = append(names, w.Name)
 		}
 		if f.Cluster == "" {
-			return nil, nil, capture.Usage("the configuration has several clusters: choose one with --cluster %s", strings.Join(names, ", or --cluster "))
+			return nil, nil, usage.Errorf("the configuration has several clusters: choose one with --cluster %s", strings.Join(names, ", or --cluster "))
 		}
-		return nil, nil, capture.Usage("--cluster: the configuration has no cluster %q: it has %s", f.Cluster, strings.Join(names, ", "))
+		return nil, nil, usage.Errorf("--cluster: the configuration has no cluster %q: it has %s", f.Cluster, strings.Join(names, ", "))
 	}
 	return s.only(i)
 }

@@ -18,9 +18,10 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Flags are the flags of run that make a configuration.
@@ -28,8 +29,8 @@ type Flags struct {
 	// Program has the list of sinks; nil means tattler.
 	Program *kinds.Program
 
-	Kube  kube.Flags
-	Scope scope.Flags
+	Kube    kube.Flags
+	Objects selection.Objects
 	// Types are the arguments, as in watch.
 	Types []string
 	Noise bool
@@ -65,7 +66,7 @@ func (f *Flags) watch(cmd *cobra.Command) {
 	fs := cmd.Flags()
 	fs.StringVarP(&f.File, "config", "c", "", "configuration `file` (see tattler config)")
 	complete.Files(cmd, "config")
-	f.Scope.Add(fs, "all")
+	f.Objects.Add(fs, "all")
 	fs.BoolVar(&f.Noise, "noise", false, "include noisy kinds (events, leases, ...)")
 }
 
@@ -82,17 +83,17 @@ type Setup struct {
 	part   bool   // it is one of several clusters
 }
 
-// Load makes the setup without contacting the cluster. An invalid flag is a *capture.UsageError, an invalid file
+// Load makes the setup without contacting the cluster. An invalid flag is a *usage.Error, an invalid file
 // config.Errors.
 func (f *Flags) Load() (*Setup, error) {
-	if err := f.Scope.Validate(); err != nil {
+	if err := f.Objects.Validate(); err != nil {
 		return nil, err
 	}
 	program := cmp.Or(f.Program, kinds.Tattler())
 	loader, c := config.Loader{Sinks: program.Types(), Traces: newTraceOptions}, config.Default()
 	if f.File != "" {
-		if len(f.Types) > 0 || f.Scope.Given() || f.Noise {
-			return nil, capture.Usage("-c selects the watched objects: leave out TYPE, and the selecting flags")
+		if len(f.Types) > 0 || f.Objects.Given() || f.Noise {
+			return nil, usage.Errorf("-c selects the watched objects: leave out TYPE, and the selecting flags")
 		}
 		var err error
 		if c, err = loader.Load(f.File); err != nil {
@@ -106,10 +107,10 @@ func (f *Flags) Load() (*Setup, error) {
 	for _, address := range to {
 		s, err := loader.SinkFromURL(address)
 		if err != nil {
-			return nil, capture.Usage("%v", err) // it names the flag
+			return nil, usage.Errorf("%v", err) // it names the flag
 		}
 		if err := c.Add(s); err != nil {
-			return nil, capture.Usage("--to: %v", err)
+			return nil, usage.Errorf("--to: %v", err)
 		}
 	}
 	// The verbs that read the journal use the same order: flags and files take precedence over the environment.
@@ -124,15 +125,15 @@ func (f *Flags) Load() (*Setup, error) {
 func (f *Flags) scopes(c *config.Config) []capture.Scope {
 	if len(c.Watch) == 0 {
 		return []capture.Scope{{
-			Types: f.Types, Namespaces: f.Scope.Within(capture.Namespaces{}),
-			Labels: f.Scope.Labels, Fields: f.Scope.Fields, Noise: f.Noise,
+			Types: f.Types, Namespaces: f.Objects.Within(selection.Namespaces{}),
+			Labels: f.Objects.Labels, Fields: f.Objects.Fields, Noise: f.Noise,
 		}}
 	}
 	var all []capture.Scope
 	for _, w := range c.Watch {
 		s := capture.Scope{
 			Except:     w.Resources.Exclude,
-			Namespaces: capture.Namespaces{Include: w.Namespaces.Include, Exclude: w.Namespaces.Exclude},
+			Namespaces: selection.Namespaces{Include: w.Namespaces.Include, Exclude: w.Namespaces.Exclude},
 			Labels:     w.LabelSelector, Fields: w.FieldSelector, Noise: w.Noise,
 		}
 		if len(w.Resources.Include) > 0 {

@@ -12,9 +12,10 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/config"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/sink/kinds"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // write makes a configuration file with a head and the given text.
@@ -51,11 +52,11 @@ func TestScopes(t *testing.T) {
 		want []capture.Scope
 	}{
 		{"nothing is everything", Flags{}, []capture.Scope{{}}},
-		{"what the command line says", Flags{Types: []string{"deploy", "web"}, Noise: true, Scope: scope.Flags{Namespaces: []string{"a,b"}, Labels: "x=y"}},
-			[]capture.Scope{{Types: []string{"deploy", "web"}, Noise: true, Labels: "x=y", Namespaces: capture.Namespaces{Include: []string{"a", "b"}}}}},
+		{"what the command line says", Flags{Types: []string{"deploy", "web"}, Noise: true, Objects: selection.Objects{Namespaces: []string{"a,b"}, Labels: "x=y"}},
+			[]capture.Scope{{Types: []string{"deploy", "web"}, Noise: true, Labels: "x=y", Namespaces: selection.Namespaces{Include: []string{"a", "b"}}}}},
 		{"what a file says, each element a scope; all namespaces are no choice", Flags{File: file}, []capture.Scope{
-			{Types: []string{"secrets,*.example.com"}, Namespaces: capture.Namespaces{Include: []string{"shop"}}},
-			{Types: []string{"*,events"}, Except: []string{"nodes"}, Labels: "tier!=debug", Noise: true, Namespaces: capture.Namespaces{Exclude: []string{"kube-*"}}},
+			{Types: []string{"secrets,*.example.com"}, Namespaces: selection.Namespaces{Include: []string{"shop"}}},
+			{Types: []string{"*,events"}, Except: []string{"nodes"}, Labels: "tier!=debug", Noise: true, Namespaces: selection.Namespaces{Exclude: []string{"kube-*"}}},
 		}},
 	} {
 		s := load(t, &tc.f)
@@ -75,19 +76,19 @@ func TestWrongUsage(t *testing.T) {
 		{"an address of no sink", Flags{To: []string{"changes.jsonl"}}, "file:changes.jsonl", true},
 		{"twice the same", Flags{To: []string{"file:a", "file:a"}}, "already", true},
 		{"a file and types", Flags{File: "x", Types: []string{"pods"}}, "leave out TYPE", true},
-		{"a file and flags", Flags{File: "x", Scope: scope.Flags{All: true}}, "leave out TYPE", true},
+		{"a file and flags", Flags{File: "x", Objects: selection.Objects{All: true}}, "leave out TYPE", true},
 		{"a file and noise", Flags{File: "x", Noise: true}, "leave out TYPE", true},
 		{"no such file", Flags{File: filepath.Join(t.TempDir(), "none")}, "no such file", false},
 		{"a wrong file", Flags{File: write(t, "watsch: []\n")}, "c.yaml:3:1: watsch: unknown key; did you mean watch?", false},
-		{"a namespace", Flags{Scope: scope.Flags{Namespaces: []string{"A"}}}, "not a namespace name", true},
+		{"a namespace", Flags{Objects: selection.Objects{Namespaces: []string{"A"}}}, "not a namespace name", true},
 		{"a password is not repeated", Flags{To: []string{"https://u:geheim@example.com", "https://u:geheim@example.com"}}, "already", true},
 	} {
 		_, err := tc.f.Load()
 		if err == nil || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", tc.why, err)
 		}
-		var usage *capture.UsageError
-		if errors.As(err, &usage) != tc.usage {
+		var wrong *usage.Error
+		if errors.As(err, &wrong) != tc.usage {
 			t.Errorf("%s: usage is not %t: %v", tc.why, tc.usage, err)
 		}
 	}

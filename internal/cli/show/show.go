@@ -12,13 +12,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Options are the verb's flags and arguments.
@@ -60,7 +60,7 @@ func NewCommand(streams *terminal.IO) *cobra.Command {
 // Run shows the change.
 func Run(ctx context.Context, o *Options) error {
 	if o.Output != "text" && o.Output != render.JSON && o.Output != render.YAML {
-		return &capture.UsageError{Text: fmt.Sprintf("unknown output %q: use text, json or yaml", o.Output)}
+		return usage.Errorf("unknown output %q: use text, json or yaml", o.Output)
 	}
 	j, err := o.Past.Open(ctx)
 	if err != nil {
@@ -73,7 +73,7 @@ func Run(ctx context.Context, o *Options) error {
 	case errors.Is(err, journal.ErrNotFound):
 		return missing(o.ID)
 	case errors.As(err, &several):
-		return &capture.UsageError{Text: several.Error()}
+		return &usage.Error{Text: several.Error()}
 	case err != nil:
 		return err
 	}

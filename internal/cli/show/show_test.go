@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 var (
@@ -161,7 +161,7 @@ func TestWrongUsage(t *testing.T) {
 		{"a format", ids[0], "xml", "use text, json or yaml", true},
 	} {
 		out, err := play(t, path, tc.id, tc.format)
-		var wrong *capture.UsageError
+		var wrong *usage.Error
 		if err == nil || !strings.Contains(err.Error(), tc.want) || errors.As(err, &wrong) != tc.usage || out != "" {
 			t.Errorf("%s: %v, %q", tc.why, err, out)
 		}
@@ -187,7 +187,7 @@ func TestAmbiguous(t *testing.T) {
 	found := 0
 	for _, letter := range "abcdefghijklmnopqrstuvwxyz234567" {
 		_, err := play(t, path, string(letter), "text")
-		var wrong *capture.UsageError
+		var wrong *usage.Error
 		if errors.As(err, &wrong) && strings.Contains(err.Error(), fmt.Sprintf("several ids begin with %q: %[1]s", string(letter))) {
 			found++
 		}

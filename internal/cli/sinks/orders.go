@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"strings"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/report"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // command names this verb in the daemon's log.
@@ -80,11 +80,11 @@ func Replay(ctx context.Context, o *Options) error {
 	order := sinkadmin.Order{Do: sinkadmin.Replay, Sink: o.Names[0]}
 	switch {
 	case o.All == (o.Since != ""):
-		return capture.Usage("no start is given: use --since TIME or --all")
+		return usage.Errorf("no start is given: use --since TIME or --all")
 	case o.Since != "":
 		at, err := when.Parse(o.Since, o.now())
 		if err != nil {
-			return capture.Usage("--since: %v", err)
+			return usage.Errorf("--since: %v", err)
 		}
 		order.From.Since = at
 	}
@@ -105,11 +105,11 @@ func Dead(ctx context.Context, o *Options) error {
 	sink, ids := o.Names[0], o.Names[1:]
 	switch {
 	case o.Replay && o.Drop:
-		return capture.Usage("--replay and --drop exclude each other")
+		return usage.Errorf("--replay and --drop exclude each other")
 	case o.All && len(ids) > 0:
-		return capture.Usage("name some ids, or use --all")
+		return usage.Errorf("name some ids, or use --all")
 	case (o.Replay || o.Drop) && !o.All && len(ids) == 0:
-		return capture.Usage("say which dead letters: some ids, or --all")
+		return usage.Errorf("say which dead letters: some ids, or --all")
 	}
 	if err := o.checkOutput(); err != nil {
 		return err
@@ -179,7 +179,7 @@ func find(all []sinkadmin.Letter, sink, id string) (found sinkadmin.Letter, err 
 	case n == 0 || id == "":
 		return found, fmt.Errorf("sink %s has no dead letter %q", sink, id)
 	case n > 1:
-		return found, capture.Usage("%q is a prefix of the ids of %d dead letters", id, n)
+		return found, usage.Errorf("%q is a prefix of the ids of %d dead letters", id, n)
 	}
 	return found, nil
 }

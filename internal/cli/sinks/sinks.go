@@ -9,17 +9,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/report"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/spell"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Options are the flags and arguments of the verb and its subcommands.
@@ -154,7 +154,7 @@ func unknown(cmd *cobra.Command, words []string) error {
 	if near := spell.Nearest(words[0], names); near != "" {
 		text = fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	return capture.Usage("unknown command %q%s; see `%s --help`", words[0], text, cmd.CommandPath())
+	return usage.Errorf("unknown command %q%s; see `%s --help`", words[0], text, cmd.CommandPath())
 }
 
 func (o *Options) now() time.Time {
@@ -223,7 +223,7 @@ func (o *Options) list(ctx context.Context, path string) ([]control.Sink, error)
 
 func (o *Options) checkOutput() error {
 	if o.Output != "" && o.Output != "text" && o.Output != "json" {
-		return capture.Usage("unknown output %q: use text or json", o.Output)
+		return usage.Errorf("unknown output %q: use text or json", o.Output)
 	}
 	return nil
 }

@@ -13,11 +13,11 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/leaktest"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -158,8 +158,8 @@ func TestUsage(t *testing.T) {
 		{"no such format", "-o yaml", "use text or json"},
 	} {
 		_, _, err := tattler(t, path, strings.Fields(tc.args)...)
-		var usage *capture.UsageError
-		if !errors.As(err, &usage) || !strings.Contains(err.Error(), tc.want) {
+		var wrong *usage.Error
+		if !errors.As(err, &wrong) || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.why, err)
 		}
 	}

@@ -7,12 +7,12 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/report"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Options are the verb's flags.
@@ -58,7 +58,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 // Run prints the state.
 func Run(ctx context.Context, o *Options) error {
 	if o.Output != "text" && o.Output != "json" {
-		return capture.Usage("unknown output %q: use text or json", o.Output)
+		return usage.Errorf("unknown output %q: use text or json", o.Output)
 	}
 	s, err := o.Past.Status(ctx)
 	if err != nil {

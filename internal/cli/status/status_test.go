@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/leaktest"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -64,8 +64,8 @@ func TestRun(t *testing.T) {
 	if jerr := json.Unmarshal([]byte(text), &s); err != nil || jerr != nil || s.PID != 7 {
 		t.Errorf("%v, %v, %s", err, jerr, text)
 	}
-	var usage *capture.UsageError
-	if _, err := run("yaml"); !errors.As(err, &usage) {
+	var wrong *usage.Error
+	if _, err := run("yaml"); !errors.As(err, &wrong) {
 		t.Error(err)
 	}
 }

@@ -9,13 +9,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/control/sinkadmin"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/ops"
+	"github.com/tattler-dev/tattler/internal/usage"
 	"github.com/tattler-dev/tattler/internal/web"
 	"github.com/tattler-dev/tattler/internal/web/auth"
 )
@@ -102,7 +102,7 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	defer l.Close()
 	if tcp, ok := l.Addr().(*net.TCPAddr); !ok || !tcp.IP.IsLoopback() {
-		return capture.Usage("--listen %s: the page has no password here, so it is served on a loopback address only, such as 127.0.0.1:8090; tattler run serves it to others, with web.address", o.Listen)
+		return usage.Errorf("--listen %s: the page has no password here, so it is served on a loopback address only, such as 127.0.0.1:8090; tattler run serves it to others, with web.address", o.Listen)
 	}
 	protection, err := auth.New(auth.Options{Address: l.Addr().String(), Log: log})
 	if err != nil {

@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/leaktest"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -84,8 +84,8 @@ func TestOnlyLoopback(t *testing.T) {
 	o := &Options{IO: &terminal.IO{Out: io.Discard, Err: io.Discard}, Listen: "0.0.0.0:0"}
 	o.Past.Path = written(t)
 	err := Run(t.Context(), o)
-	var usage *capture.UsageError
-	if !errors.As(err, &usage) || !strings.Contains(err.Error(), "loopback address only") {
+	var wrong *usage.Error
+	if !errors.As(err, &wrong) || !strings.Contains(err.Error(), "loopback address only") {
 		t.Errorf("%v", err)
 	}
 }

@@ -10,9 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/internal/buildinfo"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 const text = "text"
@@ -47,7 +47,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 			case "json":
 				return json.NewEncoder(io.Out).Encode(b)
 			}
-			return capture.Usage("unknown output %q: use text or json", output)
+			return usage.Errorf("unknown output %q: use text or json", output)
 		},
 	}
 	cmd.Flags().StringVarP(&output, "output", "o", text, "`format`: text or json")

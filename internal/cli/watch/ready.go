@@ -60,14 +60,14 @@ func (s *session) waiting(r *capture.Ready) string {
 	}
 	var ignorant, failing []capture.Refusal // refusing the selector; failing for now
 	for _, f := range r.Failing {
-		if apierrors.IsBadRequest(f.Err) && s.o.Scope.Fields != "" {
+		if apierrors.IsBadRequest(f.Err) && s.o.Fields != "" {
 			ignorant = append(ignorant, f)
 		} else {
 			failing = append(failing, f)
 		}
 	}
 	if n := len(ignorant); n > 0 {
-		line += fmt.Sprintf("%s cannot be selected by %q: %s. ", count(n, "kind"), s.o.Scope.Fields, s.names(ignorant))
+		line += fmt.Sprintf("%s cannot be selected by %q: %s. ", count(n, "kind"), s.o.Fields, s.names(ignorant))
 	}
 	if n := len(failing); n > 0 {
 		line += fmt.Sprintf("%s cannot be watched%s now: %s. ", count(n, "kind"), where(failing), s.names(failing))

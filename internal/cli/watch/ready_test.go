@@ -12,7 +12,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 func refusals(n int, err error) []capture.Refusal {
@@ -37,8 +37,8 @@ var (
 )
 
 func TestReady(t *testing.T) {
-	all := Options{Scope: scope.Flags{All: true}}
-	verbose := Options{Scope: scope.Flags{All: true}, Verbose: true}
+	all := Options{Options: selection.Options{Objects: selection.Objects{All: true}}}
+	verbose := Options{Options: selection.Options{Objects: selection.Objects{All: true}}, Verbose: true}
 	for _, tt := range []struct {
 		why  string
 		o    Options
@@ -49,27 +49,27 @@ func TestReady(t *testing.T) {
 			"prod, all namespaces: 1 kind, 1 object, live after 0.9 s.\nWaiting for changes.\n"},
 		{"the context's namespace; a user who sees little must learn how to see more", Options{}, capture.Ready{Kinds: 2, Objects: 0},
 			"prod, namespace shop: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes; -A is the whole cluster.\n"},
-		{"several namespaces, one left out", Options{Scope: scope.Flags{Namespaces: []string{"a,b*", "a"}, Exclude: []string{"bc"}}}, capture.Ready{Kinds: 2},
+		{"several namespaces, one left out", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"a,b*", "a"}, Exclude: []string{"bc"}}}}, capture.Ready{Kinds: 2},
 			"prod, namespaces a, b* without bc: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes; -A is the whole cluster.\n"},
-		{"--exclude-namespace alone means the whole cluster", Options{Scope: scope.Flags{Exclude: []string{"kube-*"}}}, capture.Ready{Kinds: 2},
+		{"--exclude-namespace alone means the whole cluster", Options{Options: selection.Options{Objects: selection.Objects{Exclude: []string{"kube-*"}}}}, capture.Ready{Kinds: 2},
 			"prod, all namespaces without kube-*: 2 kinds, 0 objects, live after 0.9 s.\nWaiting for changes.\n"},
 		{"noisy kinds are named", all, capture.Ready{Kinds: 2, Hidden: []string{"events", "leases"}},
 			"prod, all namespaces: 2 kinds, 0 objects, live after 0.9 s. Left out as noisy: events, leases (--noise)\nWaiting for changes.\n"},
-		{"a namespace that may be a mistake", Options{Scope: scope.Flags{Namespaces: []string{"nope"}}}, capture.Ready{Kinds: 2, Missing: []string{"nope"}},
+		{"a namespace that may be a mistake", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"nope"}}}}, capture.Ready{Kinds: 2, Missing: []string{"nope"}},
 			"prod, namespace nope: 2 kinds, 0 objects, live after 0.9 s.\nnamespace nope does not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
 		{"a glob waits for kinds", all, capture.Ready{Unmatched: []string{"*.x.io"}},
 			"prod, all namespaces: 0 kinds, 0 objects, live after 0.9 s.\nno kind matches *.x.io (yet)\nWaiting for changes.\n"},
-		{"two of them", Options{Scope: scope.Flags{Namespaces: []string{"a,b"}}}, capture.Ready{Kinds: 2, Missing: []string{"a", "b"}},
+		{"two of them", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"a,b"}}}}, capture.Ready{Kinds: 2, Missing: []string{"a", "b"}},
 			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nnamespaces a, b do not exist (yet)\nWaiting for changes; -A is the whole cluster.\n"},
-		{"kinds that are forbidden in one of the namespaces", Options{Scope: scope.Flags{Namespaces: []string{"a,b"}}},
+		{"kinds that are forbidden in one of the namespaces", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"a,b"}}}},
 			capture.Ready{Kinds: 2, Forbidden: in(refusals(2, errForbidden), "b")},
 			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nmay not watch 2 kinds in b: kind1s, kind2s. Waiting for changes; -A is the whole cluster.\n"},
-		{"forbidden here and there", Options{Scope: scope.Flags{Namespaces: []string{"a,b"}}},
+		{"forbidden here and there", Options{Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"a,b"}}}},
 			capture.Ready{Kinds: 2, Forbidden: append(in(refusals(1, errForbidden), "b"), refusals(1, errForbidden)...)},
 			"prod, namespaces a, b: 2 kinds, 0 objects, live after 0.9 s.\nmay not watch 2 kinds everywhere: kind1s, kind1s. Waiting for changes; -A is the whole cluster.\n"},
 		{"an object that may be a mistake", all, capture.Ready{Kinds: 1, Absent: []string{"deployments/nope"}},
 			"prod, all namespaces: 1 kind, 0 objects, live after 0.9 s.\nno deployments/nope (yet)\nWaiting for changes.\n"},
-		{"kinds that do not know the field", Options{Scope: scope.Flags{All: true, Fields: "status.phase=Running"}},
+		{"kinds that do not know the field", Options{Options: selection.Options{Objects: selection.Objects{All: true, Fields: "status.phase=Running"}}},
 			capture.Ready{Kinds: 1, Failing: append(refusals(1, apierrors.NewBadRequest("field label not supported")), refusals(1, errFailing)...)},
 			"prod, all namespaces: 1 kind, 0 objects, live after 0.9 s.\n" +
 				`1 kind cannot be selected by "status.phase=Running": kind1s. 1 kind cannot be watched now: kind1s. Waiting for changes.` + "\n"},
@@ -110,14 +110,14 @@ func TestRefused(t *testing.T) {
 		r    capture.Ready
 		want string // the error; empty: none
 	}{
-		{"all is forbidden: whom to ask, where else to look", Options{Scope: scope.Flags{All: true}}, capture.Ready{Forbidden: refusals(1, errForbidden)},
+		{"all is forbidden: whom to ask, where else to look", Options{Options: selection.Options{Objects: selection.Objects{All: true}}}, capture.Ready{Forbidden: refusals(1, errForbidden)},
 			`may not watch kind1s in all namespaces: pods is forbidden: user "u" cannot list; request the rights to list and watch, or choose a namespace that you may read with -n`},
 		{"all is forbidden in the namespace", Options{}, capture.Ready{Forbidden: refusals(1, errForbidden)},
 			`may not watch kind1s in namespace shop: pods is forbidden: user "u" cannot list; request the rights to list and watch`},
 		{"nothing answers", Options{}, capture.Ready{Failing: refusals(2, errFailing)}, "watch kind1s, kind2s: it has a cold"},
 		{"the credentials expired between discovery and the lists", Options{}, capture.Ready{Failing: refusals(1, expired)},
 			`watch kind1s: the API server refused the credentials of context "prod": they may have expired; log in again`},
-		{"a selector that a named kind does not have", Options{Types: []string{"pods,cm"}}, capture.Ready{Kinds: 1, Failing: refusals(1, bad)},
+		{"a selector that a named kind does not have", Options{Options: selection.Options{Types: []string{"pods,cm"}}}, capture.Ready{Kinds: 1, Failing: refusals(1, bad)},
 			"watch kind1s.g: field label not supported: spec.nope"},
 		{"a selector that some of all kinds do not have", Options{}, capture.Ready{Kinds: 1, Failing: refusals(1, bad)}, ""},
 	} {

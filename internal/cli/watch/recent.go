@@ -6,17 +6,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/recent"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // maxHeld bounds the live changes that wait for the reconstructed ones.
@@ -39,28 +39,28 @@ func (o *Options) sinceTime(now time.Time) (since time.Time, err error) {
 		return since, nil
 	}
 	if o.Initial {
-		return since, capture.Usage("--since and --initial exclude each other")
+		return since, usage.Errorf("--since and --initial exclude each other")
 	}
 	if since, err = when.Parse(o.Since, now); err != nil {
-		return since, capture.Usage("--since: %v", err)
+		return since, usage.Errorf("--since: %v", err)
 	}
 	return since, nil
 }
 
 // history returns the history that --since asks for; nil without it.
-func (o *Options) history(since time.Time, cluster *kube.Cluster, n capture.Namespaces, status *terminal.Status, rules *quiet.Set, only, ignore []diff.Pattern) (*history, error) {
+func (o *Options) history(since time.Time, cluster *kube.Cluster, n selection.Namespaces, status *terminal.Status, rules *quiet.Set, f *filter) (*history, error) {
 	if since.IsZero() {
 		return nil, nil
 	}
-	ro := o.rendering(status.Before(o.IO.Out), n)
-	ro.Today, ro.Full, ro.Only = time.Now, o.Full, only
+	ro := o.rendering(status.Before(o.IO.Out), n, f)
+	ro.Today, ro.Full = time.Now, o.Full
 	out, err := recent.NewPrinter(ro, o.Output, cluster.Name, status.Line)
 	if err != nil {
 		return nil, err
 	}
 	c := reconstruct.NewCollector(reconstruct.Options{
-		Since: since, Rules: rules, Noise: o.Noise, Only: only, Ignore: ignore, Humans: o.Humans,
-		Severities: scope.SeveritiesOf(o.Severities), Follow: recent.Names(o.Types),
+		Since: since, Rules: rules, Noise: o.Noise, Only: f.Paths, Ignore: f.ignore, Humans: o.Humans,
+		Severities: f.lines, Follow: recent.Names(o.Types),
 	})
 	return &history{since: since, out: out, collector: c}, nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/reconstruct"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // noSource lists nothing.
@@ -63,20 +64,20 @@ func TestSince(t *testing.T) {
 		do   func(r *rig)
 		want string
 	}{
-		{"reconstructed first, the oldest first; older ones not at all", Options{Since: "1h"}, func(r *rig) {
+		{"reconstructed first, the oldest first; older ones not at all", Options{Options: selection.Options{Since: "1h"}}, func(r *rig) {
 			r.listed("b", 10)
 			r.listed("a", 20)
 			r.listed("old", 3601)
 			r.becomesReady()
 			r.change(created("live"))
 		}, "( ≈cm/a ≈cm/b ) +cm/live"},
-		{"live changes before everything is listed wait", Options{Since: "1h"}, func(r *rig) {
+		{"live changes before everything is listed wait", Options{Options: selection.Options{Since: "1h"}}, func(r *rig) {
 			r.listed("a", 20)
 			r.change(created("live"))
 			r.listed("b", 10)
 			r.becomesReady()
 		}, "( ≈cm/a ≈cm/b ) +cm/live"},
-		{"many live changes do not wait for a slow list, which follows", Options{Since: "1h"}, func(r *rig) {
+		{"many live changes do not wait for a slow list, which follows", Options{Options: selection.Options{Since: "1h"}}, func(r *rig) {
 			r.listed("a", 20)
 			for n := range maxHeld {
 				c := created(fmt.Sprint("live", n))
@@ -89,16 +90,16 @@ func TestSince(t *testing.T) {
 			r.listed("b", 10)
 			r.becomesReady()
 		}, "( ≈cm/a ) +cm/live999 ( ≈cm/b )"},
-		{"a kind that does not answer does not delay the others", Options{Since: "1h"}, func(r *rig) {
+		{"a kind that does not answer does not delay the others", Options{Options: selection.Options{Since: "1h"}}, func(r *rig) {
 			r.listed("a", 20)
 			r.change(created("live"))
 			r.started.Store(&[3]int{2, 1, 1})
 			r.pass(slowStart)
 		}, "( ≈cm/a ) +cm/live"},
-		{"the end before that: nothing seen is lost", Options{Since: "1h"}, func(r *rig) {
+		{"the end before that: nothing seen is lost", Options{Options: selection.Options{Since: "1h"}}, func(r *rig) {
 			r.change(created("live"))
 		}, "+cm/live"},
-		{"named objects: others of the kind are left out", Options{Since: "1h", Types: []string{"cm/b"}}, func(r *rig) {
+		{"named objects: others of the kind are left out", Options{Options: selection.Options{Since: "1h", Types: []string{"cm/b"}}}, func(r *rig) {
 			r.listed("a", 20, "b")
 			r.listed("b", 10, "b")
 			r.becomesReady()
@@ -107,7 +108,7 @@ func TestSince(t *testing.T) {
 			r.becomesReady()
 			r.change(created("live"))
 		}, "+cm/live"},
-		{"for programs", Options{Since: "1h", Output: "json"}, func(r *rig) {
+		{"for programs", Options{Options: selection.Options{Since: "1h"}, Output: "json"}, func(r *rig) {
 			r.listed("a", 20)
 			r.becomesReady()
 			r.change(created("live"))
@@ -190,15 +191,15 @@ func TestSinceUsage(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"not a time", Options{Since: "soon"}, `--since: "soon" is not a time`},
-		{"later than now", Options{Since: "11:00"}, "--since: 11:00 is later than now"},
-		{"the same objects twice", Options{Since: "1h", Initial: true}, "--since and --initial exclude each other"},
+		{"not a time", Options{Options: selection.Options{Since: "soon"}}, `--since: "soon" is not a time`},
+		{"later than now", Options{Options: selection.Options{Since: "11:00"}}, "--since: 11:00 is later than now"},
+		{"the same objects twice", Options{Options: selection.Options{Since: "1h"}, Initial: true}, "--since and --initial exclude each other"},
 	} {
 		if _, err := tc.o.sinceTime(now); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v", tc.why, err)
 		}
 	}
-	if since, err := (&Options{Since: "1h"}).sinceTime(now); err != nil || !since.Equal(now.Add(-time.Hour)) {
+	if since, err := (&Options{Options: selection.Options{Since: "1h"}}).sinceTime(now); err != nil || !since.Equal(now.Add(-time.Hour)) {
 		t.Errorf("%v, %v", since, err)
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/leaktest"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -125,17 +126,22 @@ func play(t *testing.T, o Options, do func(r *rig)) (*rig, error) {
 		o.IO = io
 		st := terminal.NewStatus(io.Err, io.ErrTTY)
 		cluster := &kube.Cluster{Config: &rest.Config{Host: "https://h"}, Name: "prod", Namespace: "shop"}
-		p, perr := o.printer(cluster, o.within("shop"), st, nil, nil)
+		f, ferr := o.filter()
+		if ferr != nil {
+			t.Fatal(ferr)
+		}
+		n := o.Within(selection.Namespaces{Include: []string{"shop"}})
+		p, perr := o.printer(cluster, n, st, f)
 		if perr != nil {
 			t.Fatal(perr)
 		}
 		r.session = &session{
-			o: &o, cluster: cluster, namespaces: o.within("shop"),
+			o: &o, filter: f, cluster: cluster, namespaces: n,
 			watcher: r, printer: p, status: st, start: time.Now(),
 		}
 		if o.Since != "" {
 			since, serr := o.sinceTime(time.Now())
-			h, herr := o.history(since, cluster, o.within("shop"), st, nil, nil, nil)
+			h, herr := o.history(since, cluster, n, st, nil, f)
 			if serr != nil || herr != nil {
 				t.Fatal(serr, herr)
 			}

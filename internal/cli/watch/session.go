@@ -10,16 +10,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // session is one run of the verb: it connects a watcher with a printer.
 type session struct {
 	o          *Options
+	filter     *filter
 	cluster    *kube.Cluster
-	namespaces capture.Namespaces
+	namespaces selection.Namespaces
 	watcher    watcher
 	printer    printer
 	unroller   unroller
@@ -192,14 +193,14 @@ func (s *session) message(ctx context.Context, m capture.Message) error {
 }
 
 func (s *session) change(now time.Time, c change.Change) error {
-	selected := scope.HasSeverity(s.o.Severities, &c)
-	if !selected && !s.o.folds() || s.o.Humans && c.Automatic() {
+	shown, listed := s.filter.shows(&c)
+	if !shown {
 		return nil
 	}
 	if err := s.printer.Change(now, c); err != nil {
 		return err
 	}
-	if c.Op == event.Gap || c.Quiet && !s.o.Noise || !selected {
+	if c.Op == event.Gap || c.Quiet && !s.o.Noise || !listed {
 		return nil
 	}
 	if s.changes++; s.changes == s.o.Limit {

@@ -17,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 func TestEnds(t *testing.T) {
@@ -110,10 +111,10 @@ func TestLimit(t *testing.T) {
 	if got := play(Options{}); !strings.HasSuffix(got, "\n1 quiet change not shown (--noise)\n") {
 		t.Errorf("a quiet change is not one that was asked for, but it is counted:\n%s", got)
 	}
-	if got := play(Options{Severities: []string{"change"}}); !strings.HasSuffix(got, "\n1 quiet change not shown (--noise)\n") {
+	if got := play(Options{Options: selection.Options{Severities: []string{"change"}}}); !strings.HasSuffix(got, "\n1 quiet change not shown (--noise)\n") {
 		t.Errorf("with a severity:\n%s", got)
 	}
-	play(Options{Noise: true}) // this ends the watch; otherwise the call would not return
+	play(Options{Options: selection.Options{Noise: true}}) // this ends the watch; otherwise the call would not return
 }
 
 // TestOutputFails: a failing output ends the watch, with its error and no other message.

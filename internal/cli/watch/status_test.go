@@ -12,8 +12,8 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // TestProblem: a message from elsewhere is one line, and cannot control the terminal.
@@ -105,7 +105,7 @@ func TestResize(t *testing.T) {
 }
 
 func TestSlowStartSaysWhatItWaitsFor(t *testing.T) {
-	r, err := play(t, Options{Scope: scope.Flags{All: true}}, func(r *rig) {
+	r, err := play(t, Options{Options: selection.Options{Objects: selection.Objects{All: true}}}, func(r *rig) {
 		r.unsettled.Store([]string{"configmaps"})
 		r.pass(slowStart + time.Second)
 		r.interrupt()

@@ -54,9 +54,7 @@ func unroll(t *testing.T, u unroller, types string, before func(*informertest.Se
 		if err != nil {
 			t.Fatal(err)
 		}
-		w, err := capture.New(capture.Options{
-			Config: r.server.Config(), Types: []string{types}, Initial: u.initial, Owned: true, Objects: true, Redactor: redactor, Quiet: rules,
-		})
+		w, err := capture.New(capture.Options{Scopes: []capture.Scope{{Types: []string{types}}}, Config: r.server.Config(), Initial: u.initial, Owned: true, Objects: true, Redactor: redactor, Quiet: rules})
 		if err != nil {
 			t.Fatal(err)
 		}

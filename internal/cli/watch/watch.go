@@ -9,35 +9,31 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/kube"
-	"github.com/tattler-dev/tattler/internal/cli/scope"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Options are the verb's flags and arguments.
 type Options struct {
 	IO   *terminal.IO
 	Kube kube.Flags
-	// Types are the arguments: TYPE[,TYPE…] [NAME…] or TYPE/NAME…; none means everything.
-	Types []string
+	// Options has Types, Objects, Paths, Severities, Humans and Noise. Since is the time from which on writes are
+	// reconstructed; empty: none are.
+	selection.Options
+	IgnorePaths []string
 
-	Scope              scope.Flags
-	Paths, IgnorePaths []string
-	Severities         []string
-	// Since is the time from which on writes are reconstructed; empty: none are.
-	Since string
-
-	Output                                      string // "", json or yaml
-	Initial, Flat, Humans, Noise, Full, Verbose bool
-	Limit                                       int           // 0: no limit
-	Timeout                                     time.Duration // 0: none
+	Output                       string // "", json or yaml
+	Initial, Flat, Full, Verbose bool
+	Limit                        int           // 0: no limit
+	Timeout                      time.Duration // 0: none
 }
 
 const long = `Show changes as they happen: one line per change, then its diff.
@@ -96,57 +92,42 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	o.Scope.Add(f, "the context's")
-	f.StringArrayVar(&o.Paths, "path", nil, "only changes below this `path`; repeatable")
+	o.Add(f, "the context's")
+	o.AddFlags(f, "path")
 	f.StringArrayVar(&o.IgnorePaths, "ignore-path", nil, "ignore changes below this `path`; repeatable")
-	f.StringSliceVar(&o.Severities, "severity", nil, "only lines of these `severities`: failure, warning, recovery, change")
+	o.AddFlags(f, "severity")
 	f.StringVarP(&o.Output, "output", "o", "", "`format`: text, json or yaml (events)")
 	f.StringVar(&o.Since, "since", "", "first show reconstructed writes since this `time`, such as 1h")
 	f.BoolVar(&o.Initial, "initial", false, "show existing objects first")
-	f.BoolVar(&o.Humans, "humans", false, "leave out routine changes by controllers")
+	o.AddFlags(f, "humans")
 	f.BoolVar(&o.Flat, "flat", false, "show each change, no summaries")
 	f.BoolVar(&o.Noise, "noise", false, "also show noisy kinds and quiet fields")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full; in a pipe, always")
 	f.IntVar(&o.Limit, "limit", 0, "stop after this `number` of changes")
 	f.DurationVar(&o.Timeout, "timeout", 0, "stop after this `time`, such as 30s")
 	f.BoolVarP(&o.Verbose, "verbose", "v", false, "list kinds that you may not watch, and why")
-	complete.Words(cmd, "severity", scope.Severities...)
+	complete.Words(cmd, "severity", selection.Severities...)
 	complete.Words(cmd, "output", "text", render.JSON, render.YAML)
 	o.Kube.Add(cmd)
 	return cmd
 }
 
 // validate checks the options that need no server.
-func (o *Options) validate() (only, ignore []diff.Pattern, err error) {
+func (o *Options) validate() (*filter, error) {
 	switch o.Output {
 	case "", "text", "json", "yaml":
 	default:
-		return nil, nil, capture.Usage("unknown output %q: use text, json or yaml", o.Output)
-	}
-	if err := o.Scope.Validate(); err != nil {
-		return nil, nil, err
-	}
-	if err := scope.ValidSeverities(o.Severities); err != nil {
-		return nil, nil, capture.Usage("--severity: %v", err)
+		return nil, usage.Errorf("unknown output %q: use text, json or yaml", o.Output)
 	}
 	if o.Limit < 0 || o.Timeout < 0 {
-		return nil, nil, capture.Usage("--limit and --timeout cannot be negative")
+		return nil, usage.Errorf("--limit and --timeout cannot be negative")
 	}
-	if only, err = scope.Patterns("--path", o.Paths); err != nil {
-		return nil, nil, err
-	}
-	ignore, err = scope.Patterns("--ignore-path", o.IgnorePaths)
-	return only, ignore, err
-}
-
-// within applies kubectl's rule: without a flag, the context's namespace.
-func (o *Options) within(current string) capture.Namespaces {
-	return o.Scope.Within(capture.Namespaces{Include: []string{current}})
+	return o.filter()
 }
 
 // Run watches until ctx, the limit or the timeout ends it.
 func Run(ctx context.Context, o *Options) error {
-	only, ignore, err := o.validate()
+	f, err := o.validate()
 	if err != nil {
 		return err
 	}
@@ -166,21 +147,20 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	namespaces := o.within(cluster.Namespace)
+	namespaces := o.Within(selection.Namespaces{Include: []string{cluster.Namespace}}) // kubectl's rule
 	status := terminal.NewStatus(o.IO.Err, o.IO.ErrTTY)
-	past, err := o.history(since, cluster, namespaces, status, rules, only, ignore)
+	past, err := o.history(since, cluster, namespaces, status, rules, f)
 	if err != nil {
 		return err
 	}
 	w, err := capture.New(capture.Options{
-		Config: cluster.Config, Types: o.Types, Namespaces: namespaces,
-		Labels: o.Scope.Labels, Fields: o.Scope.Fields, Noise: o.Noise, Initial: o.Initial || past != nil,
-		Owned: true, Objects: true, Redactor: redactor, Quiet: rules,
+		Config: cluster.Config, Scopes: []capture.Scope{{Types: o.Types, Namespaces: namespaces, Labels: o.Labels, Fields: o.Fields, Noise: o.Noise}},
+		Initial: o.Initial || past != nil, Owned: true, Objects: true, Redactor: redactor, Quiet: rules,
 	})
 	if err != nil {
 		return fmt.Errorf("context %q of the kubeconfig: %w", cluster.Name, err)
 	}
-	out, err := o.printer(cluster, namespaces, status, only, ignore)
+	out, err := o.printer(cluster, namespaces, status, f)
 	if err != nil {
 		return err
 	}
@@ -188,8 +168,8 @@ func Run(ctx context.Context, o *Options) error {
 		past.source = w
 	}
 	s := &session{
-		o: o, cluster: cluster, watcher: w, namespaces: namespaces,
-		printer: out, unroller: unroller{initial: o.Initial, paths: change.Paths{Only: only, Ignore: ignore}},
+		o: o, filter: f, cluster: cluster, watcher: w, namespaces: namespaces,
+		printer: out, unroller: unroller{initial: o.Initial, paths: change.Paths{Only: f.Paths, Ignore: f.ignore}},
 		status: status, start: time.Now(), history: past,
 	}
 	return s.run(ctx)
@@ -209,7 +189,7 @@ type printer interface {
 	Unlisted() string
 }
 
-func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *terminal.Status, only, ignore []diff.Pattern) (printer, error) {
+func (o *Options) printer(cluster *kube.Cluster, n selection.Namespaces, status *terminal.Status, f *filter) (printer, error) {
 	out := status.Before(o.IO.Out)
 	if o.Output == render.JSON || o.Output == render.YAML {
 		e, err := render.NewEvents(render.EventsOptions{
@@ -217,26 +197,18 @@ func (o *Options) printer(cluster *kube.Cluster, n capture.Namespaces, status *t
 		})
 		return &events{Events: e, status: status}, err
 	}
-	ro := o.rendering(out, n)
-	ro.Only, ro.Ignore = only, ignore
+	ro := o.rendering(out, n, f)
+	ro.Ignore = f.ignore
 	return &ordered{printer: &text{render.New(ro)}}, nil
 }
 
 // rendering returns the options of a text.
-func (o *Options) rendering(out io.Writer, n capture.Namespaces) render.Options {
-	single := len(n.Include) == 1 && !scope.IsGlob(n.Include[0])
+func (o *Options) rendering(out io.Writer, n selection.Namespaces, f *filter) render.Options {
 	return render.Options{
 		Out: out, Terminal: o.IO.OutTTY, Color: o.IO.Color,
-		Watching: true, Namespaces: !single, Full: o.Full || !o.IO.OutTTY, Flat: o.each(), Noise: o.Noise, Severities: scope.SeveritiesOf(o.Severities),
+		Watching: true, Namespaces: n.One() == "", Full: o.Full || !o.IO.OutTTY, Flat: f.each, Noise: o.Noise, Only: f.Paths, Severities: f.lines,
 	}
 }
-
-// each reports whether each change has its own line. A summary of an object's state would be wrong if some of
-// its changes are left out.
-func (o *Options) each() bool { return o.Flat || o.Humans || len(o.Paths)+len(o.IgnorePaths) > 0 }
-
-// folds reports whether lines combine changes, and have severities themselves.
-func (o *Options) folds() bool { return o.Output == "" && !o.each() }
 
 // text folds changes; it counts the unlisted ones at the end.
 type text struct{ *render.Text }

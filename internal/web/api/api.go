@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/access"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // Root is the path below which the API is served.
@@ -229,13 +229,13 @@ func tooLarge() error {
 
 // failureOf decides what a viewer learns about an error. hidden reports that the log has to say more.
 func failureOf(err error) (f *failure, hidden bool) {
-	var usage *capture.UsageError
+	var wrong *usage.Error
 	var check *access.CheckError
 	switch form := errorOf(err); {
 	case errors.As(err, &f):
 		return f, false
-	case errors.As(err, &usage):
-		return &failure{http.StatusBadRequest, Error{Error: usage.Text}}, false
+	case errors.As(err, &wrong):
+		return &failure{http.StatusBadRequest, Error{Error: wrong.Text}}, false
 	case form != nil && form.Reason == ReasonNotFound:
 		return &failure{http.StatusNotFound, *form}, false
 	case form != nil && form.Reason == ReasonAmbiguous:

@@ -36,35 +36,12 @@ var (
 	q     = parameter{name: "query", kind: "string", doc: "a query of the journal, as JSON"}
 )
 
-// selecting describes the parameters of selection.
-var selecting = map[string]parameter{
-	"type":              {doc: "TYPE, such as deploy or deployments.apps, or TYPE/NAME; repeatable", kind: "array"},
-	"cluster":           {doc: "name of a cluster, if several are recorded; repeatable", kind: "array"},
-	"name":              {doc: "name of an object, of any type if there is no type; repeatable", kind: "array"},
-	"namespace":         {doc: "name or glob; repeatable", kind: "array"},
-	"exclude-namespace": {doc: "name or glob to leave out; repeatable", kind: "array"},
-	"selector":          {doc: "label selector, such as app=web,tier!=debug", kind: "string"},
-	"field-selector":    {doc: "metadata.name or metadata.namespace", kind: "string"},
-	"since":             {doc: "from this time on: 30m, 3d, 10:42 or RFC 3339", kind: "string"},
-	"until":             {doc: "before this time", kind: "string"},
-	"op":                {doc: "created, updated, deleted, entered, left, gap, absent, snapshot or converted; repeatable", kind: "array"},
-	"manager":           {doc: "field manager or glob; repeatable", kind: "array"},
-	"path":              {doc: "only changes below this path; repeatable", kind: "array"},
-	"where":             {doc: "only where this expression (CEL) is true", kind: "string"},
-	"severity":          {doc: "failure, warning, recovery or change; repeatable", kind: "array"},
-	"q":                 {doc: "words that must occur in the kind, name, namespace, manager, or in a changed path or value", kind: "string"},
-	"humans":            {doc: "leave out routine changes by controllers", kind: "boolean"},
-	"noise":             {doc: "also quiet changes and fields", kind: "boolean"},
-}
-
 // all returns the parameters of an endpoint.
 func (e *endpoint) all() []parameter {
 	var all []parameter
 	if e.selects {
-		for _, name := range selection.Parameters {
-			p := selecting[name]
-			p.name = name
-			all = append(all, p)
+		for _, p := range selection.Parameters {
+			all = append(all, parameter{name: p.Name, doc: p.Doc, kind: p.Kind})
 		}
 	}
 	return append(all, e.parameters...)

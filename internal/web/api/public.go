@@ -11,11 +11,11 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/access"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/change"
-	"github.com/tattler-dev/tattler/internal/cli/when"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/when"
 )
 
 // Changes is a page of changes.
@@ -93,7 +93,6 @@ func (a *api) changes(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.Quiet = s.Noise
 	out := Changes{Changes: []Change{}}
 	end := time.Now().Add(scanTime)
 	size := 0
@@ -105,9 +104,6 @@ func (a *api) changes(r *http.Request) (any, error) {
 		}
 		if err != nil {
 			return nil, err
-		}
-		if !s.Selects(&e) {
-			continue
 		}
 		c, n, err := a.read(r.Context(), &e)
 		size += n
@@ -284,7 +280,7 @@ func (a *api) objects(r *http.Request) (any, error) {
 				after = ""
 			}
 			continue
-		case !s.SelectsState(&st), st.Err == nil && st.Presence == journal.Present && !a.labelled(s, st.JSON):
+		case st.Err == nil && st.Presence == journal.Present && !a.labelled(s, st.JSON):
 			continue
 		}
 		if len(out.Objects) == limit || size > pageBytes {
@@ -343,8 +339,6 @@ func (a *api) differences(r *http.Request) (any, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !s.SelectsState(before):
-			continue
 		case before.Err != nil || after.Err != nil || before.Presence == journal.Unknown || after.Presence == journal.Unknown:
 			out.Unknown++
 			continue
@@ -388,7 +382,6 @@ func (a *api) one(r *http.Request) (*journal.State, error) {
 		switch {
 		case err != nil:
 			return nil, err
-		case !s.SelectsState(&st):
 		case st.Err != nil:
 			return nil, st.Err
 		case st.Presence == journal.Unknown:
@@ -401,7 +394,7 @@ func (a *api) one(r *http.Request) (*journal.State, error) {
 	case len(found) == 1:
 		return &found[0], nil
 	case len(found) > 1:
-		return nil, capture.Usage("several objects have this name: say which by namespace, by cluster, or by the group of the type")
+		return nil, usage.Errorf("several objects have this name: say which by namespace, by cluster, or by the group of the type")
 	case len(unknown) > 0:
 		return nil, problem(http.StatusNotFound, "the journal does not reach back that far: the object was first seen at %s", unknown[0].From.Format(time.RFC3339))
 	}

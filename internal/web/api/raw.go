@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"path"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,18 +34,7 @@ func query(r *http.Request) (q journal.Query, err error) {
 	if err := d.Decode(&q); err != nil {
 		return q, problem(http.StatusBadRequest, "query: %v", err)
 	}
-	for _, pattern := range slices.Concat(q.Namespaces, q.Managers) {
-		if _, err := path.Match(pattern, ""); err != nil && pattern != "?" {
-			return q, problem(http.StatusBadRequest, "query: %q is not a valid pattern", pattern)
-		}
-	}
-	if n := len(q.Resources) + len(q.Namespaces) + len(q.Names) + len(q.Owned) + len(q.Ops) + len(q.Managers) + len(q.Clusters); n > maxValues {
-		return q, problem(http.StatusBadRequest, "query: %d values are too many", n)
-	}
-	if q.Limit < 0 || q.After < 0 || q.Before < 0 {
-		return q, problem(http.StatusBadRequest, "query: a number is negative")
-	}
-	return q, nil
+	return q, q.Validate(maxValues)
 }
 
 func (a *api) info(r *http.Request) (any, error) {

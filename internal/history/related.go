@@ -1,4 +1,4 @@
-package selection
+package history
 
 import (
 	"context"
@@ -10,19 +10,12 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
-	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/relations"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
-
-// States are the changes and the states of a journal. history.Source documents the methods.
-type States interface {
-	Kinds
-	Cluster() string
-	Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error]
-	At(ctx context.Context, q journal.Query, t time.Time) iter.Seq2[journal.State, error]
-}
 
 // Related are the named objects of a selection and everything related to them within its time range.
 type Related struct {
@@ -33,12 +26,20 @@ type Related struct {
 	namespaces []string
 }
 
-// Related finds the objects related to the named ones, and makes the selection consist of them. The relations are those of
+// States are the changes and states that Relate reads; see Source.
+type States interface {
+	Cluster() string
+	Kinds(ctx context.Context) ([]journal.Kind, error)
+	Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error]
+	At(ctx context.Context, q journal.Query, t time.Time) iter.Seq2[journal.State, error]
+}
+
+// Relate finds the objects related to the named ones, and makes the selection consist of them. The relations are those of
 // all versions that the journal has of objects within the time range, in the namespaces of the named objects. A version
 // that is damaged, purged or removed counts for nothing. The selection must be resolved; now is the present time.
-func (s *Selection) Related(ctx context.Context, j States, now time.Time) (*Related, error) {
+func Relate(ctx context.Context, j States, s *selection.Selection, now time.Time) (*Related, error) {
 	if len(s.Types.Names) == 0 {
-		return nil, capture.Usage("which object? name one: TYPE/NAME")
+		return nil, usage.Errorf("which object? name one: TYPE/NAME")
 	}
 	l := &loader{j: j, s: s, graph: relations.NewGraph(), scoped: map[[2]string]bool{}, r: &Related{of: map[relations.Ref]*relations.Found{}}}
 	if l.from = s.Query.Since; l.from.IsZero() {
@@ -63,6 +64,9 @@ func (s *Selection) Related(ctx context.Context, j States, now time.Time) (*Rela
 	}
 	r := l.r
 	r.Found = l.graph.Related(named)
+	if len(r.Found) == 0 {
+		return r, nil
+	}
 	var of []string
 	for _, f := range r.Found {
 		r.of[f.Ref] = f
@@ -74,8 +78,7 @@ func (s *Selection) Related(ctx context.Context, j States, now time.Time) (*Rela
 	if len(of) > 0 {
 		s.Query.Resources = slices.Compact(slices.Sorted(slices.Values(of)))
 	}
-	s.Query.Names, s.Query.Owned, s.Query.Namespaces = nil, nil, r.namespaces
-	s.related = r
+	s.Query.Names, s.Query.Owned, s.Query.Fields, s.Query.Namespaces = nil, nil, nil, r.namespaces
 	return r, nil
 }
 
@@ -84,21 +87,15 @@ func (r *Related) Of(group, kind, namespace, name string) *relations.Found {
 	return r.of[relations.Ref{Group: group, Kind: kind, Namespace: namespace, Name: name}]
 }
 
-// has reports whether an entry is of a related object. A gap of a namespace belongs to all of them.
-func (r *Related) has(e *journal.Entry) bool {
-	switch e.Op {
-	case event.Absent:
-		return true
-	case event.Gap:
-		return e.Namespace == "" || slices.Contains(r.namespaces, e.Namespace)
-	}
-	return r.Of(e.Kind.Group, e.Kind.Kind, e.Namespace, e.Name) != nil
+// Has reports whether an entry that the selection's query selects is of a related object. A gap belongs to all of them.
+func (r *Related) Has(e *journal.Entry) bool {
+	return !e.Op.HasObject() || r.Of(e.Kind.Group, e.Kind.Kind, e.Namespace, e.Name) != nil
 }
 
 // loader reads relations from a journal.
 type loader struct {
 	j      States
-	s      *Selection
+	s      *selection.Selection
 	from   time.Time // of the states that are read
 	graph  *relations.Graph
 	scoped map[[2]string]bool // whether a kind is cluster-scoped
@@ -108,14 +105,10 @@ type loader struct {
 // named returns the named objects that the journal has, which must be of one cluster.
 func (l *loader) named(ctx context.Context) (all []relations.Ref, err error) {
 	q := l.s.Query
-	q.Owned, q.Quiet, q.Snapshots, q.Ops, q.Managers = nil, true, true, nil, nil
+	q.Owned, q.Fields, q.Quiet, q.Snapshots, q.Ops, q.Managers = nil, nil, true, true, nil, nil
 	var clusters []string
 	add := func(k journal.Kind, namespace, name string) {
 		ref := relations.Ref{Group: k.Group, Kind: k.Kind, Namespace: namespace, Name: name}
-		is := l.s.Types.named == nil || l.s.Types.named[object{k.GroupResource(), name}]
-		if !is || name == "" {
-			return
-		}
 		if !slices.Contains(all, ref) {
 			all = append(all, ref)
 		}
@@ -136,7 +129,7 @@ func (l *loader) named(ctx context.Context) (all []relations.Ref, err error) {
 		add(e.Kind, e.Namespace, e.Name)
 	}
 	if slices.Sort(clusters); len(clusters) > 1 {
-		return nil, capture.Usage("the named objects are in several clusters: choose one with %s %s", l.s.clusterOption, strings.Join(clusters, " or "))
+		return nil, usage.Errorf("the named objects are in several clusters: choose one with %s %s", l.s.ClusterOption(), strings.Join(clusters, " or "))
 	}
 	l.s.Query.Clusters = clusters
 	return all, nil

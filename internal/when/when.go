@@ -1,4 +1,4 @@
-// Package when parses and prints times on a command line.
+// Package when parses and prints times as people write them: on a command line, and in a URL.
 package when
 
 import (
