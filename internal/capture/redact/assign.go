@@ -346,14 +346,15 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 	if closed || a.quoted || a.command {
 		return true
 	}
-	before := strings.TrimRight(s[max(0, a.from-64):a.from], " \t-\"'/{,[#;!")
-	if j := strings.LastIndexByte(before, '/'); j >= 0 && strings.IndexAny(before, " \t\n") < j { // a prefix, as in annotations
-		before = strings.TrimRight(before[:strings.LastIndexAny(before[:j], " \t\n")+1], " \t-")
+	before := s[lineBegin(s, a.from):a.from]
+	if prefix, found := strings.CutSuffix(before, "/"); found { // as in annotations: example.com/password
+		before = prefix[:strings.LastIndexAny(prefix, " \t\"'{,[")+1]
 	}
+	before = strings.TrimRight(before, " \t-\"'/{,[#;!*")
 	if a.to-a.from >= maxName && isNameByte(s[a.from-min(a.from, 1)]) { // only the end of the name
 		return true
 	}
-	return before == "" || strings.HasSuffix(before, "\n") || a.escaped() || strings.HasSuffix(before, "export") ||
+	return before == "" || a.escaped() || strings.HasSuffix(before, "export") ||
 		spaced && a.inFlow() || a.inStruct()
 }
 
