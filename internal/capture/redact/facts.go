@@ -47,7 +47,7 @@ var remembered = struct {
 
 func findFacts(name string) facts {
 	return facts{
-		kind: findKind(name), trait: fieldTraits[name], command: isCommandField(name), container: containers[strings.ToLower(name)],
+		kind: findKind(name), trait: fieldTraits[name], command: isCommandField(name), container: containers[strings.ToLower(name)] || name == "HttpHeaders",
 		copy: exactCopies[name] || copyEnding(name) != "",
 	}
 }

@@ -33,26 +33,20 @@ func (a *run) note(v any) {
 
 // managedFields removes the trees of managed fields that repeat a redacted value: they name elements of sets by
 // value (v:) and of other lists by merge keys (k:). The owners of the fields in such a tree are then unknown.
-func (a *run) managedFields(obj map[string]any) {
-	if len(a.plain) == 0 {
+func (a *run) managedFields(t *tree, root *node) {
+	entries := t.field(t.field(root, "metadata"), "managedFields")
+	if len(a.plain) == 0 || entries == nil || entries.kind != '[' {
 		return
 	}
-	meta, _ := obj["metadata"].(map[string]any)
-	entries, _ := meta["managedFields"].([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
-		if fields, ok := entry["fieldsV1"]; ok && a.repeats(fields) {
-			delete(entry, "fieldsV1")
+	for i := entries.child; i != 0; i = t.at(i).next {
+		if fields := t.field(t.at(i), "fieldsV1"); fields != nil && a.repeats([]byte(t.source[fields.from:fields.to])) {
+			fields.gone = true
 		}
 	}
 }
 
 // repeats reports whether a tree names an element by a redacted value. An unreadable tree counts as one.
-func (a *run) repeats(fields any) bool {
-	raw, ok := fields.(json.RawMessage)
-	if !ok {
-		raw = canonical(fields)
-	}
+func (a *run) repeats(raw []byte) bool {
 	for rest := raw; ; {
 		v, k := bytes.Index(rest, []byte(`"v:`)), bytes.Index(rest, []byte(`"k:`))
 		if v < 0 && k < 0 {

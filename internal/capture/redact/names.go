@@ -13,8 +13,15 @@ type kindOfName uint8
 const (
 	// plainName implies nothing.
 	plainName kindOfName = iota
-	// maybeName is a credential's name for variables, flags, headers and keys of ConfigMaps: AUTH.
+	// maybeName is a credential's name for variables, flags, headers and keys of ConfigMaps: AUTH. In files, it is
+	// one unless the value is a word.
 	maybeName
+	// termName is one there unless the value is a word: an agreement to a LICENSE, the name of a COOKIE.
+	termName
+	// keyName is a maybeName there, and elsewhere a credential's name unless the value is a word: routing_key.
+	keyName
+	// wordName names a credential unless the value is a word.
+	wordName
 	// refName may also refer to a Secret's name: tlsSecret, passwordKey. A value that cannot be an object's
 	// name is a credential.
 	refName
@@ -22,9 +29,24 @@ const (
 	manyName
 	// hookName names a URL whose path may be a credential: SLACK_WEBHOOK_URL.
 	hookName
+	// loginName names users, with their passwords behind a colon.
+	loginName
 	// credentialName names a credential.
 	credentialName
 )
+
+// in returns what a name implies in a text that is read in this manner.
+func (k kindOfName) in(how manner) kindOfName {
+	switch {
+	case k < maybeName || k > keyName:
+		return k
+	case k == termName && how == asCommand, k == keyName && how != asCommand, how == asFile:
+		return wordName
+	case how == asCommand:
+		return maybeName
+	}
+	return plainName
+}
 
 // A name is split into words at characters other than letters and digits, and before capitals. It is a
 // credential's name if it has one of the words, one of the pairs of consecutive words, or a word with one of
@@ -38,7 +60,8 @@ var (
 		storepass keypass userpass dbpass rootpass authpass masterpass adminpass smtppass mailpass emailpass ftppass ldappass
 		mysqlpass redispass sqlpass dbpwd userpwd adminpwd rootpwd mysqlpwd sapwd ftppwd signingkey encryptionkey masterkey bindpw userpw dbpw rootpw passw passkey privkey
 		enckey restuserkey passwrd kennwort senha wachtwoord contrasena motdepasse`)
-	lasts     = set(`auth cookie pat pw headers salt pepper license`)
+	lasts     = set(`auth pat pw headers salt pepper`)
+	terms     = set(`cookie license`)
 	hookNames = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)
 	pairs     = set(`api key, api keys, app key, application key, access key, access keys, secret key, secret keys,
 		private key, private keys, encryption key, encryption keys, encrypt key, cipher key, crypto key, fernet key,
@@ -51,7 +74,7 @@ var (
 		snmp community, honeycomb team, recovery code, recovery codes, backup codes, otp seed, totp seed,
 		cookie encryption, priv key, sec key, enc key, join key, sdk key, gossip key, validation key, decryption key, nonce key,
 		provision key, activation key, registration key, key base, erlang cookie, bind pw, user pw, db pw, root pw, admin pw`)
-	// maybePairs relate to pairs as lasts relate to words.
+	// maybePairs relate to pairs as lasts and terms relate to words.
 	maybePairs = set(`hash key, block key, routing key, write key, publish key, tunnel key, rails key, server key, admin key,
 		service key, data key, env key, certificate key, user key, in key, set key`)
 	endings = strings.Fields(`password passwords passwd passphrase secret secrets token tokens apikey accesskey
@@ -68,8 +91,14 @@ var (
 		operators service services server servers strength complexity prefix suffix usage time date at created changed
 		validity validation validator verification verify verifier review reviews reviewer exchange request requests
 		response allowed allow available exists present needed supported volume volumes projection config configs configuration
-		options settings spec bucket region env image
+		options settings spec bucket region env image ms millis sec secs mins hour month months year years bytes kb mb
+		lifespan backend backends hasher hashers encoder decoder encryptor decryptor encrypter handler filter filters factory parser
+		loader reader writer resolver checker listener interceptor injector detector scanner matcher limiter bucketing builder
+		converter extractor serializer estimator counter cleaner renewer rotator signer tester formatter
 		helper helpers description example title help encryption pattern regex visibility component`)
+	// textWords are the words before a token of a text, as language models use them, and before the numbers of such tokens.
+	textWords = set(`eos bos pad unk sep cls mask stop special start end prompt completion input output generated new extra
+		image max min num sos separator vocabulary`)
 	// references are word pairs that refer to a Secret, or to a key in one, by its name.
 	references = set(`auth secret, tls secret, ssl secret, pull secret, pull secrets, cert secret, certs secret,
 		certificate secret, ca secret, existing secret, credentials secret, credential secret, password secret,
@@ -99,7 +128,7 @@ func set(list string) map[string]bool {
 var stems = func() (stems []string) {
 	var all []string
 	all = append(all, "authorization")
-	for _, m := range []map[string]bool{words, lasts, files} {
+	for _, m := range []map[string]bool{words, lasts, terms, files} {
 		for s := range m {
 			if len(s) > 3 || words[s] {
 				all = append(all, s)
@@ -175,6 +204,9 @@ func findKind(name string) kindOfName {
 		return credentialName
 	}
 	if slices.ContainsFunc(injectors, func(domain string) bool { return strings.HasPrefix(name, domain) }) {
+		if strings.HasSuffix(name, "-token") {
+			return wordName
+		}
 		return plainName
 	}
 	if i := strings.LastIndexByte(name, '/'); i >= 0 { // the domain only says who defined it
@@ -200,6 +232,8 @@ func wordsKind(parts []string) kindOfName {
 	for i := range parts[1:] {
 		switch said := pairKinds[twoWords{parts[i], parts[i+1]}]; {
 		case said == plainName:
+		case i > 0 && pairKinds[twoWords{parts[i-1], parts[i]}] == refName: // fromConnectionSecretKey
+			return refName
 		case i+2 == len(parts): // at the end; in "webhook url", url belongs to it
 			if said != credentialName {
 				return said
@@ -213,8 +247,12 @@ func wordsKind(parts []string) kindOfName {
 	case kind != plainName:
 	case described:
 		return plainName
+	case last&isTerm != 0:
+		return termName
 	case last&isLast != 0:
 		return maybeName
+	case isTextToken(parts):
+		return plainName
 	case parts[len(parts)-1] != "authorization" && !slices.ContainsFunc(parts, isCredentialWord):
 		return plainName
 	}
@@ -222,6 +260,15 @@ func wordsKind(parts []string) kindOfName {
 		return manyName
 	}
 	return credentialName
+}
+
+// isTextToken reports whether a name is that of a token of a text: eos_token, stop_token_ids.
+func isTextToken(parts []string) bool {
+	n := len(parts)
+	if n > 2 && (parts[n-1] == "id" || parts[n-1] == "ids") {
+		n--
+	}
+	return n > 1 && (parts[n-1] == "token" || parts[n-1] == "tokens") && textWords[parts[n-2]]
 }
 
 // isCredentialWord reports whether a word makes a name a credential's. The shortest ending has five letters.
@@ -239,6 +286,7 @@ const (
 	isLast
 	isPlural
 	isHookWord
+	isTerm
 )
 
 var wordRoles = func() map[string]wordRole {
@@ -246,7 +294,7 @@ var wordRoles = func() map[string]wordRole {
 	for _, of := range []struct {
 		set  map[string]bool
 		role wordRole
-	}{{words, isWord}, {describes, isDescribing}, {lasts, isLast}, {plurals, isPlural}, {hookNames, isHookWord}} {
+	}{{words, isWord}, {describes, isDescribing}, {lasts, isLast}, {terms, isTerm}, {plurals, isPlural}, {hookNames, isHookWord}} {
 		for w := range of.set {
 			m[w] |= of.role
 		}
@@ -260,7 +308,7 @@ var pairKinds = func() map[twoWords]kindOfName {
 	for _, of := range []struct {
 		set  map[string]bool
 		kind kindOfName
-	}{{pairs, credentialName}, {maybePairs, maybeName}, {hookNames, hookName}, {references, refName}} {
+	}{{pairs, credentialName}, {maybePairs, keyName}, {hookNames, hookName}, {references, refName}} {
 		for name := range of.set {
 			if a, b, found := strings.Cut(name, " "); found {
 				m[twoWords{a, b}] = of.kind

@@ -109,9 +109,7 @@ func TestSpellings(t *testing.T) {
 				if len(c.leaked(encode(t, object))) == 0 {
 					t.Fatal("the text has no canary")
 				}
-				if !r.Wants(resource, []byte(encode(t, object))) {
-					t.Errorf("%s: Wants is false", resource)
-				}
+				c.check(t, r, resource, encode(t, object))
 				if _, err := r.Apply(resource, object); err != nil {
 					t.Fatal(err)
 				}
@@ -185,9 +183,7 @@ func TestObjectSpellings(t *testing.T) {
 			if len(c.leaked(raw)) == 0 || !json.Valid([]byte(raw)) {
 				t.Fatal("the object has no canary")
 			}
-			if !r.Wants(tc.resource, []byte(raw)) {
-				t.Error("Wants is false")
-			}
+			c.check(t, r, tc.resource, raw)
 			if _, err := r.Apply(tc.resource, obj); err != nil {
 				t.Fatal(err)
 			}

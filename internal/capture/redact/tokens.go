@@ -64,6 +64,84 @@ var tokens = []token{
 	{"{SSHA}", 20, graph}, {"{SHA}", 20, graph}, {"{SSHA256}", 20, graph}, {"{SSHA512}", 20, graph}, {"{PLAIN}", 6, graph},
 }
 
+// tokenForm matches tokens that have no prefix, by their whole form: of Terraform Cloud, Discord, Telegram, Azure AD,
+// older Vault (service, batch and recovery), and kubeadm. tunnel matches those of Cloudflare's tunnels, decoded.
+var (
+	tokenForm = regexp.MustCompile(`^(?:[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,}|[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,45}|\d{8,10}:AA[\w-]{32,34}|` +
+		`[\w.~-]{3}[78]Q~[\w.~-]{31,36}|[sr]\.[A-Za-z0-9]{24}(?:\.[A-Za-z0-9]{4,6})?|b\.[\w-]{80,}|[a-z0-9]{6}\.[a-z0-9]{16})$`)
+	tunnel = regexp.MustCompile(`^\{"a":"[0-9a-f]{32}","t":"[0-9a-f-]{36}","s":"`)
+)
+
+// isToken reports whether a word has one of these forms. All have digits, and kubeadm's has them in its secret.
+func isToken(s string) bool {
+	return len(s) > 22 && strings.ContainsAny(s[8:], "0123456789") && tokenForm.MatchString(s)
+}
+
+// tokenAround returns the span of the word around a byte, if it is a token without prefix.
+func tokenAround(s string, at int) (span, bool) {
+	part := func(b byte) bool { return isWordByte(b) || strings.IndexByte("_-.~:", b) >= 0 }
+	from, to := at, at
+	for from > 0 && part(s[from-1]) && at-from < 64 {
+		from--
+	}
+	for to < len(s) && part(s[to]) && to-at < 256 {
+		to++
+	}
+	for _, cut := range [...]string{"", ".:", ".:-_~"} { // punctuation around it
+		if word := strings.Trim(s[from:to], cut); isToken(word) {
+			from += strings.Index(s[from:to], word)
+			return span{from, from + len(word), "token"}, true
+		}
+	}
+	return span{}, false
+}
+
+// dotted finds the tokens of which a dot is the only fixed part, at its distance from the word's start.
+func (t *search) dotted() {
+	for i := 0; i < len(t.s); i++ {
+		n := strings.IndexByte(t.s[i:], '.')
+		if n < 0 {
+			return
+		}
+		i += n
+		from := i
+		for from > 0 && i-from < 29 && (isWordByte(t.s[from-1]) || t.s[from-1] == '_' || t.s[from-1] == '-') {
+			from--
+		}
+		if n := i - from; n == 1 || n == 6 || n > 22 && n < 29 {
+			if at, ok := tokenAround(t.s, i); ok {
+				t.found = append(t.found, at)
+				i = at.to - 1
+			}
+		}
+	}
+}
+
+// coded finds base64 of texts with credentials within a longer text.
+func (t *search) coded() {
+	for i := 0; i+minCoded <= len(t.s); {
+		if !isBase64(rune(t.s[i+minCoded-1])) { // no run of that length begins here
+			i += minCoded
+			continue
+		}
+		from, to := i+minCoded-1, i+minCoded
+		for from > i && isBase64(rune(t.s[from-1])) {
+			from--
+		}
+		for to < len(t.s) && isBase64(rune(t.s[to])) {
+			to++
+		}
+		end := to
+		for to < len(t.s) && t.s[to] == '=' {
+			to++
+		}
+		if end-from >= minCoded && to-from < len(t.s) && hidesWhole(t.s[from:to], t.within+1) {
+			t.found = append(t.found, span{from, to, "data"})
+		}
+		i = max(to, i+1)
+	}
+}
+
 // maxToken is the offset by which a token has had letters and digits.
 const maxToken = 512
 

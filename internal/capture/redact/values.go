@@ -28,6 +28,10 @@ func says(kind kindOfName, s string) bool {
 		return !isObjectName(s)
 	case hookName:
 		return isHook(s)
+	case wordName:
+		return !strings.Contains(s, " ") && (!isObjectName(strings.Trim(strings.ToLower(s), "_")) || looksRandom(s))
+	case loginName:
+		return strings.Contains(s, ":") && !strings.HasPrefix(s, "system:")
 	case maybeName:
 		return !(isObjectName(s) && strings.ContainsAny(s, "-/")) && !headerName.MatchString(s)
 	case manyName: // their number, or their names
