@@ -138,7 +138,7 @@ func (v text) head(s string) string {
 	if value != "" && strings.IndexByte("${<%", value[0]) >= 0 { // a reference has its own brackets
 		if r := leading.FindString(value); r != "" {
 			rest := value[len(r):]
-			if i := strings.IndexAny(rest, ends); i >= 0 && !referredLogin.MatchString(rest) {
+			if i := strings.IndexAny(rest[:min(len(rest), maxURL)], ends); i >= 0 && !referredLogin.MatchString(rest) {
 				rest = rest[:i]
 			}
 			if isMixed(rest) && !leading.MatchString(rest) && !referredLogin.MatchString(rest) {
@@ -148,7 +148,7 @@ func (v text) head(s string) string {
 		}
 		ends = " \t&;,\"'"
 	}
-	if i := strings.IndexAny(value, ends); i > 0 {
+	if i := strings.IndexAny(value[:min(len(value), maxURL)], ends); i > 0 {
 		return value[:i]
 	}
 	return value

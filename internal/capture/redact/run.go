@@ -144,35 +144,38 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 			return made, hid
 		}
 	}
-	lines := strings.Contains(s, "\n")
 	if hidesWhole(s, a.within) {
 		return a.whole(s), true
 	}
-	if plain := plainSpaces(s); how != asProse && strings.ContainsAny(plain, "\n") && textMatcher.any(plain) {
-		how := how
-		switch {
-		case isScript(s):
-			how = asCommand
-		case how == asText:
-			how = asFile
-		}
-		for _, read := range [...]func(*tree) bool{(*tree).readYAML, (*tree).readXML} {
-			if made, hid, ok := a.document(plain, how, read); ok {
-				if !hid {
-					made = s
-				}
+	how = how.of(s)
+	plain, hits := s, how.matcher().any(s)
+	if hits {
+		plain = plainSpaces(s)
+		if how != asProse && strings.Contains(plain, "\n") {
+			if made, hid, ok := a.file(plain, how); hid || ok {
 				return made, hid
 			}
 		}
 	}
-	found := credentials(s, how, a.within)
+	found := credentials(plain, how, hits, a.within)
 	switch {
 	case len(found) == 0:
 		return s, false
-	case !lines:
+	case !strings.Contains(s, "\n"):
 		return a.whole(s), true
 	}
-	return a.parts(s, found), true
+	return a.parts(plain, found), true
+}
+
+// file redacts a text that is YAML or XML; ok is false if it is neither.
+func (a *run) file(s string, how manner) (made string, hid, ok bool) {
+	if how == asText {
+		how = asFile
+	}
+	if made, hid, ok = a.document(s, how, (*tree).readYAML); ok {
+		return made, hid, ok
+	}
+	return a.document(s, how, (*tree).readXML)
 }
 
 // whole returns the marker of a text.
@@ -239,7 +242,7 @@ func (a *run) document(s string, how manner, read func(*tree) bool) (made string
 // comments redacts what is between the values of a document, if it has comments.
 func (a *run) comments(t *tree, how manner) {
 	for _, gap := range t.gaps {
-		for _, at := range credentials(t.source[gap.from:gap.to], how, a.within) {
+		for _, at := range credentials(t.source[gap.from:gap.to], how, true, a.within) {
 			a.path.push(step{kind: diff.Value, text: at.name})
 			t.extra = append(t.extra, part{gap.from + at.from, gap.from + at.to, a.whole(t.source[gap.from+at.from : gap.from+at.to])})
 			a.path.pop()
@@ -279,11 +282,19 @@ const byteOrderMark = "\ufeff"
 
 // mayBeJSON reports whether a text starts like an object, a list, or a text with escapes.
 func mayBeJSON(s string) bool {
-	s = strings.TrimLeft(strings.TrimPrefix(s, byteOrderMark), " \t\r\n")
-	if s == "" || s[0] != '"' {
-		return len(s) > 1 && (s[0] == '{' || s[0] == '[')
+	s = strings.TrimPrefix(s, byteOrderMark)
+	for i := range len(s) {
+		switch s[i] {
+		case ' ', '\t', '\r', '\n':
+		case '{', '[':
+			return i+1 < len(s)
+		case '"':
+			return strings.HasSuffix(s, `"`) && strings.IndexByte(s, '\\') >= 0
+		default:
+			return false
+		}
 	}
-	return strings.HasSuffix(s, `"`) && strings.IndexByte(s, '\\') >= 0
+	return false
 }
 
 func decodeJSON(text []byte) (v any, err error) {

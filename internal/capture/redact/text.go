@@ -92,17 +92,35 @@ const (
 	asProse          // a description: names imply nothing
 )
 
-// credentials returns the spans of a text's credentials, in order, without overlap.
-func credentials(s string, how manner, within int) []span {
-	t := newSearch(s, how)
-	t.within = within
-	t.run()
-	return t.ordered()
+// of returns how to read a text in which a field's texts are read in this manner.
+func (how manner) of(s string) manner {
+	if how != asProse && isScript(s) {
+		return asCommand
+	}
+	return how
 }
 
-func newSearch(s string, how manner) search {
-	s = plainSpaces(s)
-	return search{s: s, command: how == asCommand || isScript(s), prose: how == asProse, lines: strings.Contains(s, "\n")}
+// matcher returns the matcher of the words to look for.
+func (how manner) matcher() *matcher {
+	if how == asProse {
+		return proseMatcher
+	}
+	return textMatcher
+}
+
+// credentials returns the spans of a text's credentials, in order, without overlap. Its line ends must be plain, and
+// hits says whether the matcher finds any word. within is the number of texts around it.
+func credentials(s string, how manner, hits bool, within int) []span {
+	t := search{s: s, command: how == asCommand, prose: how == asProse, lines: strings.Contains(s, "\n"), within: within}
+	if !t.prose && (t.command || strings.Contains(s, " -")) {
+		t.program()
+	}
+	t.dotted()
+	t.coded()
+	if hits {
+		t.run(how.matcher())
+	}
+	return t.ordered()
 }
 
 // isScript reports whether a text is a shell script or input of cloud-init, wherever it occurs.
@@ -115,16 +133,7 @@ func isScript(s string) bool {
 }
 
 // run checks each word that the matcher finds, and skips parts already redacted.
-func (t *search) run() {
-	if !t.prose && (t.command || strings.Contains(t.s, " -")) {
-		t.program()
-	}
-	t.dotted()
-	t.coded()
-	m := textMatcher
-	if t.prose {
-		m = proseMatcher
-	}
+func (t *search) run(m *matcher) {
 	state, end, named, done, jwts := uint32(0), 0, 0, 0, false
 	for {
 		if state, end = m.find(t.s, end, state); end < 0 {

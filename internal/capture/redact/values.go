@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tattler-dev/tattler/internal/jsonscan"
 )
 
 // says reports whether a text under a credential's name may be one, as opposed to an empty text, a reference to
@@ -160,6 +162,9 @@ func decoded(s string) (string, bool) {
 		return "", false
 	}
 	body, other := strings.TrimRight(s, "="), false
+	if isHex(body) { // a digest; base64 of a text has other letters
+		return "", false
+	}
 	for i := range len(body) {
 		if isBase64(rune(body[i])) {
 			continue
@@ -177,6 +182,15 @@ func decoded(s string) (string, bool) {
 		return "", false
 	}
 	return strings.ReplaceAll(string(b), "\x00", ""), true
+}
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		if !jsonscan.IsHex(s[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // opaque are the base64 prefixes of formats that cannot be searched: gzip, zstd, zip, xz and bzip2 files,
