@@ -1,21 +1,17 @@
 package redact
 
 import (
-	"crypto/sha256"
 	"encoding/base64"
-	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
-	"math/rand/v2"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
 	"go.yaml.in/yaml/v3"
 )
 
@@ -28,193 +24,6 @@ var configLimits = map[string]string{
 	"pin":              "a PIN, which is also the name of a pin: rules of users cover it",
 	"positional":       "an argument without a name, of a call or of a directive",
 	"user-name":        "a user's name is the field's, and only the program's documentation says that the value is a password",
-}
-
-// configForms make canaries as programs expect them, all of them without special characters of any format.
-var configForms = map[string]func(*rand.Rand) string{
-	"password": func(r *rand.Rand) string { return letters(r, 9) + "-" + digits(r, 2) + letters(r, 4) },
-	"word":     func(r *rand.Rand) string { return strings.ToLower(letters(r, 12)) },
-	"words": func(r *rand.Rand) string {
-		return strings.ToLower(letters(r, 6) + "-" + letters(r, 5) + "-" + letters(r, 6))
-	},
-	"digits": func(r *rand.Rand) string { return digits(r, 10) },
-	"token":  func(r *rand.Rand) string { return letters(r, 7) + digits(r, 3) + letters(r, 26) + digits(r, 4) },
-	"short":  func(r *rand.Rand) string { return letters(r, 7) + digits(r, 3) + letters(r, 14) },
-	"hex":    func(r *rand.Rand) string { return hex.EncodeToString(random(r, 16)) },
-	"hex64":  func(r *rand.Rand) string { return hex.EncodeToString(random(r, 32)) },
-	"base64": func(r *rand.Rand) string { return base64.StdEncoding.EncodeToString(random(r, 32)) },
-	"base64url": func(r *rand.Rand) string {
-		return base64.RawURLEncoding.EncodeToString(random(r, 33))
-	},
-	"uuid": func(r *rand.Rand) string {
-		s := hex.EncodeToString(random(r, 16))
-		return s[:8] + "-" + s[8:12] + "-4" + s[13:16] + "-a" + s[17:20] + "-" + s[20:]
-	},
-	"basic": func(r *rand.Rand) string { return base64.StdEncoding.EncodeToString([]byte("app:" + letters(r, 16))) },
-	"bcrypt": func(r *rand.Rand) string {
-		return "$2y$10$" + letters(r, 20) + digits(r, 3) + letters(r, 30)
-	},
-	"block": func(r *rand.Rand) string { // the body of a key, over several lines
-		s := base64.StdEncoding.EncodeToString(random(r, 144))
-		return s[:64] + "\n" + s[64:128] + "\n" + s[128:]
-	},
-	"hexblock": func(r *rand.Rand) string {
-		return hex.EncodeToString(random(r, 16)) + "\n" + hex.EncodeToString(random(r, 16)) + "\n" + hex.EncodeToString(random(r, 16))
-	},
-}
-
-func letters(r *rand.Rand, n int) string {
-	const all = "abcdefghijkmnopqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ"
-	return draw(r, all, n)
-}
-
-func digits(r *rand.Rand, n int) string { return draw(r, "123456789", n) }
-
-func draw(r *rand.Rand, from string, n int) string {
-	out := make([]byte, n)
-	for i := range out {
-		out[i] = from[r.IntN(len(from))]
-	}
-	return string(out)
-}
-
-func random(r *rand.Rand, n int) []byte {
-	out := make([]byte, n)
-	for i := range out {
-		out[i] = byte(r.Uint32())
-	}
-	return out
-}
-
-// configFile is a program's configuration in testdata/configs.
-type configFile struct {
-	program, key string // the program, and the file's name, which is its key in a ConfigMap
-	quotes       string // the quotes that may stand around a value
-	text         string // with marks
-	marks        []configMark
-}
-
-// configMark is a marked value: «form» a credential, «=text» an ordinary value; «form ~name» has a limit.
-type configMark struct {
-	line   int
-	source string // the line
-	secret bool
-	form   string
-	limit  string
-	value  string
-	found  map[string][]string // by variant: the carriers in which a credential leaked, or an ordinary value was hidden
-}
-
-var markPattern = regexp.MustCompile(`["']?«(=?)([^«»~]*?)( ~[a-z-]+)?»["']?`)
-
-// readConfigs reads the files. Each is named program/file, and followed by the quotes that its format allows.
-func readConfigs(t *testing.T) (files []*configFile) {
-	t.Helper()
-	archives, err := filepath.Glob("testdata/configs/*.txtar")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, name := range archives {
-		archive, err := txtar.ParseFile(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range archive.Files {
-			path, quotes, _ := strings.Cut(f.Name, " ")
-			program, key, found := strings.Cut(path, "/")
-			if !found {
-				t.Fatalf("%s: %s: want program/file", name, f.Name)
-			}
-			file := &configFile{program: program, key: key, quotes: quotes, text: string(f.Data)}
-			file.draw(t)
-			files = append(files, file)
-		}
-	}
-	return files
-}
-
-// draw gives each mark its value: the same in every run, so that a failure can be repeated.
-func (f *configFile) draw(t *testing.T) {
-	t.Helper()
-	r := rand.New(rand.NewChaCha8(sha256.Sum256([]byte(f.program + "/" + f.key))))
-	for i, line := range strings.Split(f.text, "\n") {
-		for _, m := range markPattern.FindAllStringSubmatch(line, -1) {
-			mark := configMark{line: i + 1, source: strings.TrimSpace(line), secret: m[1] == "", form: m[2], limit: strings.TrimPrefix(m[3], " ~")}
-			if mark.value = m[2]; mark.secret {
-				form := configForms[m[2]]
-				if form == nil {
-					t.Fatalf("%s/%s:%d: unknown form %q", f.program, f.key, i+1, m[2])
-				}
-				mark.value = form(r)
-			}
-			if mark.limit != "" && configLimits[mark.limit] == "" {
-				t.Fatalf("%s/%s:%d: unknown limit %q", f.program, f.key, i+1, mark.limit)
-			}
-			f.marks = append(f.marks, mark)
-		}
-	}
-}
-
-// render returns the text with its values, in the quotes if these are not zero.
-func (f *configFile) render(quote byte, crlf bool) string {
-	lines, next := strings.Split(f.text, "\n"), 0
-	for i, line := range lines {
-		both := strings.Contains(line, `"`) && strings.Contains(line, "'")
-		var out strings.Builder
-		done := 0
-		for _, at := range markPattern.FindAllStringIndex(line, -1) {
-			value, form := f.marks[next].value, f.marks[next].form
-			next++
-			before, after, indent := line[done:at[0]], line[at[1]:], line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-			value = strings.ReplaceAll(value, "\n", "\n"+indent)
-			open, end := openQuote(line[at[0]:]), openQuote(line[at[1]-1:])
-			switch {
-			case quote != 0 && !both && open != "" && open == end:
-				value = string(quote) + value + string(quote)
-			case quote != 0 && !both && open+end == "" && !strings.HasSuffix(form, "block") && isWhole(line[:at[0]], after):
-				value = string(quote) + value + string(quote)
-			default:
-				value = open + value + end
-			}
-			out.WriteString(before + value)
-			done = at[1]
-		}
-		lines[i] = out.String() + line[done:]
-	}
-	text := strings.Join(lines, "\n")
-	if crlf {
-		text = strings.ReplaceAll(text, "\n", "\r\n")
-	}
-	return text
-}
-
-// openQuote returns the quote at the start of s, if there is one.
-func openQuote(s string) string {
-	if s[0] == '"' || s[0] == '\'' {
-		return s[:1]
-	}
-	return ""
-}
-
-// isWhole reports whether what stands between the texts of a line is a whole value, and not a part of a URL, of
-// a flag or of a header.
-func isWhole(before, after string) bool {
-	if strings.TrimSpace(before) == "" || after != "" && !strings.ContainsAny(after[:1], " \t,;)]}") {
-		return false
-	}
-	if strings.Count(before, `"`)%2 == 1 || strings.Count(before, "'")%2 == 1 { // within quotes
-		return false
-	}
-	word := before[strings.LastIndexAny(before, " \t")+1:]
-	if word != "" {
-		return strings.HasSuffix(word, "=") && word[0] != '-' && !strings.ContainsAny(word, "?&;:,/\"'")
-	}
-	words := strings.Fields(before)
-	switch words[len(words)-1] {
-	case "Bearer", "Basic", "Token", "Splunk":
-		return false
-	}
-	return true
 }
 
 // configCarrier makes an object that holds a file.
@@ -258,47 +67,21 @@ func configMeta(annotations map[string]any) map[string]any {
 // visible where the text is not hidden whole.
 func TestConfigs(t *testing.T) {
 	r := redactor(t)
-	files := readConfigs(t)
 	programs, limits := map[string]bool{}, map[string]bool{}
-	for _, f := range files {
+	for _, f := range readConfigs(t) {
 		programs[f.program] = true
+		for _, m := range f.marks {
+			limits[m.limit] = true
+		}
 		t.Run(f.program+"/"+f.key, func(t *testing.T) {
-			secrets, ordinary := 0, 0
-			for _, m := range f.marks {
-				limits[m.limit] = true
-				if m.secret {
-					secrets++
-					continue
-				}
-				ordinary++
-				if n := strings.Count(f.render(0, false), m.value); n != 1 {
-					t.Fatalf("%s/%s:%d: the value occurs %d times, want 1", f.program, f.key, m.line, n)
-				}
-			}
-			if secrets == 0 || ordinary == 0 {
-				t.Fatal("want both credentials and ordinary values to be marked")
-			}
+			variants := f.variants()
+			f.validate(t, variants[0].text)
 			for _, c := range configCarriers {
-				for _, quote := range append([]byte{0}, f.quotes...) {
-					for _, crlf := range []bool{false, true} {
-						variant := map[byte]string{0: "plain", '"': "double", '\'': "single"}[quote] + map[bool]string{false: "-lf", true: "-crlf"}[crlf]
-						t.Run(c.name+"/"+variant, func(t *testing.T) {
-							text := f.render(quote, crlf)
-							object := decode(t, encode(t, c.object(f.key, text)))
-							if !r.Wants(c.resource, []byte(encode(t, object))) {
-								t.Error("Wants is false")
-							}
-							if _, err := r.Apply(c.resource, object); err != nil {
-								t.Fatal(err)
-							}
-							if lines := f.check(allTexts(object), c.name, variant, c.hidesWhole(text)); len(lines) > 0 {
-								t.Errorf("wrong in lines %v, see the summary", lines)
-							}
-						})
-					}
+				for _, v := range variants {
+					t.Run(c.name+"/"+v.name, func(t *testing.T) { f.redact(t, r, c, v) })
 				}
 			}
-			f.summarize(t)
+			f.summarize(t, len(variants))
 		})
 	}
 	if len(programs) < 60 {
@@ -308,6 +91,20 @@ func TestConfigs(t *testing.T) {
 		if !limits[name] {
 			t.Errorf("limit %q has no mark", name)
 		}
+	}
+}
+
+// redact searches an object that holds the file.
+func (f *configFile) redact(t *testing.T, r *Redactor, c configCarrier, v configVariant) {
+	object := c.object(f.key, v.text)
+	if !r.Wants(c.resource, []byte(encode(t, object))) {
+		t.Error("Wants is false")
+	}
+	if _, err := r.Apply(c.resource, object); err != nil {
+		t.Fatal(err)
+	}
+	if lines := f.check(allTexts(object), c.name, v.name, c.hidesWhole(v.text)); len(lines) > 0 {
+		t.Errorf("wrong in lines %v, see the summary", lines)
 	}
 }
 
@@ -338,7 +135,7 @@ func (f *configFile) check(after, carrier, variant string, whole bool) (lines []
 }
 
 // summarize lists what is wrong in a file.
-func (f *configFile) summarize(t *testing.T) {
+func (f *configFile) summarize(t *testing.T, variants int) {
 	t.Helper()
 	var out strings.Builder
 	for _, m := range f.marks {
@@ -347,7 +144,7 @@ func (f *configFile) summarize(t *testing.T) {
 		case m.limit != "" && len(m.found) == 0:
 			fmt.Fprintf(&out, "  line %d: %s\n    is right: remove the mark ~%s\n", m.line, m.source, m.limit)
 		case m.limit == "" && len(m.found) > 0:
-			fmt.Fprintf(&out, "  line %d: %s\n    %s in %s\n", m.line, m.source, what, m.where(2+2*len(f.quotes)))
+			fmt.Fprintf(&out, "  line %d: %s\n    %s in %s\n", m.line, m.source, what, m.where(variants))
 		}
 	}
 	if out.Len() > 0 {
@@ -420,20 +217,18 @@ func TestConfigsRender(t *testing.T) {
 // TestConfigsParse checks that the files in JSON and YAML are, in all variants.
 func TestConfigsParse(t *testing.T) {
 	for _, f := range readConfigs(t) {
-		for _, quote := range append([]byte{0}, f.quotes...) {
-			for _, crlf := range []bool{false, true} {
-				text, err := f.render(quote, crlf), error(nil)
-				switch filepath.Ext(f.key) {
-				case ".json":
-					err = json.Unmarshal([]byte(text), new(any))
-				case ".yaml", ".yml":
-					for documents := yaml.NewDecoder(strings.NewReader(text)); err == nil; {
-						err = documents.Decode(new(any))
-					}
+		for _, v := range f.variants() {
+			var err error
+			switch filepath.Ext(f.key) {
+			case ".json":
+				err = json.Unmarshal([]byte(v.text), new(any))
+			case ".yaml", ".yml":
+				for documents := yaml.NewDecoder(strings.NewReader(v.text)); err == nil; {
+					err = documents.Decode(new(any))
 				}
-				if err != nil && err != io.EOF {
-					t.Errorf("%s/%s: %v in\n%s", f.program, f.key, err, text)
-				}
+			}
+			if err != nil && err != io.EOF {
+				t.Errorf("%s/%s, %s: %v in\n%s", f.program, f.key, v.name, err, v.text)
 			}
 		}
 	}
