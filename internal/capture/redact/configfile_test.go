@@ -34,6 +34,10 @@ var configForms = map[string]func(*rand.Rand) string{
 		return s[:8] + "-" + s[8:12] + "-4" + s[13:16] + "-a" + s[17:20] + "-" + s[20:]
 	},
 	"basic": func(r *rand.Rand) string { return base64.StdEncoding.EncodeToString([]byte("app:" + letters(r, 16))) },
+	"coded": func(r *rand.Rand) string { // a file in base64
+		return base64.StdEncoding.EncodeToString([]byte("LOG_LEVEL=info\nDB_PASSWORD=" + letters(r, 14) + "\n"))
+	},
+	"float": func(r *rand.Rand) string { return digits(r, 6) + "e" + digits(r, 5) }, // YAML reads it as a number
 	"bcrypt": func(r *rand.Rand) string {
 		return "$2y$10$" + letters(r, 20) + digits(r, 3) + letters(r, 30)
 	},

@@ -3,6 +3,7 @@ package redact
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -227,7 +228,7 @@ func TestConfigsParse(t *testing.T) {
 					err = documents.Decode(new(any))
 				}
 			}
-			if err != nil && err != io.EOF {
+			if err != nil && !errors.Is(err, io.EOF) {
 				t.Errorf("%s/%s, %s: %v in\n%s", f.program, f.key, v.name, err, v.text)
 			}
 		}
