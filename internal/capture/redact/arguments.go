@@ -47,7 +47,7 @@ var programs = []program{
 	{names: []string{"redis-cli", "valkey-cli", "keydb-cli"}, flag: "-a", apart: true},
 	{names: []string{"sshpass", "mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"}, flag: "-p", attached: true, apart: true},
 	{names: []string{"docker", "podman", "nerdctl", "buildah", "skopeo", "oras", "crane", "helm", "az", "oc"}, flag: "-p", apart: true, login: true},
-	{names: []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd"}, flag: "-w", attached: true, apart: true},
+	{names: []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd", "basic_ldap_auth"}, flag: "-w", attached: true, apart: true},
 	{names: []string{"sqlcmd", "bcp", "zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool"}, flag: "-P", attached: true, apart: true}, //nolint:misspell // a program
 	{names: []string{"rabbitmqadmin", "cqlsh"}, flag: "-p", apart: true},
 	{names: []string{"http", "https", "xh"}, flag: "-a", apart: true, account: true},

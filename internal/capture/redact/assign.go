@@ -20,7 +20,7 @@ func (t *search) name(end int) int {
 	facts := factsOf(name)
 	kind := facts.kind.in(how)
 	switch {
-	case facts.container && t.lines && t.container(from, to, name):
+	case facts.container == credentialName && t.lines && t.container(from, to, name):
 		return to
 	case kind == plainName || t.inSelector(from, to):
 		return to
@@ -46,6 +46,9 @@ func (t *search) name(end int) int {
 		}
 	}
 	head := v.head(s)
+	if i := strings.IndexAny(s[v.from:v.to], " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
+		v.to = v.from + max(i, len(head))
+	}
 	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && strings.HasPrefix(head, "{") && !strings.HasPrefix(head, "{{") {
 		return to // a redirection or a variable, or a map with names of its own
 	}
@@ -60,7 +63,7 @@ func (t *search) name(end int) int {
 var shellWord = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)
 
 // selector matches the labels before one in the query of a metric or a log: {job="a",
-var selector = regexp.MustCompile(`^\{(?:\s*\w+\s*(?:=|!=|=~|!~)\s*"[^"]*"\s*,)*\s*$`)
+var selector = regexp.MustCompile(`^\{(?:\s*\w+\s*(?:=|!=|=~|!~)\s*(?:"[^"]*"|'[^']*')\s*,)*\s*$`)
 
 // inSelector reports whether the name is a label in the query of a metric or a log: x{job="a",token="b"}.
 func (t *search) inSelector(from, to int) bool {
@@ -80,7 +83,7 @@ func (t *search) inSelector(from, to int) bool {
 }
 
 // labels matches the rest of a selector after a label's name.
-var labels = regexp.MustCompile(`^\s*(?:=|!=|=~|!~)\s*"[^"]*"\s*(?:,\s*\w+\s*(?:=|!=|=~|!~)\s*"[^"]*"\s*)*,?\s*\}$`)
+var labels = regexp.MustCompile(`^\s*(?:=|!=|=~|!~)\s*"[^"]*"\s*(?:,\s*\w+\s*(?:=|!=|=~|!~)\s*(?:"[^"]*"|'[^']*')\s*)*,?\s*\}$`)
 
 // nameAround returns the bounds of the name whose last byte is before end; for a long name only the nearby
 // part.
@@ -162,11 +165,13 @@ func (a *assigned) value() (text, bool) {
 		return a.fallback()
 	case a.from > 0 && s[a.from-1] == '$': // a variable; in some languages, one that is assigned
 		rest := strings.TrimLeft(s[i:], " ")
-		if !strings.HasPrefix(rest, "=") && !strings.HasSuffix(s[:a.from-1], "set ") || a.from > 1 && isQuote(s[a.from-2]) {
+		sep := rest[:len(rest)-len(strings.TrimLeft(rest, "=!"))]
+		if sep == "" && !strings.HasSuffix(s[:a.from-1], "set ") || a.from > 1 && isQuote(s[a.from-2]) {
 			return text{}, false
 		}
-		v, ok := valueAt(s, len(s)-len(strings.TrimPrefix(rest, "=")))
-		return v, ok && (v.quote != "" || isLookUp(s[v.from:v.to]))
+		v, ok := valueAt(s, len(s)-len(rest)+len(sep))
+		isMixed := ok && isMixed(v.head(s))
+		return v, ok && (v.quote != "" && (len(sep) < 2 || isMixed) || isLookUp(s[v.from:v.to]) || sep == "" && isMixed)
 	}
 	for i < len(s) && (s[i] == '\\' || isQuote(s[i]) || s[i] == ']') && i-a.to < 8 {
 		i++
@@ -182,6 +187,9 @@ func (a *assigned) value() (text, bool) {
 		return valueAt(s, i+3)
 	}
 	switch c := s[i]; {
+	case strings.HasPrefix(s[i:], "!=") || strings.HasPrefix(s[i:], "=="): // compared with a credential
+		v, ok := valueAt(s, i+2)
+		return v, ok && v.quote != "" && isMixed(s[v.from:v.to])
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
 	case c == '>' && (closed || s[max(0, a.from-1)] == '<'): // an element that is not in an XML document
@@ -191,7 +199,7 @@ func (a *assigned) value() (text, bool) {
 		return text{}, false
 	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
 		v, ok := valueAt(s, i+1+len(s[i+1:])-len(strings.TrimLeft(s[i+1:], " <")))
-		return v, ok && v.quote != ""
+		return v, ok && v.quote != "" && !isKey(s, v)
 	case i > a.to && a.flag && a.command && c != '-':
 		return valueAt(s, i)
 	case c == '\n' && isPasswordWord(s[a.from:a.to]) && strings.HasPrefix(strings.TrimLeft(s[i:], " \t\n"), "'"): // SQL
@@ -200,6 +208,11 @@ func (a *assigned) value() (text, bool) {
 		return a.spaced(i)
 	}
 	return text{}, false
+}
+
+// isKey reports whether a text in quotes is a name with a value of its own.
+func isKey(s string, v text) bool {
+	return strings.HasPrefix(strings.TrimLeft(s[min(len(s), v.to+len(v.quote)):], " "), ":")
 }
 
 // fallback finds the default of an unset variable: ${PASSWORD:-x}, ${PASSWORD:x}.
@@ -260,7 +273,7 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 	trimmed := strings.TrimRight(before, " \t")
 	before = strings.TrimRight(before, " \t-\"'/{,[#;!*?")
 	return before == "" || a.escaped() || strings.HasSuffix(before, "export") || // in a map on one line, and in a struct as Go prints it:
-		(strings.HasSuffix(trimmed, "{") || strings.HasSuffix(trimmed, ",")) && spaced && (strings.Contains(line, "{") || len(line) == maxLine) ||
+		endsWithAny(trimmed, "{", "[", "(", ",") && spaced && (strings.ContainsAny(line, "{[(") || len(line) == maxLine) ||
 		isPrinted(line[max(0, len(line)-maxGap):])
 }
 
@@ -269,13 +282,14 @@ func (a *assigned) escaped() bool {
 	return endsWithAny(strings.TrimRight(a.s[max(0, a.from-maxGap):a.from], " -\"'\\"), `\n`, `\r`, `\t`)
 }
 
-// isPrinted reports whether a text ends in a struct or a map as Go prints it, before one of its fields: {Host:db
+// isPrinted reports whether a text ends in a struct or a map as Go prints it, or in settings on one line, before one
+// of the fields: {Host:db or =user:a,
 func isPrinted(s string) bool {
-	i := strings.LastIndexAny(s, "{[")
-	return i >= 0 && (s[i] == '{' || strings.HasSuffix(s[:i], "map")) && printed.MatchString(s[i+1:])
+	i := strings.LastIndexAny(s, "{[=")
+	return i >= 0 && (s[i] != '[' || strings.HasSuffix(s[:i], "map")) && printed.MatchString(s[i+1:])
 }
 
-var printed = regexp.MustCompile(`^(\w+:[^\s{}\[\]]* )*$`)
+var printed = regexp.MustCompile(`^(\w+:[^\s{}\[\]]*[ ,])*$`)
 
 // valueAt finds the value at or after i on the same line: a quoted text, or else the rest of the line with its
 // continuations. An empty value, or YAML's | and >, means a block below.
@@ -294,7 +308,14 @@ func valueAt(s string, i int) (text, bool) {
 		if three := strings.Repeat(s[delimiter:delimiter+1], 3); delimiter == i && strings.HasPrefix(s[i:], three) {
 			delimiter += 2
 		}
-		return inDelimiters(s, i, delimiter+1), true
+		v := inDelimiters(s, i, delimiter+1)
+		if open := strings.LastIndex(s[v.from:v.to], "{{"); open >= 0 && !strings.Contains(s[v.from+open:v.to], "}}") { // quotes in a template
+			if n := strings.Index(s[v.to:lineEnd(s, v.to)], "}}"); n >= 0 {
+				n += v.to + len("}}")
+				v.to = n + max(0, strings.Index(s[n:], v.quote))
+			}
+		}
+		return v, true
 	}
 	end := lineEnd(s, i)
 	value := strings.TrimRight(s[i:end], " \t\r")
@@ -319,7 +340,7 @@ const maxBlock = 200
 func (t *search) block(kind kindOfName, from int, v text, name string) int {
 	s := t.s
 	indent := indentation(s, lineBegin(s, from))
-	word := strings.Trim(s[lineBegin(s, v.from):v.from], " \t")
+	word := strings.Trim(s[lineBegin(s, v.from):v.from], " \t\r")
 	word = strings.Trim(word[strings.LastIndexAny(word, "<-~")+1:], `"'`)
 	doc := strings.Contains(s[from:v.from], "<<")
 	begin, end := -1, v.from
@@ -368,10 +389,14 @@ func (t *search) container(from, to int, name string) (found bool) {
 		case depth == 0:
 			depth = at
 		}
-		if at != depth || i < 0 || describing(strings.TrimSpace(content[:i])) {
+		if at != depth || i < 0 {
 			continue
 		}
-		if v, ok := valueAt(t.s, begin+at+i+1); ok && !v.block && v.to <= line && says(credentialName, v.head(t.s)) {
+		kind := credentialName
+		if describing(strings.TrimSpace(content[:i])) {
+			kind = wordName
+		}
+		if v, ok := valueAt(t.s, begin+at+i+1); ok && !v.block && v.to <= line && says(kind, v.head(t.s)) {
 			t.found, found = append(t.found, span{v.from, v.to, name}), true
 		}
 	}

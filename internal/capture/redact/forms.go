@@ -20,15 +20,28 @@ var accounts = regexp.MustCompile(`(?m)(?:^\s*(?:- )?|["']|\becho +(?:-\w+ +)*)[
 // piped matches the input that a shell pipes to a program that reads a password.
 var piped = regexp.MustCompile(`\b(?:echo|printf +["']?%s(?:\\n)?["']?) +(?:-\w+ +)*["']?([^\s"'|]+)["']?\s*\|`)
 
+// pgpass matches a line of .pgpass, aclRule a password of Redis' users, and userLogin a user with a password.
+var (
+	pgpass    = regexp.MustCompile(`[\w.*-]+:(?:\d{1,5}|\*):[^\s:"']+:[^\s:"']+:([^\s"':]+)`)
+	aclRule   = regexp.MustCompile(`\s[>#]([^\s"']+)`)
+	userLogin = regexp.MustCompile(`(?m)(?:^|[\s;-])user *= *["']?[\w.@-]+:([^\s"'/]+)["']?\s*$`)
+)
+
 var forms = []form{
 	{"chpasswd", true, accounts},
-	{"pgpass", false, regexp.MustCompile(`[\w.*-]+:(?:\d{1,5}|\*):[^\s:"']+:[^\s:"']+:([^\s"':]+)`)}, // PostgreSQL's documentation, 34.16
-	{"from-literal", false, regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)},    // kubectl create secret
+	{"pgpass", false, pgpass}, // PostgreSQL's documentation, 34.16
+	{"from-literal", false, regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)}, // kubectl create secret
+	{":5432:", false, pgpass}, {":*:*:", false, pgpass}, {" on >", false, aclRule}, {"--password-stdin", false, piped},
+	{"oracle:thin:", false, regexp.MustCompile(`oracle:thin:\w+/([^@\s"']+)@`)},
+	{"login=", false, regexp.MustCompile(`\blogin=[\w.-]+:([^\s"']+)`)},
+	{"user=", false, userLogin}, {"user =", false, userLogin}, {"ident:", false, regexp.MustCompile(`(?i)ident: +["']?[\w.-]+:([^\s"']+)`)},
+	{"= aq", false, regexp.MustCompile(`\bkey *= *(AQ[\w+/=]{36,})`)}, // of Ceph
+	{"user_", false, regexp.MustCompile(`\buser_[\w-]+="([^"]+)"`)},   // of Kafka's login module
 	{"kinit", false, piped}, {"sudo -S", false, piped}, {"--with-token", false, piped},
 	{"set password for", true, regexp.MustCompile(`(?i)set password for\s+\S+\s*=\s*(?:\w+\s*\()?\s*'([^']+)'`)},                                                                         // MySQL
 	{"identified", true, regexp.MustCompile(`\b(?i:user|role|grant|connect|link)\b[^;]{0,256}?(?i:identified)(?i:\s+with\s+[\w"']+)?\s+(?i:by|as)\s+(?i:password\s+)?["']?([^"'\s;]+)`)}, // SQL
-	{"+@", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)}, // Redis' ACL
-	{"~*", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)},
+	{"+@", false, aclRule}, // Redis' ACL
+	{"~*", false, aclRule},
 }
 
 // maxForm is the number of bytes searched before and after a form's word.
@@ -94,11 +107,11 @@ func unescaped(s string) string {
 
 // directives are words in programs' settings that a name and its value follow, separated by spaces.
 var directives = set(`proxy_set_header add_header fastcgi_param uwsgi_param set-header add-header setenv env set
-	header requestheader more_set_headers grpc_set_header`)
+	header requestheader more_set_headers grpc_set_header header_up header_down`)
 
-// spaced finds the value of a name that only a space separates from it: a quoted password, as in SQL; a single
-// word that ends the line, as in Redis files; or a word after a login, as in .netrc. Other names must start the
-// line or follow a directive, and the value must not read like a word.
+// spaced finds the value of a name that only a space separates from it: a quoted or random one; a single word that
+// ends the line, as in Redis' files; or a word after a login, as in .netrc. Other names must start the line or follow
+// a directive, and either have several words or a value that does not read like a word.
 func (a *assigned) spaced(i int) (text, bool) {
 	s := a.s
 	v, ok := valueAt(s, i)
@@ -107,40 +120,51 @@ func (a *assigned) spaced(i int) (text, bool) {
 	}
 	name := strings.ToLower(s[a.from:a.to])
 	isPassword := isPasswordWord(name)
-	if isPassword && v.quote != "" {
+	if v.quote != "" && (isPassword || isMixed(s[v.from:v.to])) {
 		return v, true
 	}
-	begin := max(a.from-maxGap, lineBegin(s, a.from))
-	before := strings.Fields(s[begin:a.from])
+	before := strings.Fields(s[max(a.from-maxGap, lineBegin(s, a.from)):a.from])
 	n := len(before)
-	if isPassword && n > 1 && (before[n-2] == "login" || before[n-2] == "account" || before[n-2] == "machine") {
+	word := func() (text, bool) { // the first word
 		if end := strings.IndexAny(s[v.from:v.to], " \t"); end > 0 {
 			v.to = v.from + end
 		}
 		return v, true
 	}
+	if isPassword && n > 1 && (before[n-2] == "login" || before[n-2] == "account" || before[n-2] == "machine") {
+		return word()
+	}
 	if v.quote == "" {
 		v.to -= len(s[v.from:v.to]) - len(strings.TrimRight(s[v.from:v.to], "; "))
 	}
 	value := s[v.from:v.to]
+	named := n == 0 && a.lines && strings.ContainsAny(name[1:], "._-")
 	switch {
-	case name == "auth-pass" && strings.Count(value, " ") == 1: // Redis Sentinel puts the server's name first
+	case looksRandom(value):
+		return v, true
+	case n > 0 && before[0] == "sentinel" && strings.Count(value, " ") < 2: // it may put the server's name first
 		v.from += strings.IndexByte(value, ' ') + 1
 		return v, true
+	case v.quote == "" && strings.Contains(value, " ") && (named || n == 0 && a.lines) && strings.Count(value, " ") < 3:
+		if last := strings.LastIndexByte(value, ' '); looksRandom(value[last+1:]) || isMixed(value[last+1:]) {
+			return v, true // the credential is the last of several values
+		}
+		if isPassword && named {
+			return word()
+		}
+		return text{}, false
 	case v.quote == "" && strings.ContainsAny(value, " \t"):
 		return text{}, false
-	case name == "insecure-password", name == "auth" && isAccount(value): // HAProxy
+	case name == "insecure-password", name == "auth" && isAccount(value), isPassword && named: // HAProxy
 		return v, true
 	case n > 1 && before[n-1][0] == '-' && before[n-2] == "set": // fish
 		return v, isMixed(value)
-	case n > 0 && !(n < 4 && directives[strings.ToLower(strings.TrimLeft(before[n-1], "#$"))]) || n == 0 && !a.lines:
-		return text{}, false
-	case isPassword:
-		return v, true
-	case v.quote != "" && strings.Trim(strings.TrimLeft(s[min(len(s), v.to+1):lineEnd(s, v.to)], `"'`), "; \t\r") != "":
+	case n > 0 && n < 4 && directives[strings.ToLower(strings.TrimLeft(before[n-1], "#$"))]:
+		return v, isPassword || isMixed(value) || strings.ContainsAny(name, "-_") && value[0] != '$'
+	case n > 0 || !a.lines:
 		return text{}, false
 	}
-	return v, isMixed(value)
+	return v, isPassword || named || isMixed(value)
 }
 
 // isMixed reports whether a value is neither a word nor an object's name.

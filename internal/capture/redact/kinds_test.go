@@ -8,19 +8,19 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// letters returns n letters and digits that look random, and are no base64 of anything.
-func letters(n int) string { return strings.Repeat("q7Rt2Xw9Lm4Kz8", 8)[:n] }
+// mixed returns n letters and digits that look random, and are no base64 of anything.
+func mixed(n int) string { return strings.Repeat("q7Rt2Xw9Lm4Kz8", 8)[:n] }
 
 // TestTokensWithoutPrefix looks for tokens that their whole form reveals, under innocent names.
 func TestTokensWithoutPrefix(t *testing.T) {
 	r := redactor(t)
-	tunnel := base64.StdEncoding.EncodeToString([]byte(`{"a":"0123456789abcdef0123456789abcdef","t":"f0e1d2c3-b4a5-9687-7869-5a4b3c2d1e0f","s":"` + letters(32) + `"}`))
+	tunnel := base64.StdEncoding.EncodeToString([]byte(`{"a":"0123456789abcdef0123456789abcdef","t":"f0e1d2c3-b4a5-9687-7869-5a4b3c2d1e0f","s":"` + mixed(32) + `"}`))
 	for _, token := range []string{
-		letters(14) + ".atlasv1." + letters(64),                                                                      // Terraform Cloud
-		"MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ." + letters(27), "OD" + letters(24) + ".G" + letters(5) + "." + letters(38), // Discord
-		"110201543:AA" + letters(33), "7654321098:AA" + letters(33), // Telegram
-		"abc8Q~" + letters(34), "x.Y7Q~" + letters(31) + "_-.", // Azure AD
-		"s." + letters(24), "s." + letters(24) + ".x1y2z", "b." + letters(90), // Vault
+		mixed(14) + ".atlasv1." + mixed(64),                                                                  // Terraform Cloud
+		"MTk4NjIyNDgzNDcxOTI1MjQ4.Cl2FMQ." + mixed(27), "OD" + mixed(24) + ".G" + mixed(5) + "." + mixed(38), // Discord
+		"110201543:AA" + mixed(33), "7654321098:AA" + mixed(33), // Telegram
+		"abc8Q~" + mixed(34), "x.Y7Q~" + mixed(31) + "_-.", // Azure AD
+		"s." + mixed(24), "s." + mixed(24) + ".x1y2z", "b." + mixed(90), // Vault
 		"abcdef.0123456789abcdef", "x1y2z3.q7r8s9t0u1v2w3x4", // kubeadm
 		tunnel, strings.TrimRight(tunnel, "="), // Cloudflare
 	} {

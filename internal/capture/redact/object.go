@@ -66,9 +66,10 @@ var fieldTraits = func() map[string]trait {
 // context is what the fields around a value imply about it.
 type context struct {
 	key       string // of the field; empty in a list
+	list      string // the field of the list
 	kind      kindOfName
 	how       manner
-	container bool // see containers
+	container kindOfName // of the texts below, in a container
 	pair      kindOfName
 	keyed     bool // beside a reference to a Secret; see isKeyName
 	jwk       bool
@@ -112,6 +113,7 @@ func (a *run) object(t *tree, n *node, c context) {
 	if traits&isSpare != 0 {
 		c.pair = plainName
 	}
+	c.keyed = c.keyed || t.textOf(n, "secret") != "" && t.textOf(n, "key") != ""
 	c.jwk = traits&isJWK != 0
 	for i := n.child; i != 0; i = t.at(i).next {
 		if f := t.at(i); f.made == "" {
@@ -136,7 +138,10 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		a.hideAll(t, f)
 		return
 	}
-	in := context{key: f.key, how: manners(a.resource, f.key, facts, c.how), container: facts.container && f.kind == '{'}
+	in := context{key: f.key, how: manners(a.resource, f.key, facts, c.how)}
+	if f.kind == '{' {
+		in.container = facts.container
+	}
 	in.kind = fieldKind(c.key, f.key, facts)
 	if f.kind == '"' && holdsLogin(f.key, in.kind, f.text) {
 		a.hide(t, f)
@@ -148,11 +153,15 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	case c.keyed && isKeyName(f):
 		in.kind = plainName
 	case c.kind >= refName && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
-		c.container && f.kind == '"' && !describing(f.key),
+		c.container == credentialName && f.kind == '"' && !describing(f.key),
 		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
 		in.kind = credentialName
-	case c.kind >= manyName && f.key == "key":
+	case f.key == "key" && strings.HasPrefix(strings.ToLower(withoutDashes.Replace(c.list)), "keyauth"): // of Kong
+		in.kind = credentialName
+	case (c.kind >= manyName || c.kind == wordName) && f.key == "key", c.container != plainName && f.kind == '"' && in.kind == plainName:
 		in.kind = wordName
+	case c.keyed && f.key == "secret":
+		in.kind = refName
 	case f.key == "users" && isAuth(c.key), f.key == "list" && c.key == "chpasswd": // of cloud-init
 		in.kind = loginName
 	}
@@ -198,14 +207,14 @@ func namedPair(t *tree, n, f *node) kindOfName {
 		return plainName
 	case kind == maybeName:
 		return credentialName
-	case field == "key" && strings.HasSuffix(strings.ToLower(text), "key") && isLetters(t.textOf(n, "value")): // a label about keys
+	case field == "key" && strings.HasSuffix(strings.ToLower(text), "key") && areWords(t.textOf(n, "value")): // a label about keys
 		return plainName
 	}
 	return kind.in(asCommand)
 }
 
-// isLetters reports whether s has only lower-case letters.
-func isLetters(s string) bool { return s != "" && strings.Trim(s, "abcdefghijklmnopqrstuvwxyz") == "" }
+// areWords reports whether s is a word, or several with dashes.
+func areWords(s string) bool { return isObjectName(s) && !strings.ContainsAny(s, "0123456789") }
 
 // isKeyName reports whether a field beside a reference to a Secret holds a key's name: password, DB_PASSWORD.
 func isKeyName(f *node) bool {
@@ -260,7 +269,7 @@ func (a *run) list(t *tree, n *node, c context, begin *node) {
 	case c.kind < manyName && c.kind != wordName:
 		texts.kind = plainName
 	}
-	c.key, c.container, texts.key = "", false, ""
+	c.list, c.key, c.container, texts.key = c.key, "", plainName, ""
 	var line command
 	line.begin(t, begin, n)
 	index := 0

@@ -140,7 +140,7 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 		return s, false
 	}
 	if mayBeJSON(s) {
-		if made, hid, ok := a.document(s, how, (*tree).readJSON); ok {
+		if made, hid, ok := a.document(s, how.inFile(), (*tree).readJSON); ok {
 			return made, hid
 		}
 	}
@@ -169,13 +169,10 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 
 // file redacts a text that is YAML or XML; ok is false if it is neither.
 func (a *run) file(s string, how manner) (made string, hid, ok bool) {
-	if how == asText {
-		how = asFile
-	}
-	if made, hid, ok = a.document(s, how, (*tree).readYAML); ok {
+	if made, hid, ok = a.document(s, how.inFile(), (*tree).readYAML); ok {
 		return made, hid, ok
 	}
-	return a.document(s, how, (*tree).readXML)
+	return a.document(s, how.inFile(), (*tree).readXML)
 }
 
 // whole returns the marker of a text.

@@ -100,6 +100,14 @@ func (how manner) of(s string) manner {
 	return how
 }
 
+// inFile returns how to read the texts in a document that a text is.
+func (how manner) inFile() manner {
+	if how == asText {
+		return asFile
+	}
+	return how
+}
+
 // matcher returns the matcher of the words to look for.
 func (how manner) matcher() *matcher {
 	if how == asProse {

@@ -39,7 +39,7 @@ var tokens = []token{
 	{"npm_", 30, alnum}, {"pypi-", 40, word}, {"rubygems_", 32, alnum}, {"AKCp", 40, alnum}, {"CLOJARS_", 40, alnum},
 	{"dckr_pat_", 20, word}, {"dckr_oat_", 20, word}, {"sgp_", 32, word}, {"sntrys_", 30, dots}, {"sntryu_", 30, alnum},
 	{"NRAK-", 20, alnum}, {"NRII-", 20, word}, {"NRJS-", 16, alnum}, {"PMAK-", 24, word}, {"lin_api_", 30, alnum}, {"figd_", 30, word},
-	{"ATATT3", 40, dots}, {"ATCTT3", 40, dots}, {"ATBB", 28, alnum}, {"rdme_", 40, alnum}, {"pul-", 40, alnum}, {"phx_", 40, alnum},
+	{"ATATT3", 40, dots}, {"ATCTT3", 40, dots}, {"ATBB", 28, alnum}, {"rdme_", 40, alnum}, {"sqa_", 30, alnum}, {"sqp_", 30, alnum}, {"squ_", 30, alnum}, {"-pbkdf2-", 32, graph}, {"pul-", 40, alnum}, {"phx_", 40, alnum},
 	// clouds
 	{"AKIA", 16, alnum}, {"ASIA", 16, alnum}, {"ABIA", 16, alnum}, {"ACCA", 16, alnum}, {"ABSK", 60, dots}, {"bedrock-api-key-", 20, dots},
 	{"AIza", 30, word}, {"GOCSPX-", 20, word}, {"ya29.", 20, dots}, {"LTAI", 16, alnum}, {"dop_v1_", 40, alnum}, {"doo_v1_", 40, alnum},

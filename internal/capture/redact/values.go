@@ -31,6 +31,9 @@ func says(kind kindOfName, s string) bool {
 	case hookName:
 		return isHook(s)
 	case wordName:
+		if digitsIn(s) > 8 && !strings.ContainsAny(s, " /") {
+			return true
+		}
 		return !strings.Contains(s, " ") && (!isObjectName(strings.Trim(strings.ToLower(s), "_")) || looksRandom(s))
 	case loginName:
 		return strings.Contains(s, ":") && !strings.HasPrefix(s, "system:")
@@ -42,6 +45,15 @@ func says(kind kindOfName, s string) bool {
 	return true
 }
 
+func digitsIn(s string) (n int) {
+	for i := range len(s) {
+		if s[i] >= '0' && s[i] <= '9' {
+			n++
+		}
+	}
+	return n
+}
+
 // headerName matches the name of a header, as in --requestheader-group-headers=X-Remote-Group.
 var headerName = regexp.MustCompile(`^X(-[A-Z][a-z]+)+$`)
 
@@ -50,7 +62,7 @@ var void = set(`true false yes no on off null nil none undefined enabled disable
 	bytes int integer number boolean bool object array any basic bearer auto 0 1 n/a`)
 
 var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$?\{\{[^{}]*\}\}|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./]+(:[\w./]+)*\}|\$__\w+\{[^{}]*\}|` +
-	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{[\w.-]+\}|%[\w.-]+%|%[a-z]|` +
+	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<(?:path:)?[\w ./:#-]+>|%\{[\w.-]+\}|%[\w.-]+%|%[a-z]|` +
 	`\$\([\w.-]+\)(/(\$\([\w.-]+\)|[\w.-]+))+|ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
 
 // lookUps are the starts of expressions, in programs and templates, that read a value from elsewhere.
@@ -63,7 +75,14 @@ func isReference(s string) bool {
 		return false
 	}
 	switch s[0] {
-	case '$', '{', '<', '%':
+	case 'E':
+		return strings.HasPrefix(s, "ENC[") && strings.HasSuffix(s, "]") // encrypted by SOPS
+	case '%':
+		if i := strings.IndexByte(s[1:], '%'); i > 0 && isPath(s[i+2:]) {
+			return true
+		}
+		fallthrough
+	case '$', '{', '<':
 		return reference.MatchString(s) && !literalDefault.MatchString(s)
 	case 'r', 'v':
 		if strings.HasPrefix(s, "ref+") || strings.HasPrefix(s, "vault:") {

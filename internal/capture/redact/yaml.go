@@ -26,7 +26,7 @@ const (
 // templated matches what a template inserts in YAML, and templateLine a line that only controls it.
 var (
 	templated    = regexp.MustCompile(`\{\{[^{}\n]*\}\}`)
-	templateLine = regexp.MustCompile(`(?m)^[ \t]*(\{\{|\{%)([^\n]*)(\}\}|%\})[ \t]*$`)
+	templateLine = regexp.MustCompile(`(?m)^[ \t]*(\{\{|\{%)([^\n]*)(\}\}|%\})[ \t]*\r?$`)
 )
 
 // opened and closed replace the brackets of templates while YAML is read. They are as long as those, and letters.
