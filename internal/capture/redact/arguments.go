@@ -199,6 +199,9 @@ func isFlags(s, verb string) bool {
 
 // program finds passwords that known programs take on a command line: curl -u app:password, mysql -ppassword.
 func (t *search) program() {
+	if !strings.ContainsAny(t.s, " \t") {
+		return
+	}
 	c := command{flags: !t.command}
 	at := 0
 	for line := range strings.SplitSeq(t.s, "\n") {

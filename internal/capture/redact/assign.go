@@ -480,7 +480,7 @@ var (
 
 // paired finds the value of a pair.
 func (t *search) paired(from, to int) (text, bool) {
-	if !pairName.MatchString(t.s[max(0, from-32):from]) {
+	if begin := strings.TrimRight(t.s[max(0, from-8):from], " \t\n\\\"'"); begin == "" || strings.IndexByte(":=>", begin[len(begin)-1]) < 0 || !pairName.MatchString(t.s[max(0, from-32):from]) {
 		return text{}, false
 	}
 	at := pairValue.FindStringIndex(t.s[to:min(len(t.s), to+maxGap)])

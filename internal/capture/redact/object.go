@@ -101,22 +101,24 @@ func (a *run) object(t *tree, n *node, c context) {
 	traits := trait(0)
 	for i := n.child; i != 0; i = t.at(i).next {
 		f := t.at(i)
-		switch traits |= fieldTraits[f.key]; {
-		case fieldTraits[f.key]&isNamed != 0 && f.kind == '"':
+		f.facts = factsOf(f.key)
+		trait := f.facts.trait
+		switch traits |= trait; {
+		case trait&isNamed != 0 && f.kind == '"':
 			c.pair = max(c.pair, namedPair(t, n, f))
-		case fieldTraits[f.key]&isFlag != 0 && f.kind == 't' && t.source[f.from] == 't':
+		case trait&isFlag != 0 && f.kind == 't' && t.source[f.from] == 't':
 			c.pair = credentialName
-		case fieldTraits[f.key]&isKeySibling != 0 && f.kind != 'n' && !(f.kind == '"' && f.text == ""):
+		case trait&isKeySibling != 0 && f.kind != 'n' && !(f.kind == '"' && f.text == ""):
 			c.keyed = true
 		}
 	}
 	if traits&isSpare != 0 {
 		c.pair = plainName
 	}
-	c.keyed = c.keyed || t.textOf(n, "secret") != "" && t.textOf(n, "key") != ""
+	c.keyed = c.keyed || traits&isNamed != 0 && t.textOf(n, "secret") != "" && t.textOf(n, "key") != ""
 	c.jwk = traits&isJWK != 0
 	for i := n.child; i != 0; i = t.at(i).next {
-		if f := t.at(i); f.made == "" {
+		if f := t.at(i); f.made == "" && f.kind != 'n' {
 			a.path.pushField(f.key)
 			a.field(t, n, f, c)
 			a.path.pop()
@@ -129,7 +131,7 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	if f.kind == 'n' || a.spares(f.key) {
 		return
 	}
-	facts := factsOf(f.key)
+	facts := f.facts
 	if a.hidesField(f, c, facts) {
 		a.hide(t, f)
 		return

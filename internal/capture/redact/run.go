@@ -133,10 +133,13 @@ func (a *run) reveal(m, later map[string]any) {
 // maxWithin bounds the nesting of texts, as JSON in JSON, that are searched.
 const maxWithin = 4
 
+// minText is the length from which a text may have a credential: pw=x.
+const minText = 4
+
 // text returns a text without its credentials, if it has any. A one-line text is redacted whole; in multi-line texts,
 // JSON, YAML and XML, credentials are replaced in place, so that a file still shows its other changes.
 func (a *run) text(s string, how manner) (made string, hid bool) {
-	if a.again && a.stays(s) {
+	if len(s) < minText || a.again && a.stays(s) {
 		return s, false
 	}
 	if mayBeJSON(s) {

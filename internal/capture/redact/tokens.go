@@ -108,7 +108,12 @@ func (t *search) dotted() {
 		for from > 0 && i-from < 29 && (isWordByte(t.s[from-1]) || t.s[from-1] == '_' || t.s[from-1] == '-') {
 			from--
 		}
-		if n := i - from; n == 1 || n == 6 || n > 22 && n < 29 {
+		to := i + 1
+		for to < len(t.s) && to-i < 29 && isWordByte(t.s[to]) {
+			to++
+		}
+		before, after := i-from, to-i-1
+		if before == 1 && after > 23 || before == 6 && after == 16 || before > 22 && before < 29 && after > 0 {
 			if at, ok := tokenAround(t.s, i); ok {
 				t.found = append(t.found, at)
 				i = at.to - 1

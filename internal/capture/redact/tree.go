@@ -23,6 +23,7 @@ type node struct {
 	next     int32  // the next sibling
 	gone     bool   // the field is left out
 	style    yamlStyle
+	facts    facts // of the field's name; see run.object
 }
 
 // tree is a document. Its first node is unused, and its second the root; further roots are siblings.
@@ -270,10 +271,12 @@ func (t *tree) apply(n *node, v any) any {
 	return v
 }
 
+var escapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
+
 // quoted writes a text as JSON.
 func quoted(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == '"' || r == '\\' || r > '~' }) {
-		return `"` + s + `"`
+	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) {
+		return `"` + escapes.Replace(s) + `"`
 	}
 	var b strings.Builder
 	e := json.NewEncoder(&b)

@@ -181,7 +181,7 @@ func decoded(s string) (string, bool) {
 		return "", false
 	}
 	body, other := strings.TrimRight(s, "="), false
-	if isHex(body) { // a digest; base64 of a text has other letters
+	if isHex(body) || strings.ToLower(body) == body { // a digest, or a path: base64 of a text has other letters, and capitals
 		return "", false
 	}
 	for i := range len(body) {

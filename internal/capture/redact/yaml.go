@@ -29,6 +29,20 @@ var (
 	templateLine = regexp.MustCompile(`(?m)^[ \t]*(\{\{|\{%)([^\n]*)(\}\}|%\})[ \t]*\r?$`)
 )
 
+// hasField reports whether a line may have a field of YAML, as opposed to those of properties and the like.
+func hasField(s string) bool {
+	for i := 0; i < len(s); i++ {
+		n := strings.IndexByte(s[i:], ':')
+		if n < 0 {
+			return false
+		}
+		if i += n; (i+1 == len(s) || s[i+1] <= ' ') && !strings.Contains(s[lineBegin(s, i):i], "=") {
+			return true
+		}
+	}
+	return false
+}
+
 // opened and closed replace the brackets of templates while YAML is read. They are as long as those, and letters.
 const opened, closed = "\u023e", "\u023f"
 
@@ -46,7 +60,7 @@ type yamlReader struct {
 
 // readYAML reads a text that is a stream of YAML maps, or of lists of maps; false if it is not.
 func (t *tree) readYAML() bool {
-	if !strings.Contains(t.source, ":") || t.source[0] == '<' {
+	if t.source[0] == '<' || !hasField(t.source) {
 		return false
 	}
 	r := yamlReader{tree: t, text: t.source, lines: []int{0}, nodes: map[*yaml.Node]int32{}}
