@@ -194,7 +194,7 @@ func (a *assigned) value() (text, bool) {
 		return a.separated(i, closed)
 	case c == '>' && (closed || s[max(0, a.from-1)] == '<'): // an element that is not in an XML document
 		n := strings.IndexByte(s[i+1:min(len(s), i+maxURL)], '<')
-		return text{from: i + 1, to: i + 1 + n}, n > 0
+		return text{from: i + 1, to: i + 1 + n}, n > 0 && strings.HasPrefix(s[i+1+n:], "</")
 	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
 		return text{}, false
 	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
@@ -246,6 +246,9 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 		return text{}, false
 	}
 	v, ok := valueAt(s, i)
+	if sep == ":" && !closed && !a.lines && strings.Contains(s[a.from:a.to], ".") && className.MatchString(v.head(s)) { // module.secrets:Class
+		return text{}, false
+	}
 	if ok && v.block && (sep[0] == '=' || closed) {
 		if rest := strings.TrimLeft(s[v.from:], " \t\r\n"); rest != "" && isQuote(rest[0]) {
 			return valueAt(s, len(s)-len(rest))
@@ -253,6 +256,9 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	}
 	return v, ok
 }
+
+// className matches the name of a class.
+var className = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)
 
 // startsValue reports whether the colon after the name is a separator, and not part of a URL, an image, an ARN
 // or a sentence.

@@ -115,12 +115,12 @@ var directives = set(`proxy_set_header add_header fastcgi_param uwsgi_param set-
 func (a *assigned) spaced(i int) (text, bool) {
 	s := a.s
 	v, ok := valueAt(s, i)
-	if !ok || v.block {
-		return text{}, false
-	}
 	name := strings.ToLower(s[a.from:a.to])
 	isPassword := isPasswordWord(name)
-	if v.quote != "" && (isPassword || isMixed(s[v.from:v.to])) {
+	if !ok || v.block || !isPassword && strings.Contains(s[v.from:v.to], "://") { // an argument
+		return text{}, false
+	}
+	if v.quote != "" && (isPassword || looksRandom(s[v.from:v.to])) {
 		return v, true
 	}
 	before := strings.Fields(s[max(a.from-maxGap, lineBegin(s, a.from)):a.from])

@@ -54,6 +54,7 @@ func TestOrdinaryKinds(t *testing.T) {
 		{"keys of messages", "widgets.example.com", `{"spec":{"routing_key":"orders.created","routingKey":"audit","serviceKey":"billing","serverKey":"tls.key","hashKey":"userId","dataKey":"config.yaml","service_key":"app.kubernetes.io/name"}}`},
 		{"versions and names with dots", "widgets.example.com", `{"spec":{"a":"abcdef.example","b":"s.example.com","c":"v1.2.3-alpha.0123456789","d":"123456:AA","e":"x.y.z","f":"1234567890:80","g":"MyClass.method.name","h":"sha256.abcdef"}}`},
 		{"references as values of pairs", "pods", `{"env":[{"name":"DB_PASSWORD","valueFrom":{"secretKeyRef":{"name":"db","key":"password","optional":false}}},{"name":"API_TOKEN","valueFrom":{"default":"","configMapKeyRef":{"name":"x","key":"token"}}}]}`},
+		{"classes, versions and permissions", "configmaps", `{"data":{"a.yaml":"completer: app.lib.secrets.completers:SecretsCompleter\n- x: app.auth:AddAuthFlags\n","b.yaml":"permissions:\n  id-token: write\nsecrets: inherit\ndependencies:\n  minipass: ^7.0.4\n","c.sh":"#!/bin/sh\ncreate-kubeconfig \"http://localhost:8080\"\n","d.properties":"# x.keyStorePassword=<keystore-password>\n# b\n# c=<d>\n","e.yaml":"KEYTAB: ${{ github.workspace }}/kerberos/client.keytab\nTOKEN: $(DIR)/run/token\n"}}`},
 		{"keys in lists of references", "widgets.example.com", `{"spec":{"credentials":[{"secretName":"a","key":"password"}],"api_credentials":[{"key":"username"}]}}`},
 	} {
 		want, got := decode(t, tc.raw), decode(t, tc.raw)

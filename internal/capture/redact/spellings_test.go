@@ -60,6 +60,7 @@ var spellings = []struct{ why, text string }{
 	{"the value's attribute first", "<a>\n<property value=\"CANARY\" name=\"password\"/>\n</a>"},
 	{"the value's element first", "<p>\n<value>CANARY</value>\n<name>password</name>\n</p>"},
 	{"a property with a description", "<p>\n<name>\n password\n</name>\n<description>x</description>\n<value>CANARY</value>\n</p>"},
+	{"an element that an attribute names", "<a>\n<entry key=\"db.password\">CANARY</entry>\n<Set name=\"password\">\n CANARY\n</Set></a>"},
 	// URLs
 	{"quotes in a URL's password", "see postgres://app:a'CANARY@db/x and postgres://app:a<CANARY@db/x"},
 	{"a long URL", "postgres://app:" + strings.Repeat("a", 9<<10) + "CANARY@db/x"},

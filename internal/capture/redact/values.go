@@ -19,6 +19,9 @@ func says(kind kindOfName, s string) bool {
 	for _, scheme := range [...]string{"Bearer ", "Basic ", "Token "} {
 		s = strings.TrimPrefix(s, scheme)
 	}
+	if r := leading.FindString(s); r != "" && isPath(s[len(r):]) || versions.MatchString(s) { // $(DIR)/token
+		return false
+	}
 	if s == "" || isReference(s) || isPath(s) || isMask(s) || s == "{" || s == "{}" || s == "[]" {
 		return false
 	}
@@ -54,12 +57,15 @@ func digitsIn(s string) (n int) {
 	return n
 }
 
+// versions matches a range of versions.
+var versions = regexp.MustCompile(`^[~^]\d+\.[\d.]+$`)
+
 // headerName matches the name of a header, as in --requestheader-group-headers=X-Remote-Group.
 var headerName = regexp.MustCompile(`^X(-[A-Z][a-z]+)+$`)
 
 // void are values that are never credentials, whatever the name: switches, and types in schemas.
 var void = set(`true false yes no on off null nil none undefined enabled disabled required optional string str text
-	bytes int integer number boolean bool object array any basic bearer auto 0 1 n/a`)
+	bytes int integer number boolean bool object array any basic bearer auto 0 1 n/a read write inherit`)
 
 var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$?\{\{[^{}]*\}\}|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./]+(:[\w./]+)*\}|\$__\w+\{[^{}]*\}|` +
 	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<(?:path:)?[\w ./:#-]+>|%\{[\w.-]+\}|%[\w.-]+%|%[a-z]|` +
@@ -181,9 +187,6 @@ func decoded(s string) (string, bool) {
 		return "", false
 	}
 	body, other := strings.TrimRight(s, "="), false
-	if isHex(body) || strings.ToLower(body) == body { // a digest, or a path: base64 of a text has other letters, and capitals
-		return "", false
-	}
 	for i := range len(body) {
 		if isBase64(rune(body[i])) {
 			continue
@@ -192,6 +195,9 @@ func decoded(s string) (string, bool) {
 			return "", false
 		}
 		other = true
+	}
+	if isHex(body) || strings.ToLower(body) == body { // a digest, or a path: base64 of a text has other letters, and capitals
+		return "", false
 	}
 	if other {
 		body = forURLs.Replace(body)

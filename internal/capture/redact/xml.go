@@ -7,8 +7,9 @@ import (
 	"strings"
 )
 
-// readXML reads a text that is XML; false if it is not. An attribute is a field of its element; a text without
-// attributes or other elements beside it is the element's value, and otherwise a field with the element's name.
+// readXML reads a text that is XML; false if it is not. An attribute is a field of its element. A text without
+// attributes or other elements beside it is the element's value, and otherwise a field: value if the element has a
+// name or a key, else with the element's own name.
 func (t *tree) readXML() bool {
 	if !strings.HasPrefix(strings.TrimLeft(t.source, " \t\r\n"), "<") {
 		return false
@@ -71,11 +72,20 @@ func (t *tree) readXML() bool {
 			}
 			from += len(t.source[from:to]) - len(strings.TrimLeft(t.source[from:to], " \t\r\n"))
 			to = from + len(strings.TrimRight(t.source[from:to], " \t\r\n"))
-			add(node{key: t.at(open[len(open)-1]).key, kind: '"', text: text, from: from, to: to})
+			key := t.at(open[len(open)-1]).key
+			if t.isNamed(t.at(open[len(open)-1])) { // <entry key="password">x</entry>
+				key = "value"
+			}
+			add(node{key: key, kind: '"', text: text, from: from, to: to})
 		case xml.Comment:
 			t.gaps = append(t.gaps, span{from: from, to: to})
 		}
 	}
+}
+
+// isNamed reports whether an element has an attribute that names its text.
+func (t *tree) isNamed(n *node) bool {
+	return t.textOf(n, "name") != "" || t.textOf(n, "key") != ""
 }
 
 // attribute finds an attribute's value, in its quotes, at or after a position.
