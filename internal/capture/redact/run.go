@@ -154,7 +154,7 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 	plain, hits := s, how.matcher().any(s)
 	if hits {
 		plain = plainSpaces(s)
-		if how != asProse && strings.Contains(plain, "\n") {
+		if how != asProse && (plain[0] == '<' || strings.Contains(plain, "\n")) {
 			if made, hid, ok := a.file(plain, how); hid || ok {
 				return made, hid
 			}
