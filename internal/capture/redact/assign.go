@@ -165,13 +165,16 @@ func (a *assigned) value() (text, bool) {
 		return a.fallback()
 	case a.from > 0 && s[a.from-1] == '$': // a variable; in some languages, one that is assigned
 		rest := strings.TrimLeft(s[i:], " ")
-		sep := rest[:len(rest)-len(strings.TrimLeft(rest, "=!"))]
+		sep := rest[:len(rest)-len(strings.TrimLeft(rest, "=!:"))]
+		if sep == ":" {
+			return text{}, false
+		}
 		if sep == "" && !strings.HasSuffix(s[:a.from-1], "set ") || a.from > 1 && isQuote(s[a.from-2]) {
 			return text{}, false
 		}
 		v, ok := valueAt(s, len(s)-len(rest)+len(sep))
 		isMixed := ok && isMixed(v.head(s))
-		return v, ok && (v.quote != "" && (len(sep) < 2 || isMixed) || isLookUp(s[v.from:v.to]) || sep == "" && isMixed)
+		return v, ok && (v.quote != "" && (len(sep) < 2 || sep == ":=" || isMixed) || isLookUp(s[v.from:v.to]) || sep == "" && isMixed)
 	}
 	for i < len(s) && (s[i] == '\\' || isQuote(s[i]) || s[i] == ']') && i-a.to < 8 {
 		i++
@@ -249,7 +252,7 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	if sep == ":" && !closed && !a.lines && strings.Contains(s[a.from:a.to], ".") && className.MatchString(v.head(s)) { // module.secrets:Class
 		return text{}, false
 	}
-	if ok && v.block && (sep[0] == '=' || closed) {
+	if ok && v.block && (sep[0] == '=' || closed) && strings.TrimSpace(s[i:v.from]) == "" {
 		if rest := strings.TrimLeft(s[v.from:], " \t\r\n"); rest != "" && isQuote(rest[0]) {
 			return valueAt(s, len(s)-len(rest))
 		}
@@ -280,7 +283,7 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 	before = strings.TrimRight(before, " \t-\"'/{,[#;!*?")
 	return before == "" || a.escaped() || strings.HasSuffix(before, "export") || // in a map on one line, and in a struct as Go prints it:
 		endsWithAny(trimmed, "{", "[", "(", ",") && spaced && (strings.ContainsAny(line, "{[(") || len(line) == maxLine) ||
-		isPrinted(line[max(0, len(line)-maxGap):])
+		isPrinted(line[max(0, len(line)-maxGap):]) || spaced && listed.MatchString(line[max(0, len(line)-maxGap):])
 }
 
 // escaped reports whether the name follows an escaped line end, as in a quoted file.
@@ -294,6 +297,9 @@ func isPrinted(s string) bool {
 	i := strings.LastIndexAny(s, "{[=")
 	return i >= 0 && (s[i] != '[' || strings.HasSuffix(s[:i], "map")) && printed.MatchString(s[i+1:])
 }
+
+// listed matches fields on one line, before another one: user: x, password:
+var listed = regexp.MustCompile(`^\s*(?:[\w.-]+: ?[^,\s]*, ?)+$`)
 
 var printed = regexp.MustCompile(`^(\w+:[^\s{}\[\]]*[ ,])*$`)
 
@@ -366,7 +372,7 @@ func (t *search) block(kind kindOfName, from int, v text, name string) int {
 		}
 		end = stop
 	}
-	if begin < 0 || kind < credentialName || !says(kind, s[begin:end]) {
+	if begin < 0 || kind < manyName || !says(kind, s[begin:end]) {
 		return v.from
 	}
 	t.found = append(t.found, span{begin, end, name})
@@ -481,7 +487,7 @@ const maxGap = 160
 // {name: TOKEN, value: x}, <add key="Token" value="x"/>, also on another line.
 var (
 	pairName  = regexp.MustCompile(`(?i)(?:name|key)[\\"']*\s*(?:[:=]|=>)\s*[\\"']*$`)
-	pairValue = regexp.MustCompile(`^[\\"']*[,;]?[\s\\"'/]*(?i:value|default|defaultValue|content|values)[\\"']*\s*[:=]`)
+	pairValue = regexp.MustCompile(`^[\\"']*[,;]?[\s\\"'/#]*(?i:value|default|defaultValue|content|values)[\\"']*\s*[:=]`)
 )
 
 // paired finds the value of a pair.

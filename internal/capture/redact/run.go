@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"hash"
+	"slices"
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -152,7 +153,7 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 	}
 	how = how.of(s)
 	plain, hits := s, how.matcher().any(s)
-	if hits {
+	if hits || strings.Contains(s, "- -") || strings.Contains(s, `"-`) { // perhaps arguments
 		plain = plainSpaces(s)
 		if how != asProse && (plain[0] == '<' || strings.Contains(plain, "\n")) {
 			if made, hid, ok := a.file(plain, how); hid || ok {
@@ -241,7 +242,24 @@ func (a *run) document(s string, how manner, read func(*tree) bool) (made string
 
 // comments redacts what is between the values of a document, if it has comments.
 func (a *run) comments(t *tree, how manner) {
+	if len(t.gaps) == 0 {
+		return
+	}
+	hidden := map[int]bool{} // where hidden values end
+	for i := range t.nodes {
+		if n := &t.nodes[i]; n.made != "" {
+			hidden[n.to] = true
+		}
+	}
 	for _, gap := range t.gaps {
+		end := lineEnd(t.source, gap.from)
+		if rest := strings.TrimLeft(t.source[gap.from:min(end, gap.to)], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && slices.ContainsFunc(strings.Fields(rest), isMixed) { // another one
+			gap.from = end - len(rest)
+			a.path.push(step{kind: diff.Value, text: "comment"})
+			t.extra = append(t.extra, part{gap.from, end, a.whole(rest)})
+			a.path.pop()
+			gap.from = end
+		}
 		for _, at := range credentials(t.source[gap.from:gap.to], how, true, a.within) {
 			a.path.push(step{kind: diff.Value, text: at.name})
 			t.extra = append(t.extra, part{gap.from + at.from, gap.from + at.to, a.whole(t.source[gap.from+at.from : gap.from+at.to])})

@@ -45,7 +45,7 @@ const (
 
 // textMatcher finds all of these words, proseMatcher all except names. hits gives the hit of each word.
 var (
-	textMatcher, hits, hitTokens = newTextMatcher(stems, "_pat", "_pw", "-pw", "securejsondata")
+	textMatcher, hits, hitTokens = newTextMatcher(stems, "_pat", "_pw", "-pw", "securejsondata", "kty", "sensitive", "masked")
 	proseMatcher, _, _           = newTextMatcher(nil)
 )
 

@@ -26,7 +26,7 @@ const (
 // templated matches what a template inserts in YAML, and templateLine a line that only controls it.
 var (
 	templated    = regexp.MustCompile(`\{\{[^{}\n]*\}\}`)
-	templateLine = regexp.MustCompile(`(?m)^[ \t]*(\{\{|\{%)([^\n]*)(\}\}|%\})[ \t]*\r?$`)
+	templateLine = regexp.MustCompile(`(?m)^(?:[ \t]*(?:\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}))+[ \t]*\r?$`)
 )
 
 // hasField reports whether a line may have a field of YAML, as opposed to those of properties and the like.
@@ -242,9 +242,9 @@ func (r *yamlReader) words(at int, value string) int {
 	return at
 }
 
-// gap notes the part before a value if it has a comment.
+// gap notes the part before a value if it has a comment, or a name that may hold a credential.
 func (r *yamlReader) gap(to int) {
-	if r.leaves < to && strings.Contains(r.text[r.leaves:to], "#") {
+	if r.leaves < to && (strings.ContainsAny(r.text[r.leaves:to], "#=") || strings.Contains(r.text[r.leaves:to], "://")) {
 		r.gaps = append(r.gaps, span{from: r.leaves, to: to})
 	}
 }
