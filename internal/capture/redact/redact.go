@@ -6,15 +6,17 @@
 //     Helm releases, and texts that are manifests of Secrets;
 //   - fields, variables, parameters, headers, arguments and keys of ConfigMaps whose names look like a credential's
 //     (names.go), unless the value only says where the credential is (values.go);
-//   - values assigned to such a name in a text: in a file, a command line, JSON or YAML (text.go, assign.go), or
-//     placed where a known program takes a password (forms.go, arguments.go);
+//   - values assigned to such a name in a text, such as a file or a command line (text.go, assign.go), or placed
+//     where a known program takes a password (forms.go, arguments.go);
 //   - tokens of well-known forms, private keys, JSON web tokens, password hashes, URLs with a password and
 //     the URLs of chat webhooks, anywhere (tokens.go, urls.go);
 //   - annotations that repeat an object's manifest (copies.go);
 //   - the values that the user's rules select.
 //
-// A one-line text is redacted whole; in multi-line texts and JSON, only the values found. Managed fields that
-// repeat a redacted value, as the name of a list's element, are removed.
+// An object, and a text that is JSON, YAML or XML, is read into a tree (tree.go, yaml.go, xml.go), which one walk
+// redacts (object.go); a text that is neither is searched by one rule for names and their values. A one-line text is
+// redacted whole; in others, only the values found. Managed fields that repeat a redacted value, as the name of a
+// list's element, are removed.
 //
 // It does not find values that neither place nor form gives away: a password under an innocent name, in a
 // sentence, or in an encoding other than base64 and percent-encoding. User rules cover these. Names stay
