@@ -156,7 +156,7 @@ func beginRedact(l *line) (err error) {
 // hide redacts the object.
 func hide(l *line, items []*item) error {
 	return each(items, func(it *item) (err error) {
-		it.redacted, err = capture.Hidden(l.redactor, resource, it.raw)
+		it.redacted, err = l.redactor.Redact(resource, it.raw)
 		return err
 	})
 }

@@ -37,7 +37,7 @@ func TestHidden(t *testing.T) {
 		{"the same, with characters by number", "controllerrevisions.apps", `{"data":{"x":"p\u006fstgres:\u002f/u:CANARY@db/x"}}`, false},
 	} {
 		raw := []byte(tc.raw)
-		got, err := Hidden(r, tc.resource, raw)
+		got, err := r.Redact(tc.resource, raw)
 		if err != nil {
 			t.Errorf("%s: %v", tc.why, err)
 		}
@@ -63,7 +63,7 @@ func TestHidden(t *testing.T) {
 		}
 	}
 	for _, raw := range []string{`null`, `[]`, `{`, `{"env":[}`, ``, `{"env":1}x`} {
-		if got, err := Hidden(r, "secrets", []byte(raw)); err == nil {
+		if got, err := r.Redact("secrets", []byte(raw)); err == nil {
 			t.Errorf("%s passed as %s", raw, got)
 		}
 	}

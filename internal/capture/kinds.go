@@ -157,7 +157,7 @@ func (w *Watcher) transform(k *kind) *informer.Transform {
 	gr := k.GroupResource()
 	return &informer.Transform{
 		Name: w.o.Redactor.Fingerprint(), Version: 1,
-		Rewrite: func(raw []byte) ([]byte, error) { return Hidden(w.o.Redactor, gr, raw) },
+		Rewrite: func(raw []byte) ([]byte, error) { return w.o.Redactor.Redact(gr, raw) },
 	}
 }
 

@@ -199,7 +199,7 @@ func (w *Watcher) page(k *kind, sel informer.Selection, body []byte, each func(o
 
 // redacted decodes a listed object and hides its secret values, as for a watched one.
 func (w *Watcher) redacted(k *kind, raw []byte) (map[string]any, error) {
-	safe, err := Hidden(w.o.Redactor, k.GroupResource(), raw)
+	safe, err := w.o.Redactor.Redact(k.GroupResource(), raw)
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -252,5 +253,51 @@ func harm(t *testing.T, path string) {
 	err = c.Exec("UPDATE objects SET content = substr(content, 1, 9) || x'ff' || substr(content, 11) WHERE name = 'a'")
 	if err := errors.Join(err, c.Close()); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestEarlierBuiltInRules: what was recorded under an earlier version of the built-in rules, which left credentials
+// after a slash visible, is counted, and purged.
+func TestEarlierBuiltInRules(t *testing.T) {
+	redactor, err := redact.New(redact.NewRandomKey(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	version, rest, _ := strings.Cut(strings.TrimPrefix(redactor.Fingerprint(), "redact-"), "-")
+	if n, err := strconv.Atoi(version); err != nil || n < 7 {
+		t.Fatalf("the fingerprint is %s: the version of the rules must be above 6", redactor.Fingerprint())
+	}
+	j, err := journal.Open(t.Context(), filepath.Join(t.TempDir(), "journal.db"), journal.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer j.Close()
+	at := time.Unix(1_800_000_000, 0)
+	record := func(rules, version string) journal.Uncovered {
+		u, err := j.Rules(t.Context(), rules, at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := j.Append(t.Context(), []journal.Batch{{
+			Stream: journal.Stream{GroupResource: "configmaps"},
+			Head:   journal.Head{Version: version, Live: true, EverLive: true, Pipeline: rules, At: at},
+			Rows: []journal.Row{{After: []byte(`{"data":{"a":"x"}}`), Meta: journal.Meta{
+				Op: event.Created, Kind: journal.Kind{Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true},
+				Namespace: "shop", Name: "a" + version, UID: "u" + version, ResourceVersion: version, Time: at, At: at,
+			}}},
+		}}); err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	record("redact-6-"+rest, "1")
+	if u := record(redactor.Fingerprint(), "2"); u.Changes != 1 {
+		t.Errorf("%d changes are counted as recorded under other rules, want 1", u.Changes)
+	}
+	if err := j.Purge(t.Context(), journal.Purge{OtherRules: true}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if u, err := j.Rules(t.Context(), redactor.Fingerprint(), at); err != nil || u.Changes != 0 {
+		t.Errorf("%d changes of other rules are left, %v", u.Changes, err)
 	}
 }

@@ -3,7 +3,7 @@
 // Its functions take the text and a position in it, and keep no state. They accept the same texts as encoding/json;
 // like it, they leave invalid UTF-8 in strings to the decoding, which replaces it by U+FFFD.
 //
-// It serves the readers that need not, or must not, decode a whole object: internal/jsonmap, the decision of
+// It serves the readers that need not, or must not, decode a whole object: internal/jsonmap,
 // internal/capture/redact, and, for the text of strings, informer/internal/wire, which reads from a stream.
 package jsonscan
 

@@ -1,76 +1,9 @@
 package redact
 
 import (
-	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/tattler-dev/tattler/diff"
 )
-
-// commandFields hold command lines or variables: a credential's name may occur anywhere below them.
-var commandFields = set(`env envs environment environments envvars extraenv extraenvs extraenvvars variables vars
-	args arguments extraargs additionalargs command commands cmd cmds entrypoint script scripts run exec flags
-	options opts javaopts javaoptions jvmoptions parameters params properties value default`)
-
-// isCommandField reports whether name is one of these, ignoring case, _ and -, or is a script file.
-func isCommandField(name string) bool {
-	if strings.HasSuffix(name, ".sh") {
-		return true
-	}
-	if len(name) < 3 || len(name) > 20 {
-		return false
-	}
-	var space [20]byte
-	plain := space[:0]
-	for i := range len(name) {
-		switch c := name[i]; {
-		case c >= 'A' && c <= 'Z':
-			plain = append(plain, c+'a'-'A')
-		case c != '_' && c != '-':
-			plain = append(plain, c)
-		}
-	}
-	return commandFields[string(plain)]
-}
-
-// list redacts a list. Its texts may form a command line, or be NAME=value.
-func (a *run) list(list []any, how manner) {
-	a.arguments(list, how, nil)
-}
-
-// arguments redacts a list whose command line may begin in another one: {command: [mysql], args: [-px]}.
-func (a *run) arguments(list []any, how manner, begin []any) {
-	var c command
-	c.begin(begin, list)
-	for i, v := range list {
-		s, ok := v.(string)
-		before := c.before
-		if !ok {
-			c.before = ""
-			a.path.push(element(v, i))
-			list[i] = a.value(v, how)
-			a.path.pop()
-			continue
-		}
-		if c.flagged(s) || announcedBy(before, s) {
-			a.path.push(byFlag(before))
-			list[i] = a.hide(s)
-			a.path.pop()
-			continue
-		}
-		at := step{kind: diff.Index, index: i}
-		if flag, _, found := strings.Cut(s, "="); found && len(flag) < maxName && len(strings.Fields(flag)) == 1 {
-			at = byFlag(flag)
-		}
-		a.path.push(at)
-		list[i] = a.text(s, asCommand)
-		a.path.pop()
-	}
-}
-
-// byFlag identifies an argument by its flag, so that an inserted argument does not change its marker.
-func byFlag(flag string) step { return step{kind: diff.Value, text: flag} }
 
 // announcedBy reports whether an argument is a credential announced by the previous one.
 func announcedBy(before, s string) bool {
@@ -114,7 +47,7 @@ var programs = []program{
 	{names: []string{"redis-cli", "valkey-cli", "keydb-cli"}, flag: "-a", apart: true},
 	{names: []string{"sshpass", "mongo", "mongosh", "mongodump", "mongorestore", "mongoexport", "mongoimport"}, flag: "-p", attached: true, apart: true},
 	{names: []string{"docker", "podman", "nerdctl", "buildah", "skopeo", "oras", "crane", "helm", "az", "oc"}, flag: "-p", apart: true, login: true},
-	{names: []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd"}, flag: "-w", attached: true, apart: true},
+	{names: []string{"ldapsearch", "ldapmodify", "ldapadd", "ldapdelete", "ldapwhoami", "ldappasswd", "basic_ldap_auth"}, flag: "-w", attached: true, apart: true},
 	{names: []string{"sqlcmd", "bcp", "zip", "unzip", "mosquitto_pub", "mosquitto_sub", "ipmitool"}, flag: "-P", attached: true, apart: true}, //nolint:misspell // a program
 	{names: []string{"rabbitmqadmin", "cqlsh"}, flag: "-p", apart: true},
 	{names: []string{"http", "https", "xh"}, flag: "-a", apart: true, account: true},
@@ -153,6 +86,7 @@ type command struct {
 	runs   []*program
 	at     []int // by program: the number of arguments after the verb; -1 before it
 	before string
+	flags  bool // only flags count: in texts that are not command lines
 }
 
 // start begins a command line if its first word is a program's name.
@@ -160,7 +94,7 @@ func (c *command) start(word string, logsIn func() bool) {
 	if len(word) > maxName {
 		return
 	}
-	name := word[strings.LastIndexByte(word, '/')+1:]
+	name := baseName(word)
 	first := true
 	for _, p := range programsOf[name] {
 		if p.login && !logsIn() {
@@ -177,35 +111,34 @@ func (c *command) start(word string, logsIn func() bool) {
 // wrappers run the program that their arguments name.
 var wrappers = set(`env exec timeout nice nohup sudo doas gosu su-exec tini dumb-init setsid time xargs ionice stdbuf chroot`)
 
-func isWrapper(word string) bool { return wrappers[word[strings.LastIndexByte(word, '/')+1:]] }
+func isWrapper(word string) bool { return wrappers[baseName(word)] }
 
-// begin starts the command line of two lists, one after the other, and reads the first one.
-func (c *command) begin(first, second []any) {
-	logsIn := func() bool { return slices.Contains(first, any("login")) || slices.Contains(second, any("login")) }
-	line := first
-	if len(line) == 0 {
-		line = second
+func baseName(word string) string { return word[strings.LastIndexByte(word, '/')+1:] }
+
+// begin starts the command line of two lists, one after the other, and reads the first one, which may be missing.
+func (c *command) begin(t *tree, first, second *node) {
+	words := func(n *node) (texts []string) {
+		for i := n.child; i != 0; i = t.at(i).next {
+			texts = append(texts, t.at(i).text)
+		}
+		return texts
 	}
-	for i, v := range line {
-		word, _ := v.(string)
-		if c.start(word, logsIn); c.name != "" || !isWrapper(word) && i == 0 {
+	if first == nil && !isWrapper(t.at(second.child).text) && len(programsOf[baseName(t.at(second.child).text)]) == 0 {
+		return // as almost all lists
+	}
+	var before []string
+	if first != nil {
+		before = words(first)
+	}
+	line := append(before[:len(before):len(before)], words(second)...)
+	logsIn := func() bool { return slices.Contains(line, "login") }
+	for i, word := range line {
+		if c.start(word, logsIn); c.name != "" || !isWrapper(line[0]) && i == 0 {
 			break
 		}
 	}
-	if c.name == "" && len(first) > 0 && isWrapper(fmt.Sprint(first[0])) {
-		for _, v := range second {
-			word, _ := v.(string)
-			if c.start(word, logsIn); c.name != "" {
-				break
-			}
-		}
-	}
-	for _, v := range first {
-		if word, ok := v.(string); !ok {
-			c.before = ""
-		} else {
-			c.flagged(word)
-		}
+	for _, word := range before {
+		c.flagged(word)
 	}
 }
 
@@ -217,7 +150,7 @@ func (c *command) flagged(word string) bool {
 	is := userFlags[c.before] && isAccount(word) || userFlags[flag] && isAccount(value)
 	for i, p := range c.runs {
 		is = p.flagged(c.before, word) || is
-		if p.verb != "" {
+		if p.verb != "" && !c.flags {
 			is = p.placed(&c.at[i], c.before, word) || is
 		}
 	}
@@ -264,19 +197,12 @@ func isFlags(s, verb string) bool {
 	return strings.HasPrefix(s, "-") && len(s) < 6 && strings.Contains(s, "b") && strings.Contains(s, "n") == strings.Contains(verb, "n")
 }
 
-// isProgram reports whether a word is the name of one of the programs.
-func isProgram(word string) bool {
-	var c command
-	c.start(word, func() bool { return true })
-	return c.name != ""
-}
-
 // program finds passwords that known programs take on a command line: curl -u app:password, mysql -ppassword.
 func (t *search) program() {
 	if !strings.ContainsAny(t.s, " \t") {
 		return
 	}
-	var c command
+	c := command{flags: !t.command}
 	at := 0
 	for line := range strings.SplitSeq(t.s, "\n") {
 		for word := range strings.FieldsSeq(line) {
@@ -304,9 +230,6 @@ func (t *search) program() {
 				t.found = append(t.found, span{from, end, "password"})
 			}
 			c.before = word
-			if t.enough() {
-				return
-			}
 		}
 		if !strings.HasSuffix(strings.TrimRight(line, " \t\r"), `\`) {
 			c.end()

@@ -6,21 +6,23 @@ import (
 	"unicode/utf8"
 )
 
-// name looks for a value assigned to the name whose last byte is before end, in the syntaxes of YAML, JSON,
-// properties, shells, INI, TOML, XML, SQL and programs. It returns the end of the name.
+// name looks for a value assigned to the name whose last byte is before end, by one rule for all syntaxes: a name,
+// closing quotes and brackets, a separator (: = => := += ( , or white space), and a value in quotes or up to the end
+// of the line. It returns the end of the name or of the value.
 func (t *search) name(end int) int {
 	s := t.s
 	from, to := nameAround(s, end)
 	name := strings.Trim(s[from:to], ".-")
-	facts := factsOf(name)
-	kind := facts.kind
-	if kind == plainName && name == "key" && t.lines {
-		kind = fieldKind(t.above(from), name, facts)
+	how := asFile
+	if t.command {
+		how = asCommand
 	}
+	facts := factsOf(name)
+	kind := facts.kind.in(how)
 	switch {
-	case facts.container && t.lines && t.container(from, to, name):
+	case facts.container == credentialName && t.lines && t.container(from, to, name):
 		return to
-	case kind == plainName:
+	case kind == plainName || t.inSelector(from, to):
 		return to
 	case (name == "Secret" || name == "SecretList") && t.isKind(from):
 		t.manifest()
@@ -28,34 +30,29 @@ func (t *search) name(end int) int {
 	case kind == credentialName && !t.command && !t.lines && strings.EqualFold(name, "secret"): // in a message, the Secret's name
 		kind = refName
 	}
-	if kind == credentialName && strings.EqualFold(name, "secretKey") && strings.Contains(s[max(0, from-maxGap):min(len(s), to+maxGap)], "objectName:") {
-		kind = refName // of the Secrets Store CSI driver
-	}
 	a := assigned{search: t, from: from, to: to, flag: s[from] == '-', quoted: from > 0 && isQuote(s[from-1])}
 	v, ok := a.value()
+	if !ok {
+		v, ok = t.paired(from, to)
+	}
 	switch {
 	case !ok:
-		if v, ok = t.paired(from, to); ok && v.block {
-			if kind != credentialName && kind != manyName {
-				return to
-			}
-			return max(to, t.block(v.from, v, name))
-		}
+		return to
 	case v.block:
-		return max(to, t.block(from, v, name))
-	case v.isMap(s):
-		return max(to, t.inMap(kind, v, name))
+		return max(to, t.block(kind, from, v, name))
 	case v.quote == "" && a.escaped():
 		if i := strings.Index(s[v.from:v.to], `\n`); i > 0 {
 			v.to = v.from + len(strings.TrimRight(s[v.from:v.from+i], `\r`))
 		}
-	case v.quote == "" && t.lines:
-		v.to = t.continued(from, v)
 	}
-	if ok && a.flag && t.command && v.quote == "" && t.isShell(v.head(s)) {
-		return to
+	head := v.head(s)
+	if i := strings.IndexAny(s[v.from:v.to], " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
+		v.to = v.from + max(i, len(head))
 	}
-	if ok && !v.isMap(s) && !v.isNames(s) && says(kind, v.head(s)) && (kind != maybeName || t.command || !t.isWords(v)) {
+	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && strings.HasPrefix(head, "{") && !strings.HasPrefix(head, "{{") {
+		return to // a redirection or a variable, or a map with names of its own
+	}
+	if says(kind, head) {
 		t.found = append(t.found, span{v.from, v.to, name})
 		return max(to, v.to)
 	}
@@ -65,61 +62,28 @@ func (t *search) name(end int) int {
 // shellWord matches a redirection, and a variable of a shell.
 var shellWord = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)
 
-// isShell reports whether the word after a flag in a script is a redirection or a variable, not a value.
-func (t *search) isShell(word string) bool { return t.lines && shellWord.MatchString(word) }
+// selector matches the labels before one in the query of a metric or a log: {job="a",
+var selector = regexp.MustCompile(`^\{(?:\s*\w+\s*(?:=|!=|=~|!~)\s*(?:"[^"]*"|'[^']*')\s*,)*\s*$`)
 
-// continued returns the end of a value with the lines that continue it: they are indented deeper than its name,
-// and have no names.
-func (t *search) continued(from int, v text) int {
-	s, to := t.s, v.to
-	if strings.ContainsAny(s[v.from:v.to], "(){}[]") { // of a program
-		return to
+// inSelector reports whether the name is a label in the query of a metric or a log: x{job="a",token="b"}.
+func (t *search) inSelector(from, to int) bool {
+	if rest := strings.TrimLeft(t.s[to:min(len(t.s), to+8)], " "); rest == "" || rest[0] != '=' && rest[0] != '!' {
+		return false
 	}
-	indent := indentation(s, lineBegin(s, from))
-	for lines := 0; lines < maxBlock; lines++ {
-		line := lineEnd(s, to) + 1
-		if line >= len(s) || indentation(s, line) <= indent {
-			break
-		}
-		end := lineEnd(s, line)
-		content := strings.TrimSpace(s[line:end])
-		if content == "" || isField(content) || strings.ContainsAny(content, "=:{}<>;") || strings.HasPrefix(content, "-") {
-			break
-		}
-		to = end
+	begin := max(lineBegin(t.s, from), from-maxGap*2)
+	open := strings.LastIndexByte(t.s[begin:from], '{')
+	end := strings.IndexByte(t.s[to:min(len(t.s), to+maxGap*2)], '}')
+	if open < 0 || end < 0 {
+		return false
 	}
-	return to
+	open += begin
+	before := strings.TrimRight(t.s[begin:open], " \t")
+	return !strings.HasSuffix(before, "=") && (begin == open || strings.IndexByte(" \t(:_", t.s[open-1]) >= 0 || isWordByte(t.s[open-1])) &&
+		labels.MatchString(t.s[to:to+end+1]) && selector.MatchString(t.s[open:from])
 }
 
-// inMap redacts value: x in a map in YAML's flow style below a credential's name.
-func (t *search) inMap(kind kindOfName, v text, name string) int {
-	if kind == maybeName || kind == refName {
-		return v.from
-	}
-	for i := v.from; i < v.to; i++ {
-		if i = nextField(t.s, i, v.to); i < 0 {
-			break
-		}
-		t.inline(t.s[i:v.to], i, name)
-	}
-	return v.from
-}
-
-// nextField returns the start of the next name after { or , before to; -1 if there is none.
-func nextField(s string, i, to int) int {
-	n := strings.IndexAny(s[i:to], "{,")
-	if n < 0 {
-		return -1
-	}
-	i += n + 1
-	return i + len(s[i:to]) - len(strings.TrimLeft(s[i:to], " \t"))
-}
-
-// isWords reports whether a value reads like words, not like a credential.
-func (t *search) isWords(v text) bool {
-	value := strings.TrimSpace(t.s[v.from:v.to])
-	return strings.Contains(value, " ") || isObjectName(strings.ToLower(value)) && !looksRandom(value)
-}
+// labels matches the rest of a selector after a label's name.
+var labels = regexp.MustCompile(`^\s*(?:=|!=|=~|!~)\s*"[^"]*"\s*(?:,\s*\w+\s*(?:=|!=|=~|!~)\s*(?:"[^"]*"|'[^']*')\s*)*,?\s*\}$`)
 
 // nameAround returns the bounds of the name whose last byte is before end; for a long name only the nearby
 // part.
@@ -153,34 +117,11 @@ type assigned struct {
 	flag, quoted bool
 }
 
-// text is the position of a value. quote is its delimiter; a block is on the lines below, literal if introduced
-// by YAML's | or >.
+// text is the position of a value. quote is its delimiter; a block is on the lines below.
 type text struct {
-	from, to       int
-	quote          string
-	block, literal bool
-	rest           int // where a comment, an anchor or a tag before the block starts; 0 without one
-}
-
-// isMap reports whether a value is a map in YAML's flow style: secret: {name: x}. Its fields are matched by
-// their own names.
-func (v text) isMap(s string) bool {
-	return v.quote == "" && strings.HasPrefix(s[v.from:v.to], "{") && !strings.HasPrefix(s[v.from:v.to], "{{") &&
-		strings.Contains(s[v.from:v.to], ":") && strings.HasSuffix(s[v.from:v.to], "}")
-}
-
-// isNames reports whether a value is a list of names in YAML's flow style: secret: [status, secret].
-func (v text) isNames(s string) bool {
-	list, isList := strings.CutPrefix(s[v.from:v.to], "[")
-	if !isList || v.quote != "" || !strings.HasSuffix(list, "]") {
-		return false
-	}
-	for name := range strings.SplitSeq(strings.TrimSuffix(list, "]"), ",") {
-		if !isObjectName(strings.TrimSpace(name)) {
-			return false
-		}
-	}
-	return true
+	from, to int
+	quote    string
+	block    bool
 }
 
 // leading matches a reference at the start of a text.
@@ -193,30 +134,25 @@ var referredLogin = regexp.MustCompile(`^:(\$\([\w.-]+\)|\$\{[\w.-]+\})@`)
 // head returns the value's first word, or a quoted value completely.
 func (v text) head(s string) string {
 	value := s[v.from:v.to]
-	if v.quote == "" {
-		if isLookUp(value) || indexed.MatchString(value) {
-			return value
-		}
-		ends := " \t&;,\"'}])"
-		if value != "" && strings.IndexByte("${<%", value[0]) >= 0 { // a reference has its own brackets
-			if r := leading.FindString(value); r != "" {
-				rest := value[len(r):]
-				if referredLogin.MatchString(rest) {
-					return r
-				}
-				if i := strings.IndexAny(rest, ends); i >= 0 {
-					rest = rest[:i]
-				}
-				if isMixed(rest) && !leading.MatchString(rest) {
-					return value[:len(r)+len(rest)]
-				}
-				return r
+	if v.quote != "" || isLookUp(value) || indexed.MatchString(value) {
+		return value
+	}
+	ends := " \t&;,\"'}])"
+	if value != "" && strings.IndexByte("${<%", value[0]) >= 0 { // a reference has its own brackets
+		if r := leading.FindString(value); r != "" {
+			rest := value[len(r):]
+			if i := strings.IndexAny(rest[:min(len(rest), maxURL)], ends); i >= 0 && !referredLogin.MatchString(rest) {
+				rest = rest[:i]
 			}
-			ends = " \t&;,\"'"
+			if isMixed(rest) && !leading.MatchString(rest) && !referredLogin.MatchString(rest) {
+				return value[:len(r)+len(rest)]
+			}
+			return r
 		}
-		if i := strings.IndexAny(value, ends); i > 0 {
-			return value[:i]
-		}
+		ends = " \t&;,\"'"
+	}
+	if i := strings.IndexAny(value[:min(len(value), maxURL)], ends); i > 0 {
+		return value[:i]
 	}
 	return value
 }
@@ -224,19 +160,21 @@ func (v text) head(s string) string {
 // value finds the value after a name and its separator.
 func (a *assigned) value() (text, bool) {
 	s, i := a.s, a.to
-	if strings.HasSuffix(s[:a.from], "${") {
+	switch {
+	case strings.HasSuffix(s[:a.from], "${"):
 		return a.fallback()
-	}
-	if a.from > 0 && s[a.from-1] == '$' { // a variable; in PHP and the like, one that is assigned
-		if strings.HasSuffix(s[:a.from-1], "set ") {
-			return a.inQuotes(i)
-		}
-		rest, assigns := strings.CutPrefix(strings.TrimLeft(s[i:], " "), "=")
-		if !assigns || a.from > 1 && isQuote(s[a.from-2]) {
+	case a.from > 0 && s[a.from-1] == '$': // a variable; in some languages, one that is assigned
+		rest := strings.TrimLeft(s[i:], " ")
+		sep := rest[:len(rest)-len(strings.TrimLeft(rest, "=!:"))]
+		if sep == ":" {
 			return text{}, false
 		}
-		v, ok := valueAt(s, len(s)-len(rest))
-		return v, ok && (v.quote != "" || isLookUp(s[v.from:v.to]))
+		if sep == "" && !strings.HasSuffix(s[:a.from-1], "set ") || a.from > 1 && isQuote(s[a.from-2]) {
+			return text{}, false
+		}
+		v, ok := valueAt(s, len(s)-len(rest)+len(sep))
+		isMixed := ok && isMixed(v.head(s))
+		return v, ok && (v.quote != "" && (len(sep) < 2 || sep == ":=" || isMixed) || isLookUp(s[v.from:v.to]) || sep == "" && isMixed)
 	}
 	for i < len(s) && (s[i] == '\\' || isQuote(s[i]) || s[i] == ']') && i-a.to < 8 {
 		i++
@@ -248,51 +186,42 @@ func (a *assigned) value() (text, bool) {
 	if i == len(s) {
 		return text{}, false
 	}
-	if !closed && a.isElement() {
-		if end := strings.IndexAny(s[i:min(len(s), i+maxGap)], "<>"); end >= 0 && s[i+end] == '>' && s[i+end-1] != '/' {
-			return inTag(s, i+end+1)
-		}
-	}
-	if m := explicit.FindStringIndex(s[i:min(len(s), i+maxGap)]); m != nil && a.isExplicit() {
-		return valueAt(s, i+m[1])
-	}
 	if sep := s[i:min(len(s), i+3)]; strings.EqualFold(sep, "%3d") || strings.EqualFold(sep, "%3a") {
 		return valueAt(s, i+3)
 	}
 	switch c := s[i]; {
+	case strings.HasPrefix(s[i:], "!=") || strings.HasPrefix(s[i:], "=="): // compared with a credential
+		v, ok := valueAt(s, i+2)
+		return v, ok && v.quote != "" && isMixed(s[v.from:v.to])
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
-	case c == '>' && closed:
-		return inTag(s, i+1)
+	case c == '>' && (closed || s[max(0, a.from-1)] == '<'): // an element that is not in an XML document
+		n := strings.IndexByte(s[i+1:min(len(s), i+maxURL)], '<')
+		return text{from: i + 1, to: i + 1 + n}, n > 0 && strings.HasPrefix(s[i+1+n:], "</")
 	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
 		return text{}, false
-	case c == ',' && closed && s[i-1] != '`', c == '(':
-		return a.inQuotes(i + 1)
+	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
+		v, ok := valueAt(s, i+1+len(s[i+1:])-len(strings.TrimLeft(s[i+1:], " <")))
+		return v, ok && v.quote != "" && !isKey(s, v)
 	case i > a.to && a.flag && a.command && c != '-':
 		return valueAt(s, i)
-	case c == ',' && a.from > 0 && s[a.from-1] == '{': // an Erlang term
-		return a.inQuotes(i + 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <")))
-	case c == '\n' && i+1 < len(s) && !closed && isPasswordWord(s[a.from:a.to]) && strings.HasPrefix(strings.TrimLeft(s[i:], " \t\n"), "'"):
-		return a.inQuotes(i + len(s[i:]) - len(strings.TrimLeft(s[i:], " \t\n"))) // SQL
+	case c == '\n' && isPasswordWord(s[a.from:a.to]) && strings.HasPrefix(strings.TrimLeft(s[i:], " \t\n"), "'"): // SQL
+		return valueAt(s, len(s)-len(strings.TrimLeft(s[i:], " \t\n")))
 	case i > a.to && !closed && !a.quoted:
 		return a.spaced(i)
 	}
 	return text{}, false
 }
 
-// explicit matches what separates an explicit key of YAML from its value: ? password, and on the next line : x.
-var explicit = regexp.MustCompile(`^(#.*)?\r?\n[ \t]*:(\s)`)
-
-// isExplicit reports whether the name is an explicit key of YAML.
-func (a *assigned) isExplicit() bool {
-	before := strings.TrimRight(a.s[max(0, a.from-maxGap):a.from], " \t\"'")
-	return strings.HasSuffix(before, "?") && (len(before) == 1 || strings.IndexByte(" \t\n-", before[len(before)-2]) >= 0)
+// isKey reports whether a text in quotes is a name with a value of its own.
+func isKey(s string, v text) bool {
+	return strings.HasPrefix(strings.TrimLeft(s[min(len(s), v.to+len(v.quote)):], " "), ":")
 }
 
 // fallback finds the default of an unset variable: ${PASSWORD:-x}, ${PASSWORD:x}.
 func (a *assigned) fallback() (text, bool) {
 	s, i := a.s, a.to
-	if s[a.from-1] != '{' || i >= len(s) || s[i] != ':' {
+	if i >= len(s) || s[i] != ':' {
 		return text{}, false
 	}
 	if i++; i < len(s) && strings.IndexByte("-=", s[i]) >= 0 {
@@ -302,15 +231,8 @@ func (a *assigned) fallback() (text, bool) {
 	return text{from: i, to: i + max(end, 0)}, end > 0
 }
 
-// inQuotes finds a value that must be quoted.
-func (a *assigned) inQuotes(i int) (text, bool) {
-	v, ok := valueAt(a.s, i)
-	return v, ok && v.quote != ""
-}
-
 func isPasswordWord(name string) bool {
-	name = strings.ToLower(name)
-	return endsWithAny(name, "password", "passwd", "passphrase", "requirepass", "masterauth", "auth_pass")
+	return endsWithAny(strings.ToLower(name), "password", "passwd", "passphrase", "requirepass", "masterauth", "auth_pass")
 }
 
 // separated finds the value after a separator: one of : = := => ?= +=, not ==.
@@ -327,34 +249,41 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 		return text{}, false
 	}
 	v, ok := valueAt(s, i)
-	if ok && v.block && (sep[0] == '=' || closed) {
-		if rest := strings.TrimLeft(s[v.from:], " \t\r\n"); rest != "" && (rest[0] == '"' || rest[0] == '\'') {
+	if sep == ":" && !closed && !a.lines && strings.Contains(s[a.from:a.to], ".") && className.MatchString(v.head(s)) { // module.secrets:Class
+		return text{}, false
+	}
+	if ok && v.block && (sep[0] == '=' || closed) && strings.TrimSpace(s[i:v.from]) == "" {
+		if rest := strings.TrimLeft(s[v.from:], " \t\r\n"); rest != "" && isQuote(rest[0]) {
 			return valueAt(s, len(s)-len(rest))
 		}
 	}
 	return v, ok
 }
 
+// className matches the name of a class.
+var className = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)
+
 // startsValue reports whether the colon after the name is a separator, and not part of a URL, an image, an ARN
 // or a sentence.
 func (a *assigned) startsValue(i int, closed bool) bool {
 	s := a.s
 	spaced := i == len(s) || s[i] <= ' ' || isQuote(s[i])
-	if a.from > 0 && !spaced && (s[a.from-1] == '/' || s[a.from-1] == ':' || s[a.from-1] == '@') {
+	if a.from > 0 && !spaced && strings.IndexByte("/:@", s[a.from-1]) >= 0 {
 		return false
 	}
-	if closed || a.quoted || a.command {
+	if closed || a.quoted || a.command || a.to-a.from >= maxName { // of a long name, only the end is known
 		return true
 	}
-	before := strings.TrimRight(s[max(0, a.from-64):a.from], " \t-\"'/{,[#;!")
-	if j := strings.LastIndexByte(before, '/'); j >= 0 && strings.IndexAny(before, " \t\n") < j { // a prefix, as in annotations
-		before = strings.TrimRight(before[:strings.LastIndexAny(before[:j], " \t\n")+1], " \t-")
+	line := s[lineBegin(s, a.from):a.from]
+	before := line
+	if prefix, found := strings.CutSuffix(before, "/"); found { // as in annotations: example.com/password
+		before = prefix[:strings.LastIndexAny(prefix, " \t\"'{,[")+1]
 	}
-	if a.to-a.from >= maxName && isNameByte(s[a.from-min(a.from, 1)]) { // only the end of the name
-		return true
-	}
-	return before == "" || strings.HasSuffix(before, "\n") || a.escaped() || strings.HasSuffix(before, "export") ||
-		spaced && a.inFlow() || a.inStruct()
+	trimmed := strings.TrimRight(before, " \t")
+	before = strings.TrimRight(before, " \t-\"'/{,[#;!*?")
+	return before == "" || a.escaped() || strings.HasSuffix(before, "export") || // in a map on one line, and in a struct as Go prints it:
+		endsWithAny(trimmed, "{", "[", "(", ",") && spaced && (strings.ContainsAny(line, "{[(") || len(line) == maxLine) ||
+		isPrinted(line[max(0, len(line)-maxGap):]) || spaced && listed.MatchString(line[max(0, len(line)-maxGap):])
 }
 
 // escaped reports whether the name follows an escaped line end, as in a quoted file.
@@ -362,20 +291,17 @@ func (a *assigned) escaped() bool {
 	return endsWithAny(strings.TrimRight(a.s[max(0, a.from-maxGap):a.from], " -\"'\\"), `\n`, `\r`, `\t`)
 }
 
-// printed matches a struct or a map as Go prints it, up to one of its fields: {Host:db Password:
-var printed = regexp.MustCompile(`(?:\{|\bmap\[)(\w+:[^\s{}\[\]]* )*$`)
-
-// inStruct reports whether the name is a field of a struct, or a key of a map, as Go prints it.
-func (a *assigned) inStruct() bool {
-	return printed.MatchString(a.s[max(a.from-maxGap, lineBegin(a.s, a.from)):a.from])
+// isPrinted reports whether a text ends in a struct or a map as Go prints it, or in settings on one line, before one
+// of the fields: {Host:db or =user:a,
+func isPrinted(s string) bool {
+	i := strings.LastIndexAny(s, "{[=")
+	return i >= 0 && (s[i] != '[' || strings.HasSuffix(s[:i], "map")) && printed.MatchString(s[i+1:])
 }
 
-// inFlow reports whether the name is in a one-line YAML map: {user: app, password: x}.
-func (a *assigned) inFlow() bool {
-	line := a.s[lineBegin(a.s, a.from):a.from]
-	before := strings.TrimRight(line, " \t")
-	return (strings.HasSuffix(before, "{") || strings.HasSuffix(before, ",")) && (strings.Contains(line, "{") || len(line) == maxLine)
-}
+// listed matches fields on one line, before another one: user: x, password:
+var listed = regexp.MustCompile(`^\s*(?:[\w.-]+: ?[^,\s]*, ?)+$`)
+
+var printed = regexp.MustCompile(`^(\w+:[^\s{}\[\]]*[ ,])*$`)
 
 // valueAt finds the value at or after i on the same line: a quoted text, or else the rest of the line with its
 // continuations. An empty value, or YAML's | and >, means a block below.
@@ -394,29 +320,19 @@ func valueAt(s string, i int) (text, bool) {
 		if three := strings.Repeat(s[delimiter:delimiter+1], 3); delimiter == i && strings.HasPrefix(s[i:], three) {
 			delimiter += 2
 		}
-		return inDelimiters(s, i, delimiter+1), true
-	}
-	here := i
-	if strings.HasPrefix(s[i:], "$(cat <<") {
-		here += len("$(cat ")
-	}
-	if strings.HasPrefix(s[here:], "<<") {
-		if v, ok := inHeredoc(s, here); ok {
-			return v, true
+		v := inDelimiters(s, i, delimiter+1)
+		if open := strings.LastIndex(s[v.from:v.to], "{{"); open >= 0 && !strings.Contains(s[v.from+open:v.to], "}}") { // quotes in a template
+			if n := strings.Index(s[v.to:lineEnd(s, v.to)], "}}"); n >= 0 {
+				n += v.to + len("}}")
+				v.to = n + max(0, strings.Index(s[n:], v.quote))
+			}
 		}
+		return v, true
 	}
 	end := lineEnd(s, i)
 	value := strings.TrimRight(s[i:end], " \t\r")
-	if opens, literal := opensBlock(value); opens && (end < len(s) || !isProperty(value)) {
-		v := text{from: end, to: end, block: true, literal: literal}
-		if value != "" && !literal {
-			v.rest = i
-		}
-		return v, end < len(s)
-	}
-	if value[0] == '[' {
-		end = listEnd(s, i, end)
-		value = strings.TrimRight(s[i:end], " \t\r")
+	if opensBlock.MatchString(value) {
+		return text{from: end, to: end, block: true}, end < len(s)
 	}
 	for strings.HasSuffix(value, `\`) && end < len(s) { // the line continues
 		end = lineEnd(s, end+1)
@@ -425,45 +341,97 @@ func valueAt(s string, i int) (text, bool) {
 	return text{from: i, to: i + len(value)}, true
 }
 
-// opensBlock reports whether the rest of a line lets a value begin on the next one: it is empty, a comment, or
-// YAML's | or >, which take the lines literally. YAML allows anchors, tags and a comment there.
-func opensBlock(value string) (opens, literal bool) {
-	for isProperty(value) {
-		i := strings.IndexAny(value, " \t")
-		if i < 0 {
-			return true, false
+// opensBlock matches the rest of a line that lets a value begin on the next one: in YAML, or a here-document.
+var opensBlock = regexp.MustCompile(`^(?:[&!][\w!/:.-]*[ \t]*)?(?:[|>][-+0-9]{0,2}|(?:\$\(cat )?<<[-~]?["']?\w+["']?|[\[({])?(?:[ \t]*(?:# |// ).*)?$`)
+
+// maxBlock is the number of lines of a block below a name.
+const maxBlock = 200
+
+// block redacts the lines below a name: those that are indented deeper, elements of a list, and those of a
+// here-document. Lines with names of their own are judged by these. It returns the end of the redacted part.
+func (t *search) block(kind kindOfName, from int, v text, name string) int {
+	s := t.s
+	indent := indentation(s, lineBegin(s, from))
+	word := strings.Trim(s[lineBegin(s, v.from):v.from], " \t\r")
+	word = strings.Trim(word[strings.LastIndexAny(word, "<-~")+1:], `"'`)
+	doc := strings.Contains(s[from:v.from], "<<")
+	begin, end := -1, v.from
+	for lines := 0; end < len(s) && lines < maxBlock; lines++ {
+		line := end + 1
+		stop := lineEnd(s, min(line, len(s)))
+		content := strings.TrimSpace(s[min(line, len(s)):stop])
+		if doc && content == word || !doc && content != "" && !isAction(content) &&
+			indentation(s, line) <= indent && !strings.HasPrefix(content, "- ") {
+			break
 		}
-		value = strings.TrimLeft(value[i:], " \t")
+		if content != "" && begin < 0 && !isAction(content) && !strings.HasPrefix(content, "#") {
+			begin = line + indentation(s, line)
+			if !doc && isField(content) {
+				return v.from
+			}
+		}
+		end = stop
 	}
-	if value == "" || strings.HasPrefix(value, "# ") || strings.HasPrefix(value, "// ") {
-		return true, false
+	if begin < 0 || kind < manyName || !says(kind, s[begin:end]) {
+		return v.from
 	}
-	if value[0] != '|' && value[0] != '>' {
-		return false, false
-	}
-	rest := strings.TrimLeft(value[1:], "+-123456789")
-	trimmed := strings.TrimLeft(rest, " \t")
-	literal = len(value)-len(rest) <= 3 && (rest == "" || trimmed != rest && trimmed[0] == '#')
-	return literal, literal
+	t.found = append(t.found, span{begin, end, name})
+	return end
 }
 
-// isProperty reports whether a value starts like an anchor or a tag of YAML.
-func isProperty(value string) bool {
-	return len(value) > 1 && (value[0] == '&' || value[0] == '!') && (isWordByte(value[1]) || value[1] == '!')
+// container redacts the fields of a container in lines below its name: credentials: or, in HCL, tokens {. It reports
+// whether there are any.
+func (t *search) container(from, to int, name string) (found bool) {
+	line := lineEnd(t.s, to)
+	if rest := strings.Trim(t.s[to:line], " \t\r"); rest != ":" && rest != "{" && rest != "= {" {
+		return false
+	}
+	indent, depth := indentation(t.s, lineBegin(t.s, from)), 0
+	for lines := 0; line+1 < len(t.s) && lines < maxBlock; lines++ {
+		begin := line + 1
+		line = lineEnd(t.s, begin)
+		at := indentation(t.s, begin)
+		content := strings.TrimSpace(t.s[begin:line])
+		i := strings.IndexAny(content, ":=")
+		switch {
+		case content == "":
+			continue
+		case at <= indent:
+			return found
+		case depth == 0:
+			depth = at
+		}
+		if at != depth || i < 0 {
+			continue
+		}
+		kind := credentialName
+		if describing(strings.TrimSpace(content[:i])) {
+			kind = wordName
+		}
+		if v, ok := valueAt(t.s, begin+at+i+1); ok && !v.block && v.to <= line && says(kind, v.head(t.s)) {
+			t.found, found = append(t.found, span{v.from, v.to, name}), true
+		}
+	}
+	return found
 }
 
-// maxList bounds a list in YAML's flow style or in TOML, in bytes.
-const maxList = 4 << 10
+// action matches a line of a template that only controls others: {{- range .Values.pullSecrets }}.
+var action = regexp.MustCompile(`^\{\{-? *(range|if|else|end|with)\b[^{}]*\}\}$`)
 
-// listEnd returns the end of a list of plain values that starts at i and continues after the line that ends at
-// end, or else end.
-func listEnd(s string, i, end int) int {
-	rest := s[i:min(len(s), i+maxList)]
-	n := strings.IndexAny(rest[1:], "[]{}")
-	if n < 0 || rest[1+n] != ']' || i+1+n < end {
-		return end
+func isAction(line string) bool { return strings.HasPrefix(line, "{{") && action.MatchString(line) }
+
+// isField reports whether a line has a name of its own.
+func isField(content string) bool {
+	name, rest, found := strings.Cut(strings.TrimPrefix(content, "- "), ":")
+	return found && (rest == "" || rest[0] == ' ') && !strings.ContainsAny(name, " ")
+}
+
+func indentation(s string, i int) int {
+	n := 0
+	for i+n < len(s) && (s[i+n] == ' ' || s[i+n] == '\t') {
+		n++
 	}
-	return i + n + 2
+	return n
 }
 
 // inDelimiters returns the value after an opening delimiter, a quote with any backslashes before it, up to the
@@ -512,73 +480,24 @@ func lineEnd(s string, i int) int {
 	return len(s)
 }
 
-// maxGap is the largest distance, in bytes, between a value and a name that is itself a value: - name: TOKEN,
-// value: x.
+// maxGap is the largest distance, in bytes, between a value and a name that is itself a value.
 const maxGap = 160
 
-// paired finds the value of a pair: {name: TOKEN, value: x}, <add key="Token" value="x"/>.
-func (t *search) paired(from, to int) (text, bool) {
-	s := t.s
-	if path := s[max(0, from-maxGap):from]; strings.HasSuffix(path, "/") && t.lines { // of a JSON patch in YAML
-		path = strings.TrimRight(path[:strings.LastIndexAny(path, " \t\n\"'")+1], " \"'")
-		if strings.HasSuffix(path, "path:") {
-			return t.pairedLines(from)
-		}
-	}
-	before := strings.TrimRight(s[max(0, from-16):from], "\"'\\ \t\n:=>")
-	if anchor := strings.LastIndexByte(before, '&'); anchor > 0 && isProperty(before[anchor:]) && !strings.ContainsAny(before[anchor:], " \t\n") {
-		before = strings.TrimRight(before[:anchor], " \t:")
-	}
-	if before == s[max(0, from-16):from] || !endsWithAny(before, "name", "key", "Name", "Key") {
-		return text{}, false
-	}
-	if strings.HasPrefix(strings.TrimLeft(s[to:min(len(s), to+maxGap)], " \t\n"), "</") {
-		return inElement(s, from, to)
-	}
-	rest := s[to:min(len(s), to+maxGap)]
-	i := strings.IndexFunc(rest, func(r rune) bool { return !strings.ContainsRune("\"'\\,; \t\r\n/", r) })
-	if i < 0 {
-		i = len(rest)
-	}
-	for _, word := range pairValues {
-		if !strings.HasPrefix(rest[i:], word) {
-			continue
-		}
-		at := to + i + len(word)
-		for at < len(s) && strings.IndexByte("\"'\\ ", s[at]) >= 0 {
-			at++
-		}
-		if at < len(s) && (s[at] == ':' || s[at] == '=') {
-			return valueAt(s, at+1)
-		}
-	}
-	if v, ok := t.pairedBefore(from); ok || !t.lines {
-		return v, ok
-	}
-	return t.pairedLines(from)
-}
+// pairName matches what precedes a name that is itself a value, and pairValue what is between it and its value:
+// {name: TOKEN, value: x}, <add key="Token" value="x"/>, also on another line.
+var (
+	pairName  = regexp.MustCompile(`(?i)(?:name|key)[\\"']*\s*(?:[:=]|=>)\s*[\\"']*$`)
+	pairValue = regexp.MustCompile(`^[\\"']*[,;]?[\s\\"'/#]*(?i:value|default|defaultValue|content|values)[\\"']*\s*[:=]`)
+)
 
-// pairedBefore finds the value of a pair that is before its name on the same line: {value: x, name: TOKEN}, <add
-// value="x" key="Token"/>.
-func (t *search) pairedBefore(from int) (text, bool) {
-	begin := max(0, from-maxGap)
-	open := strings.LastIndexAny(t.s[begin:from], "{}<>\n")
-	if open < 0 || t.s[begin+open] != '{' && t.s[begin+open] != '<' {
+// paired finds the value of a pair.
+func (t *search) paired(from, to int) (text, bool) {
+	if begin := strings.TrimRight(t.s[max(0, from-8):from], " \t\n\\\"'"); begin == "" || strings.IndexByte(":=>", begin[len(begin)-1]) < 0 || !pairName.MatchString(t.s[max(0, from-32):from]) {
 		return text{}, false
 	}
-	for i := begin + open; i < from; i++ {
-		n := strings.IndexAny(t.s[i:from], "{, \t")
-		if n < 0 {
-			break
-		}
-		i += n
-		if n, ok := isFieldOf(t.s[i+1:from], pairValues); ok {
-			v, ok := valueAt(t.s, i+1+n)
-			if v.quote == "" && ok && !v.block {
-				v.to = v.from + len(v.head(t.s))
-			}
-			return v, ok && !v.block
-		}
+	at := pairValue.FindStringIndex(t.s[to:min(len(t.s), to+maxGap)])
+	if at == nil {
+		return text{}, false
 	}
-	return text{}, false
+	return valueAt(t.s, to+at[1])
 }

@@ -61,7 +61,7 @@ func hostile() map[string]map[string]any {
 	}
 	return map[string]map[string]any{
 		"3,000 levels and 5,000 leaves":     {"spec": nested(3_000, leaves(5_000, "password"))},
-		"10,000 levels":                     {"spec": nested(9_999, map[string]any{"password": "x1"})},
+		"10,000 levels":                     {"spec": nested(9_998, map[string]any{"password": "x1"})},
 		"5,000 levels and a secret in each": {"spec": levels},
 		"20,000 leaves":                     {"spec": leaves(20_000, "token")},
 		"lists in lists":                    {"spec": lists},

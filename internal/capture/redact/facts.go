@@ -9,9 +9,9 @@ import (
 type facts struct {
 	kind      kindOfName
 	trait     trait
-	command   bool // see isCommandField
-	container bool // see containers
-	copy      bool // may be an annotation that repeatsManifest recognizes
+	command   bool       // see isCommandField
+	container kindOfName // see containers
+	copy      bool       // may be an annotation that repeatsManifest recognizes
 }
 
 // factsOf returns the facts of a name. They are cached, because objects use few names again and again.
@@ -47,7 +47,18 @@ var remembered = struct {
 
 func findFacts(name string) facts {
 	return facts{
-		kind: findKind(name), trait: fieldTraits[name], command: isCommandField(name), container: containers[strings.ToLower(name)],
+		kind: findKind(name), trait: fieldTraits[name], command: isCommandField(name), container: containerKind(name),
 		copy: exactCopies[name] || copyEnding(name) != "",
 	}
+}
+
+// containerKind returns what the texts in a container are.
+func containerKind(name string) kindOfName {
+	switch {
+	case containers[strings.ToLower(name)]:
+		return credentialName
+	case name == "HttpHeaders", name == "bearer", name == "serviceKeys": // of Docker, Composer, and notifications of Argo CD
+		return wordName
+	}
+	return plainName
 }

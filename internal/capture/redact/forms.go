@@ -2,7 +2,6 @@ package redact
 
 import (
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -21,68 +20,65 @@ var accounts = regexp.MustCompile(`(?m)(?:^\s*(?:- )?|["']|\becho +(?:-\w+ +)*)[
 // piped matches the input that a shell pipes to a program that reads a password.
 var piped = regexp.MustCompile(`\b(?:echo|printf +["']?%s(?:\\n)?["']?) +(?:-\w+ +)*["']?([^\s"'|]+)["']?\s*\|`)
 
+// pgpass matches a line of .pgpass, aclRule a password of Redis' users, and userLogin a user with a password.
+var (
+	pgpass    = regexp.MustCompile(`[\w.*-]+:(?:\d{1,5}|\*):[^\s:"']+:[^\s:"']+:([^\s"':]+)`)
+	aclRule   = regexp.MustCompile(`\s[>#]([^\s"']+)`)
+	userLogin = regexp.MustCompile(`(?m)(?:^|[\s;-])user *= *["']?[\w.@-]+:([^\s"'/]+)["']?\s*$`)
+)
+
 var forms = []form{
 	{"chpasswd", true, accounts},
-	{"pgpass", false, regexp.MustCompile(`[\w.*-]+:(?:\d{1,5}|\*):[^\s:"']+:[^\s:"']+:([^\s"':]+)`)}, // PostgreSQL's documentation, 34.16
-	{"from-literal", false, regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)},    // kubectl create secret
+	{"pgpass", false, pgpass}, // PostgreSQL's documentation, 34.16
+	{"from-literal", false, regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)}, // kubectl create secret
+	{":5432:", false, pgpass}, {":*:*:", false, pgpass}, {" on >", false, aclRule}, {"--password-stdin", false, piped},
+	{"oracle:thin:", false, regexp.MustCompile(`oracle:thin:\w+/([^@\s"']+)@`)},
+	{"login=", false, regexp.MustCompile(`\blogin=[\w.-]+:([^\s"']+)`)},
+	{"user=", false, userLogin}, {"user =", false, userLogin}, {"ident:", false, regexp.MustCompile(`(?i)ident: +["']?[\w.-]+:([^\s"']+)`)},
+	{"= aq", false, regexp.MustCompile(`\bkey *= *(AQ[\w+/=]{36,})`)}, // of Ceph
+	{"user_", false, regexp.MustCompile(`\buser_[\w-]+="([^"]+)"`)},   // of Kafka's login module
 	{"kinit", false, piped}, {"sudo -S", false, piped}, {"--with-token", false, piped},
-	{"set password for", true, regexp.MustCompile(`(?i)set password for\s+\S+\s*=\s*(?:\w+\s*\()?\s*'([^']+)'`)}, // MySQL
-	{"+@", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)},                                                        // Redis' ACL
-	{"~*", false, regexp.MustCompile(`\s[>#]([^\s"']+)`)},
+	{"set password for", true, regexp.MustCompile(`(?i)set password for\s+\S+\s*=\s*(?:\w+\s*\()?\s*'([^']+)'`)},                                                                         // MySQL
+	{"identified", true, regexp.MustCompile(`\b(?i:user|role|grant|connect|link)\b[^;]{0,256}?(?i:identified)(?i:\s+with\s+[\w"']+)?\s+(?i:by|as)\s+(?i:password\s+)?["']?([^"'\s;]+)`)}, // SQL
+	{"+@", false, aclRule}, // Redis' ACL
+	{"~*", false, aclRule},
 }
 
 // maxForm is the number of bytes searched before and after a form's word.
 const maxForm = 1 << 10
 
-// form finds a form's credentials near its word. It returns the end of the searched part.
+// form finds a form's credentials near its word. Each part is searched once.
 func (t *search) form(f *form, end int) int {
-	from := max(end-maxForm, lineBegin(t.s, end))
-	to := min(lineEnd(t.s, end), end+maxForm)
+	if end <= t.formed[f.word] {
+		return 0
+	}
+	from, to := max(end-maxForm, lineBegin(t.s, end)), min(lineEnd(t.s, end), end+maxForm)
 	if f.below {
-		to = min(len(t.s), end+maxForm)
+		from, to = max(0, end-256), min(len(t.s), end+maxForm)
 	}
 	for _, at := range f.of.FindAllStringSubmatchIndex(t.s[from:to], -1) {
 		if value := t.s[from+at[2] : from+at[3]]; says(credentialName, value) {
 			t.found = append(t.found, span{from + at[2], from + at[3], "password"})
 		}
 	}
-	return to
-}
-
-// identifiedBy matches what is between IDENTIFIED and a password in SQL.
-var identifiedBy = regexp.MustCompile(`^(?i:\s+with\s+[\w"']+)?\s+(BY|(?i:by|as))\s+(?i:password\s+)?`)
-
-// statement matches the SQL statements that have an IDENTIFIED BY, as opposed to a sentence.
-var statement = regexp.MustCompile(`(?i)\b(user|role|grant|connect|link)\b`)
-
-// identified returns the password of IDENTIFIED BY and IDENTIFIED WITH plugin BY, whose first word ends at end.
-func identified(s string, end int) (span, bool) {
-	head := identifiedBy.FindStringSubmatch(s[end:min(len(s), end+128)])
-	if head == nil {
-		return span{}, false
+	if t.formed == nil {
+		t.formed = map[string]int{}
 	}
-	v, ok := valueAt(s, end+len(head[0]))
-	if ok && v.quote == "" {
-		v.to = v.from + len(v.head(s))
-		ok = head[1] == "BY" // as opposed to: identified by name
-	}
-	if head[1] != "BY" && (v.quote == "`" || !statement.MatchString(s[max(0, end-256):end])) {
-		return span{}, false
-	}
-	return span{v.from, v.to, "password"}, ok && !v.block && says(credentialName, s[v.from:v.to])
+	t.formed[f.word] = to
+	return 0
 }
 
 // dataURL returns the base64 part of a data URL (RFC 2397), which Ignition uses for files.
-func dataURL(s string, from int) (span, bool) {
+func dataURL(s string, from, within int) (span, bool) {
 	to := from
 	for to < len(s) && (isBase64(rune(s[to])) || strings.IndexByte("=-_%", s[to]) >= 0) {
 		to++
 	}
-	return span{from, to, "data"}, hidesWhole(unescaped(s[from:to]))
+	return span{from, to, "data"}, hidesWhole(unescaped(s[from:to]), within+1)
 }
 
 // escapedURL returns an escaped URL with a password inside another URL; its %3A%2F%2F ends at end.
-func escapedURL(s string, end int) (span, bool) {
+func escapedURL(s string, end, within int) (span, bool) {
 	from, to := end-len("%3a%2f%2f"), end
 	for from > 0 && (isWordByte(s[from-1]) || s[from-1] == '+') {
 		from--
@@ -90,7 +86,7 @@ func escapedURL(s string, end int) (span, bool) {
 	for to < len(s) && to-end < maxURL && (isWordByte(s[to]) || strings.IndexByte("%-_.~+", s[to]) >= 0) {
 		to++
 	}
-	return span{from, to, "url"}, holdsCredential(unescaped(s[from:to]), asText)
+	return span{from, to, "url"}, holdsCredential(unescaped(s[from:to]), within+1)
 }
 
 // unescaped decodes percent-encoding and leaves invalid escapes alone.
@@ -111,53 +107,64 @@ func unescaped(s string) string {
 
 // directives are words in programs' settings that a name and its value follow, separated by spaces.
 var directives = set(`proxy_set_header add_header fastcgi_param uwsgi_param set-header add-header setenv env set
-	header requestheader more_set_headers grpc_set_header`)
+	header requestheader more_set_headers grpc_set_header header_up header_down`)
 
-// spaced finds the value of a name that only a space separates from it: a quoted password, as in SQL; a single
-// word that ends the line, as in Redis files; or a word after a login, as in .netrc. Other names must start the
-// line or follow a directive, and the value must not read like a word.
+// spaced finds the value of a name that only a space separates from it: a quoted or random one; a single word that
+// ends the line, as in Redis' files; or a word after a login, as in .netrc. Other names must start the line or follow
+// a directive, and either have several words or a value that does not read like a word.
 func (a *assigned) spaced(i int) (text, bool) {
 	s := a.s
 	v, ok := valueAt(s, i)
-	if !ok || v.block {
-		return text{}, false
-	}
 	name := strings.ToLower(s[a.from:a.to])
 	isPassword := isPasswordWord(name)
-	if isPassword && v.quote != "" {
+	if !ok || v.block || !isPassword && strings.Contains(s[v.from:v.to], "://") { // an argument
+		return text{}, false
+	}
+	if v.quote != "" && (isPassword || looksRandom(s[v.from:v.to])) {
 		return v, true
 	}
-	begin := max(a.from-maxGap, lineBegin(s, a.from))
-	before := strings.Fields(s[begin:a.from])
+	before := strings.Fields(s[max(a.from-maxGap, lineBegin(s, a.from)):a.from])
 	n := len(before)
-	if isPassword && n > 1 && (before[n-2] == "login" || before[n-2] == "account" || before[n-2] == "machine") {
+	word := func() (text, bool) { // the first word
 		if end := strings.IndexAny(s[v.from:v.to], " \t"); end > 0 {
 			v.to = v.from + end
 		}
 		return v, true
 	}
+	if isPassword && n > 1 && (before[n-2] == "login" || before[n-2] == "account" || before[n-2] == "machine") {
+		return word()
+	}
 	if v.quote == "" {
 		v.to -= len(s[v.from:v.to]) - len(strings.TrimRight(s[v.from:v.to], "; "))
 	}
 	value := s[v.from:v.to]
+	named := n == 0 && a.lines && strings.ContainsAny(name[1:], "._-")
 	switch {
-	case name == "auth-pass" && strings.Count(value, " ") == 1: // Redis Sentinel puts the server's name first
+	case looksRandom(value):
+		return v, true
+	case n > 0 && before[0] == "sentinel" && strings.Count(value, " ") < 2: // it may put the server's name first
 		v.from += strings.IndexByte(value, ' ') + 1
 		return v, true
+	case v.quote == "" && strings.Contains(value, " ") && (named || n == 0 && a.lines) && strings.Count(value, " ") < 3:
+		if last := strings.LastIndexByte(value, ' '); looksRandom(value[last+1:]) || isMixed(value[last+1:]) {
+			return v, true // the credential is the last of several values
+		}
+		if isPassword && named {
+			return word()
+		}
+		return text{}, false
 	case v.quote == "" && strings.ContainsAny(value, " \t"):
 		return text{}, false
-	case name == "insecure-password", name == "auth" && isAccount(value): // HAProxy
+	case name == "insecure-password", name == "auth" && isAccount(value), isPassword && named: // HAProxy
 		return v, true
 	case n > 1 && before[n-1][0] == '-' && before[n-2] == "set": // fish
 		return v, isMixed(value)
-	case n > 0 && !(n < 4 && directives[strings.ToLower(strings.TrimLeft(before[n-1], "#$"))]) || n == 0 && !a.lines:
-		return text{}, false
-	case isPassword:
-		return v, true
-	case v.quote != "" && strings.Trim(strings.TrimLeft(s[min(len(s), v.to+1):lineEnd(s, v.to)], `"'`), "; \t\r") != "":
+	case n > 0 && n < 4 && directives[strings.ToLower(strings.TrimLeft(before[n-1], "#$"))]:
+		return v, isPassword || isMixed(value) || strings.ContainsAny(name, "-_") && value[0] != '$'
+	case n > 0 || !a.lines:
 		return text{}, false
 	}
-	return v, isMixed(value)
+	return v, isPassword || named || isMixed(value)
 }
 
 // isMixed reports whether a value is neither a word nor an object's name.
@@ -168,90 +175,4 @@ func isMixed(s string) bool {
 // looksRandom reports whether a value is unlikely to be a word: it is long, and has digits and capitals.
 func looksRandom(s string) bool {
 	return len(s) >= 16 && strings.ContainsAny(s, "0123456789") && strings.ToLower(s) != s && !strings.Contains(s, " ")
-}
-
-// heredoc matches the start of a multi-line text in shells and Terraform.
-var heredoc = regexp.MustCompile(`^<<[-~]?["']?(\w+)["']?\s*\n`)
-
-// inHeredoc returns the value that starts at i with <<EOF.
-func inHeredoc(s string, i int) (text, bool) {
-	m := heredoc.FindStringSubmatch(s[i:min(len(s), i+80)])
-	if m == nil {
-		return text{}, false
-	}
-	from := i + len(m[0])
-	for at := from; at < len(s); at = lineEnd(s, at) + 1 {
-		if strings.TrimSpace(s[at:lineEnd(s, at)]) == m[1] {
-			return text{from: from, to: max(from, at-1), quote: m[1]}, true
-		}
-	}
-	return text{from: from, to: len(s), quote: m[1]}, true
-}
-
-// maxPair is the number of lines between the name and the value of a pair in YAML.
-const maxPair = 16
-
-// pairedLines finds the value of a YAML pair whose name is at from, on another line of the same element.
-func (t *search) pairedLines(from int) (text, bool) {
-	s := t.s
-	begin := lineBegin(s, from)
-	if from-begin > maxGap {
-		return text{}, false
-	}
-	column, first := fieldColumn(s, begin)
-	for at, lines := begin, 0; !first && at > 0 && lines < maxPair; lines++ { // up to the element's first line
-		at = lineBegin(s, at-1)
-		var other int
-		if other, first = fieldColumn(s, at); other < column && !isBlank(s, at) {
-			break
-		}
-		if v, ok := pairLine(s, at, column); ok {
-			return v, true
-		}
-		first = first && other == column
-	}
-	for at, lines := lineEnd(s, from)+1, 0; at < len(s) && lines < maxPair; lines++ {
-		other, another := fieldColumn(s, at)
-		if (other < column || another && other == column) && !isBlank(s, at) {
-			break
-		}
-		if v, ok := pairLine(s, at, column); ok {
-			return v, true
-		}
-		if n := min(len(s), at+column); other == column && slices.ContainsFunc(pairSpares, func(name string) bool { return strings.HasPrefix(s[n:], name+":") }) {
-			break // a label requirement, or a toleration
-		}
-		at = lineEnd(s, at) + 1
-	}
-	return text{}, false
-}
-
-// isBlank reports whether the line at i is empty or a comment.
-func isBlank(s string, i int) bool {
-	content := strings.TrimSpace(s[i:lineEnd(s, i)])
-	return content == "" || content[0] == '#'
-}
-
-// fieldColumn returns the column of a YAML line's field, after the dashes of lists; first reports whether there
-// are any.
-func fieldColumn(s string, begin int) (column int, first bool) {
-	column = indentation(s, begin)
-	for strings.HasPrefix(s[begin+column:], "- ") {
-		first = true
-		column += 1 + indentation(s, begin+column+1)
-	}
-	return column, first
-}
-
-// pairLine finds a pair's value in a line whose field is in the column.
-func pairLine(s string, at, column int) (text, bool) {
-	if other, _ := fieldColumn(s, at); other != column {
-		return text{}, false
-	}
-	from := at + column
-	n, ok := isFieldOf(s[from:lineEnd(s, from)], pairValues)
-	if !ok {
-		return text{}, false
-	}
-	return valueAt(s, from+n)
 }

@@ -23,47 +23,80 @@ var openAnnotations = []string{
 	"replicator.v1.mittwald.de/replicated-at",
 }
 
-// secret redacts the data of a Secret, its annotations and, at the root, any unexpected field.
-func (a *run) secret(m map[string]any) {
-	for key := range m {
-		switch {
-		case key == "data": // stringData is redacted everywhere; see field
-			if values, ok := m[key].(map[string]any); ok {
-				a.under(key, func() { a.setAll(values) })
-			} else {
-				a.set(m, key)
-			}
-		case len(a.path.steps) == 0 && (!openFields[key] || (key == "type" || key == "immutable") && isNested(m[key])):
-			a.set(m, key)
-		}
-	}
-	meta, ok := m["metadata"].(map[string]any)
-	if !ok {
-		a.set(m, "metadata")
-		return
-	}
-	a.under("metadata", func() {
-		annotations, ok := meta["annotations"].(map[string]any)
-		if !ok {
-			a.set(meta, "annotations")
+// objectOfKind redacts what an object of a kind keeps: a Secret, a ConfigMap, or a list of them, whose elements may
+// omit their kind.
+func (a *run) objectOfKind(t *tree, n *node) {
+	root := len(a.path.steps) == 0
+	switch kind := t.textOf(n, "kind"); {
+	case !root && (kind == "Secret" || kind == "ConfigMap") && t.holdsObject(n, kind):
+	case root && a.resource == secrets, kind == "Secret":
+		a.secret(t, n)
+	case root && a.resource == configMaps, kind == "ConfigMap":
+		a.configMap(t, n)
+	case kind == "SecretList", kind == "ConfigMapList":
+		items := t.field(n, "items")
+		if items == nil {
 			return
 		}
-		a.under("annotations", func() {
-			for key := range annotations {
-				if !isOpen(key) || isNested(annotations[key]) {
-					a.set(annotations, key)
-				}
+		a.path.pushField("items")
+		defer a.path.pop()
+		if items.kind != '[' {
+			a.hide(t, items)
+			return
+		}
+		index := 0
+		for i := items.child; i != 0; i, index = t.at(i).next, index+1 {
+			item := t.at(i)
+			a.path.push(element(t, item, index))
+			switch {
+			case item.kind != '{':
+				a.hide(t, item)
+			case kind == "SecretList":
+				a.secret(t, item)
+			default:
+				a.configMap(t, item)
 			}
-		})
-	})
+			a.path.pop()
+		}
+	}
 }
 
-func isNested(v any) bool {
-	switch v.(type) {
-	case map[string]any, []any:
-		return true
+// secret redacts the data of a Secret, its annotations and, at the root, any unexpected field.
+func (a *run) secret(t *tree, n *node) {
+	for i := n.child; i != 0; i = t.at(i).next {
+		f := t.at(i)
+		a.path.pushField(f.key)
+		switch {
+		case f.key == "data" && f.kind == '{': // stringData is redacted everywhere; see field
+			a.hideAll(t, f)
+		case f.key == "metadata" && f.kind == '{':
+			a.secretMeta(t, f)
+		case f.key == "data", f.key == "metadata",
+			len(a.path.steps) == 1 && (!openFields[f.key] || (f.key == "type" || f.key == "immutable") && f.child != 0):
+			a.hide(t, f)
+		}
+		a.path.pop()
 	}
-	return false
+}
+
+func (a *run) secretMeta(t *tree, meta *node) {
+	annotations := t.field(meta, "annotations")
+	if annotations == nil {
+		return
+	}
+	a.path.pushField("annotations")
+	defer a.path.pop()
+	if annotations.kind != '{' {
+		a.hide(t, annotations)
+		return
+	}
+	for i := annotations.child; i != 0; i = t.at(i).next {
+		if f := t.at(i); !isOpen(f.key) || f.child != 0 {
+			a.path.pushField(f.key)
+			a.hide(t, f)
+			a.path.pop()
+		}
+	}
 }
 
 func isOpen(annotation string) bool {
@@ -77,52 +110,48 @@ func isOpen(annotation string) bool {
 
 // holdsObject reports whether the data of a nested object is an object of its own, as in Kyverno's policies: {kind:
 // ConfigMap, data: {kind: ConfigMap, data: {a: b}}}. The walk judges that one.
-func holdsObject(m map[string]any) bool {
-	data, _ := m["data"].(map[string]any)
-	_, hasData := data["data"].(map[string]any)
-	_, hasMeta := data["metadata"].(map[string]any)
-	if m["kind"] == "Secret" {
-		return data["kind"] == "Secret" && (hasData || hasMeta)
-	}
-	return hasData || hasMeta
+func (t *tree) holdsObject(n *node, kind string) bool {
+	data := t.field(n, "data")
+	holds := func(key string) bool { f := t.field(data, key); return f != nil && f.kind == '{' }
+	return (kind != "Secret" || t.textOf(data, "kind") == "Secret") && (holds("data") || holds("metadata"))
 }
 
 // configMap redacts values that look like credentials by key or form, and all of a Helm release.
-func (a *run) configMap(m map[string]any) {
-	helm := isHelmRelease(m)
-	for _, field := range []string{"data", "binaryData"} {
-		v, found := m[field]
-		values, ok := v.(map[string]any)
-		if !ok {
-			if found {
-				a.set(m, field)
-			}
+func (a *run) configMap(t *tree, n *node) {
+	helm := t.isHelmRelease(n)
+	for i := n.child; i != 0; i = t.at(i).next {
+		values := t.at(i)
+		if values.key != "data" && values.key != "binaryData" || values.kind == 'n' {
 			continue
 		}
-		a.under(field, func() {
-			for key, v := range values {
-				s, ok := v.(string)
-				if helm || !ok || isKeyStore(key) || says(nameKind(key), s) || field == "binaryData" && credentialBinary(s) {
-					a.set(values, key)
-				}
+		a.path.pushField(values.key)
+		if values.kind != '{' {
+			a.hide(t, values)
+		}
+		for j := values.child; j != 0 && values.kind == '{'; j = t.at(j).next {
+			f := t.at(j)
+			if helm || f.kind != '"' || isKeyStore(f.key) || says(nameKind(f.key).in(asCommand), f.text) || values.key == "binaryData" && credentialBinary(f.text) {
+				a.path.pushField(f.key)
+				a.hide(t, f)
+				a.path.pop()
 			}
-		})
+		}
+		a.path.pop()
 	}
 }
 
 // isHelmRelease reports whether a ConfigMap holds a release of Helm 3 or Helm 2, with every value and manifest
 // of the chart.
-func isHelmRelease(m map[string]any) bool {
-	meta, _ := m["metadata"].(map[string]any)
-	labels, _ := meta["labels"].(map[string]any)
-	name, _ := meta["name"].(string)
-	return labels["owner"] == "helm" || labels["OWNER"] == "TILLER" || strings.HasPrefix(name, "sh.helm.release.v1.")
+func (t *tree) isHelmRelease(n *node) bool {
+	meta := t.field(n, "metadata")
+	labels := t.field(meta, "labels")
+	return t.textOf(labels, "owner") == "helm" || t.textOf(labels, "OWNER") == "TILLER" || strings.HasPrefix(t.textOf(meta, "name"), "sh.helm.release.v1.")
 }
 
 // credentialBinary checks the decoded base64; text that is not base64 does not belong there.
 func credentialBinary(s string) bool {
 	b, err := base64.StdEncoding.DecodeString(s)
-	return err != nil || isZipped(s) || holdsCredential(string(b), asText)
+	return err != nil || isZipped(s) || holdsCredential(string(b), 0)
 }
 
 // isKeyStore reports whether a file name is typical of binary key stores.

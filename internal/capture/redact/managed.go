@@ -1,11 +1,6 @@
 package redact
 
-import (
-	"bytes"
-	"encoding/json"
-	"errors"
-	"io"
-)
+import "strings"
 
 // note records the plain text of values of which all or a part was redacted.
 func (a *run) note(v any) {
@@ -33,83 +28,45 @@ func (a *run) note(v any) {
 
 // managedFields removes the trees of managed fields that repeat a redacted value: they name elements of sets by
 // value (v:) and of other lists by merge keys (k:). The owners of the fields in such a tree are then unknown.
-func (a *run) managedFields(obj map[string]any) {
-	if len(a.plain) == 0 {
+func (a *run) managedFields(t *tree, root *node) {
+	entries := t.field(t.field(root, "metadata"), "managedFields")
+	if len(a.plain) == 0 || entries == nil || entries.kind != '[' {
 		return
 	}
-	meta, _ := obj["metadata"].(map[string]any)
-	entries, _ := meta["managedFields"].([]any)
-	for _, e := range entries {
-		entry, _ := e.(map[string]any)
-		if fields, ok := entry["fieldsV1"]; ok && a.repeats(fields) {
-			delete(entry, "fieldsV1")
+	for i := entries.child; i != 0; i = t.at(i).next {
+		if fields := t.field(t.at(i), "fieldsV1"); fields != nil && a.repeats(t, fields.child) {
+			fields.gone = true
 		}
 	}
 }
 
-// repeats reports whether a tree names an element by a redacted value. An unreadable tree counts as one.
-func (a *run) repeats(fields any) bool {
-	raw, ok := fields.(json.RawMessage)
-	if !ok {
-		raw = canonical(fields)
-	}
-	for rest := raw; ; {
-		v, k := bytes.Index(rest, []byte(`"v:`)), bytes.Index(rest, []byte(`"k:`))
-		if v < 0 && k < 0 {
-			return false
+// repeats reports whether a tree names an element by a redacted value. An unreadable name counts as one.
+func (a *run) repeats(t *tree, i int32) bool {
+	for ; i != 0; i = t.at(i).next {
+		f := t.at(i)
+		if strings.HasPrefix(f.key, "v:") || strings.HasPrefix(f.key, "k:") {
+			name := newTree(f.key[2:], []byte(f.key[2:]))
+			hit := !name.readJSON()
+			for j := range name.nodes {
+				n := &name.nodes[j]
+				hit = hit || a.plain[n.key] || strings.IndexByte("{[", n.kind) < 0 && a.plain[n.plain(name)]
+			}
+			name.free()
+			if hit {
+				return true
+			}
 		}
-		if v < 0 || k >= 0 && k < v {
-			v = k
-		}
-		rest = rest[v:]
-		end := keyEnd(rest)
-		var key string
-		if json.Unmarshal(rest[:end], &key) != nil || !texts([]byte(key[2:]), func(s string) bool { return !a.plain[s] }) {
+		if a.repeats(t, f.child) {
 			return true
 		}
-		rest = rest[end:]
 	}
+	return false
 }
 
-// keyEnd returns the end of the quoted text that b starts with.
-func keyEnd(b []byte) int {
-	for i := 1; i < len(b); i++ {
-		switch b[i] {
-		case '\\':
-			i++
-		case '"':
-			return i + 1
-		}
+// plain returns a text, or what stands for a number, a boolean or null.
+func (n *node) plain(t *tree) string {
+	if n.kind == '"' {
+		return n.text
 	}
-	return len(b)
-}
-
-// texts calls fn with each string, number and boolean of a JSON text, including field names. It returns false
-// if fn does, or if the text is invalid.
-func texts(raw []byte, fn func(string) bool) bool {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	d.UseNumber()
-	for {
-		token, err := d.Token()
-		if errors.Is(err, io.EOF) {
-			return true
-		}
-		if err != nil {
-			return false
-		}
-		var s string
-		switch t := token.(type) {
-		case string:
-			s = t
-		case json.Number:
-			s = t.String()
-		case bool:
-			s = string(canonical(t))
-		default:
-			continue
-		}
-		if !fn(s) {
-			return false
-		}
-	}
+	return t.source[n.from:n.to]
 }

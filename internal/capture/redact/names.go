@@ -13,32 +13,59 @@ type kindOfName uint8
 const (
 	// plainName implies nothing.
 	plainName kindOfName = iota
-	// maybeName is a credential's name for variables, flags, headers and keys of ConfigMaps: AUTH.
+	// maybeName is a credential's name for variables, flags, headers and keys of ConfigMaps: AUTH. In files, it is
+	// one unless the value is a word.
 	maybeName
+	// termName is one there unless the value is a word: an agreement to a LICENSE, the name of a COOKIE.
+	termName
+	// keyName is a maybeName there, and elsewhere a credential's name unless the value is a word: routing_key.
+	keyName
+	// wordName names a credential unless the value is a word.
+	wordName
 	// refName may also refer to a Secret's name: tlsSecret, passwordKey. A value that cannot be an object's
 	// name is a credential.
 	refName
 	// manyName names several credentials: tokens. A number is their count.
 	manyName
+	// fileName names a credential in a file, and elsewhere refers to a Secret: smtp_auth_secret.
+	fileName
 	// hookName names a URL whose path may be a credential: SLACK_WEBHOOK_URL.
 	hookName
+	// loginName names users, with their passwords behind a colon.
+	loginName
 	// credentialName names a credential.
 	credentialName
 )
+
+// in returns what a name implies in a text that is read in this manner.
+func (k kindOfName) in(how manner) kindOfName {
+	switch {
+	case k == fileName && how != asFile && how != asCommand:
+		return refName
+	case k == fileName:
+		return credentialName
+	case k < maybeName || k > keyName:
+		return k
+	case k == termName && how == asCommand, k == keyName && how != asCommand, how == asFile:
+		return wordName
+	case how == asCommand:
+		return maybeName
+	}
+	return plainName
+}
 
 // A name is split into words at characters other than letters and digits, and before capitals. It is a
 // credential's name if it has one of the words, one of the pairs of consecutive words, or a word with one of
 // the endings, unless its last word marks it as a description. It may be one if it ends with one of the lasts.
 // Files that hold only credentials are known by name.
 var (
-	words = set(`password passwords passwd passwort passphrase passphrases passcode pwd pswd pass secret secrets
-		token tokens credential credentials creds apikey apikeys apitoken accesskey secretkey privatekey authkey
-		authtoken accesstoken refreshtoken bearertoken clientsecret appkey psk htpasswd jwt bearer
+	words = set(`password passwords passwd passwort passphrase passphrases passcode pwd pswd pass authtok secret secrets
+		token tokens credential credentials creds apikey apikeys psk htpasswd jwt bearer
 		dsn connectionstring connectionstrings kubeconfig keytab mnemonic requirepass masterauth sshpass
-		storepass keypass userpass dbpass rootpass authpass masterpass adminpass smtppass mailpass emailpass ftppass ldappass
-		mysqlpass redispass sqlpass dbpwd userpwd adminpwd rootpwd mysqlpwd sapwd ftppwd signingkey encryptionkey masterkey bindpw userpw dbpw rootpw passw passkey privkey
-		enckey restuserkey passwrd kennwort senha wachtwoord contrasena motdepasse`)
-	lasts     = set(`auth cookie pat pw headers salt pepper license`)
+		bindpw userpw dbpw rootpw passw passkey
+		restuserkey passwrd kennwort senha wachtwoord contrasena motdepasse`)
+	lasts     = set(`auth pat pw headers salt pepper`)
+	terms     = set(`cookie license encrypt`)
 	hookNames = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)
 	pairs     = set(`api key, api keys, app key, application key, access key, access keys, secret key, secret keys,
 		private key, private keys, encryption key, encryption keys, encrypt key, cipher key, crypto key, fernet key,
@@ -50,12 +77,16 @@ var (
 		conn str, jaas config, authorization header, auth header, auth headers,
 		snmp community, honeycomb team, recovery code, recovery codes, backup codes, otp seed, totp seed,
 		cookie encryption, priv key, sec key, enc key, join key, sdk key, gossip key, validation key, decryption key, nonce key,
-		provision key, activation key, registration key, key base, erlang cookie, bind pw, user pw, db pw, root pw, admin pw`)
-	// maybePairs relate to pairs as lasts relate to words.
+		provision key, activation key, deterministic key, installation key, insert key, keystore key, truststore key, azure key, hmac encoded, registration key, key base, erlang cookie, bind pw, user pw, db pw, root pw, admin pw`)
+	// maybePairs relate to pairs as lasts and terms relate to words.
 	maybePairs = set(`hash key, block key, routing key, write key, publish key, tunnel key, rails key, server key, admin key,
-		service key, data key, env key, certificate key, user key, in key, set key`)
-	endings = strings.Fields(`password passwords passwd passphrase secret secrets token tokens apikey accesskey
-		secretkey privatekey authkey credential credentials connectionstring`)
+		service key, service keys, data key, env key, certificate key, user key, in key, set key`)
+	endings = strings.Fields(`password passwords passwd passphrase secret secrets token tokens apikey pass pwd credential credentials
+		connectionstring`)
+	// notEndings are words that only end like a credential's.
+	notEndings = set(`compass bypass surpass encompass trespass underpass overpass`)
+	// keyUses are words before the last one of a key's name that make it a credential's: ENCRYPTION_PRIMARY_KEY.
+	keyUses   = set(`encryption encrypt signing cipher crypto sensitive`)
 	describes = set(`name names namespace namespaces url urls uri uris endpoint endpoints host hosts hostname port
 		issuer audience audiences scope scopes file files filename path paths dir directory folder mount mounts mountpath
 		ttl age expiry expires expire expired expiration lifetime duration seconds minutes hours days timeout interval
@@ -68,8 +99,14 @@ var (
 		operators service services server servers strength complexity prefix suffix usage time date at created changed
 		validity validation validator verification verify verifier review reviews reviewer exchange request requests
 		response allowed allow available exists present needed supported volume volumes projection config configs configuration
-		options settings spec bucket region env image
+		options settings spec bucket region env image ms millis sec secs mins hour month months year years bytes kb mb
+		lifespan backend backends hasher hashers encoder decoder encryptor decryptor encrypter handler filter filters factory parser
+		loader reader writer resolver checker listener interceptor injector detector scanner matcher limiter bucketing builder algo in ip scheme
+		converter extractor serializer estimator counter cleaner renewer rotator signer tester formatter
 		helper helpers description example title help encryption pattern regex visibility component`)
+	// textWords are the words before a token of a text, as language models use them, and before the numbers of such tokens.
+	textWords = set(`eos bos pad unk sep cls mask stop special start end prompt completion input output generated new extra
+		image max min num sos separator vocabulary`)
 	// references are word pairs that refer to a Secret, or to a key in one, by its name.
 	references = set(`auth secret, tls secret, ssl secret, pull secret, pull secrets, cert secret, certs secret,
 		certificate secret, ca secret, existing secret, credentials secret, credential secret, password secret,
@@ -99,7 +136,7 @@ func set(list string) map[string]bool {
 var stems = func() (stems []string) {
 	var all []string
 	all = append(all, "authorization")
-	for _, m := range []map[string]bool{words, lasts, files} {
+	for _, m := range []map[string]bool{words, lasts, terms, files} {
 		for s := range m {
 			if len(s) > 3 || words[s] {
 				all = append(all, s)
@@ -175,6 +212,9 @@ func findKind(name string) kindOfName {
 		return credentialName
 	}
 	if slices.ContainsFunc(injectors, func(domain string) bool { return strings.HasPrefix(name, domain) }) {
+		if strings.HasSuffix(name, "-token") {
+			return wordName
+		}
 		return plainName
 	}
 	if i := strings.LastIndexByte(name, '/'); i >= 0 { // the domain only says who defined it
@@ -200,8 +240,13 @@ func wordsKind(parts []string) kindOfName {
 	for i := range parts[1:] {
 		switch said := pairKinds[twoWords{parts[i], parts[i+1]}]; {
 		case said == plainName:
+		case i > 0 && pairKinds[twoWords{parts[i-1], parts[i]}] == refName: // fromConnectionSecretKey
+			return refName
 		case i+2 == len(parts): // at the end; in "webhook url", url belongs to it
-			if said != credentialName {
+			switch {
+			case said == refName && n > 2 && parts[i+1] == "secret" && (parts[i] == "auth" || parts[i] == "credentials"):
+				return fileName
+			case said != credentialName:
 				return said
 			}
 			kind = said
@@ -213,8 +258,14 @@ func wordsKind(parts []string) kindOfName {
 	case kind != plainName:
 	case described:
 		return plainName
-	case last&isLast != 0:
+	case last&isTerm != 0:
+		return termName
+	case last&isLast != 0, len(parts[n-1]) > 6 && strings.HasSuffix(parts[n-1], "salt"):
 		return maybeName
+	case parts[n-1] == "key" && slices.ContainsFunc(parts[:n-1], func(w string) bool { return keyUses[w] }):
+		return credentialName
+	case isTextToken(parts):
+		return plainName
 	case parts[len(parts)-1] != "authorization" && !slices.ContainsFunc(parts, isCredentialWord):
 		return plainName
 	}
@@ -224,10 +275,20 @@ func wordsKind(parts []string) kindOfName {
 	return credentialName
 }
 
-// isCredentialWord reports whether a word makes a name a credential's. The shortest ending has five letters.
+// isTextToken reports whether a name is that of a token of a text: eos_token, stop_token_ids.
+func isTextToken(parts []string) bool {
+	n := len(parts)
+	if n > 2 && (parts[n-1] == "id" || parts[n-1] == "ids") {
+		n--
+	}
+	return n > 1 && (parts[n-1] == "token" || parts[n-1] == "tokens") && textWords[parts[n-2]]
+}
+
+// isCredentialWord reports whether a word makes a name a credential's. It may end with one, or be two words in one: apikey.
 func isCredentialWord(w string) bool {
 	return wordRoles[w]&isWord != 0 ||
-		len(w) > 5 && slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(w, e) })
+		len(w) > 4 && slices.ContainsFunc(endings, func(e string) bool { return strings.HasSuffix(w, e) }) && !notEndings[w] ||
+		len(w) > 5 && strings.HasSuffix(w, "key") && pairKinds[twoWords{w[:len(w)-3], "key"}] == credentialName
 }
 
 // wordRole holds the sets that a word is in, for a single look-up.
@@ -239,6 +300,7 @@ const (
 	isLast
 	isPlural
 	isHookWord
+	isTerm
 )
 
 var wordRoles = func() map[string]wordRole {
@@ -246,7 +308,7 @@ var wordRoles = func() map[string]wordRole {
 	for _, of := range []struct {
 		set  map[string]bool
 		role wordRole
-	}{{words, isWord}, {describes, isDescribing}, {lasts, isLast}, {plurals, isPlural}, {hookNames, isHookWord}} {
+	}{{words, isWord}, {describes, isDescribing}, {lasts, isLast}, {terms, isTerm}, {plurals, isPlural}, {hookNames, isHookWord}} {
 		for w := range of.set {
 			m[w] |= of.role
 		}
@@ -260,7 +322,7 @@ var pairKinds = func() map[twoWords]kindOfName {
 	for _, of := range []struct {
 		set  map[string]bool
 		kind kindOfName
-	}{{pairs, credentialName}, {maybePairs, maybeName}, {hookNames, hookName}, {references, refName}} {
+	}{{pairs, credentialName}, {maybePairs, keyName}, {hookNames, hookName}, {references, refName}} {
 		for name := range of.set {
 			if a, b, found := strings.Cut(name, " "); found {
 				m[twoWords{a, b}] = of.kind
@@ -316,10 +378,19 @@ var keyParents = set(`api access encryption signing private master license accou
 // fieldKind classifies a field's name together with its parent's. Below a reference to a Secret, a credential's
 // name may stand for a key's name: {passwordSecret: {secretName: db, password: password}}.
 func fieldKind(parent, name string, facts facts) kindOfName {
-	if name == "key" && len(parent) < maxName && keyParents[strings.ToLower(parent)] {
-		return refName
+	if strings.EqualFold(name, "key") && len(parent) < maxName {
+		switch lower := strings.ToLower(parent); {
+		case lower == "jwt":
+			return credentialName
+		case keyParents[lower]:
+			return refName
+		}
 	}
 	switch {
+	case strings.HasSuffix(name, "auth.user.info"), strings.HasSuffix(name, "AuthIdent"): // of Kafka's registry, and Yarn
+		return loginName
+	case name == "community": // of SNMP
+		return credentialName
 	case name == "pass" && parent == "summary": // a report's number of passed checks
 		return manyName
 	case name == "secret" && parent == "status": // its name, as the controller reports it

@@ -1,7 +1,6 @@
 package redact
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -16,6 +15,8 @@ var (
 	pairSpares = []string{"operator", "effect"}
 	// pairFlags mark a value as a credential, whatever its name.
 	pairFlags = []string{"sensitive", "masked", "isSecret", "is_secret", "secure"}
+	// pairSources hold where the value is from, and perhaps its default.
+	pairSources = []string{"valueFrom", "valueSource", "from"}
 )
 
 // inlineValues are fields that hold the credential itself, below a field with a credential's name: {password:
@@ -29,138 +30,21 @@ var keyParts = []string{"k", "d", "p", "q", "dp", "dq", "qi", "oth"}
 var containers = set(`secrets passwords tokens credentials apikeys securejsondata secretdata secretvalues sensitive
 	sensitivedata sensitivevalues securefields literals usercredentials basicauthusers htpasswd htpasswds`)
 
-// object redacts a map that may be a Kubernetes object, at the root or nested.
-func (a *run) object(m map[string]any, how manner) {
-	kind, _ := m["kind"].(string)
-	root := len(a.path.steps) == 0
-	switch {
-	case !root && (kind == "Secret" || kind == "ConfigMap") && holdsObject(m):
-	case root && a.resource == secrets, kind == "Secret":
-		a.secret(m)
-	case root && a.resource == configMaps, kind == "ConfigMap":
-		a.configMap(m)
-	case kind == "SecretList", kind == "ConfigMapList":
-		a.items(m, kind)
-	}
-	traits := traitsOf(m)
-	if traits&(isNamed|isValued) == isNamed|isValued {
-		a.pair(m)
-	}
-	if traits&isJWK != 0 {
-		for _, part := range keyParts {
-			a.set(m, part)
-		}
-	}
-	keyed := traits&isKeySibling != 0 && refersToSecret(m)
-	for key, v := range m {
-		a.path.pushField(key)
-		if !keyed || !isKeyName(key, v) {
-			v = a.field(key, v, how)
-		}
-		if list, ok := v.([]any); ok && key == "args" {
-			if begin, ok := m["command"].([]any); ok {
-				a.arguments(list, how, begin)
-			}
-		}
-		m[key] = v
-		a.path.pop()
-	}
-}
-
-// items redacts the elements of a list, which may omit their kind.
-func (a *run) items(m map[string]any, kind string) {
-	items, ok := m["items"].([]any)
-	if !ok && kind == "SecretList" {
-		a.set(m, "items")
-	}
-	for i, v := range items {
-		a.path.pushField("items")
-		item, ok := v.(map[string]any)
-		if !ok {
-			a.path.push(element(v, i))
-			items[i] = a.hide(v)
-			a.path.pop()
-			a.path.pop()
-			continue
-		}
-		a.path.push(element(v, i))
-		if kind == "SecretList" {
-			a.secret(item)
-		} else {
-			a.configMap(item)
-		}
-		a.path.pop()
-		a.path.pop()
-	}
-}
-
-// pair redacts the value of {name: PASSWORD, value: x}.
-func (a *run) pair(m map[string]any) {
-	kind := pairKind(m)
-	if kind == plainName {
-		return
-	}
-	for _, key := range pairSpares {
-		if _, ok := m[key]; ok {
-			return
-		}
-	}
-	for _, key := range pairValues {
-		s, isText := m[key].(string)
-		_, isSwitch := m[key].(bool)
-		if isText && !says(kind, s) || isSwitch {
-			continue
-		}
-		a.set(m, key)
-	}
-}
-
-// pairKind classifies a pair's name: one credential, several, or plainName.
-func pairKind(m map[string]any) kindOfName {
-	found := plainName
-	for _, key := range pairNames {
-		name, _ := m[key].(string)
-		found = max(found, namedPair(key, name))
-	}
-	for _, key := range pairFlags {
-		if flag, _ := m[key].(bool); flag {
-			return credentialName
-		}
-	}
-	return found
-}
-
-// namedPair classifies a value by the text of the field beside it: the path of a JSON patch, or the type of
-// Keycloak's credentials.
-func namedPair(field, text string) kindOfName {
-	if field == "path" {
-		if !strings.HasPrefix(text, "/") {
-			return plainName
-		}
-		text = strings.TrimRight(text, "/-0123456789")
-	}
-	kind := nameKind(text)
-	switch {
-	case kind == plainName, kind == refName, field == "type" && (kind != credentialName || strings.EqualFold(text, "secret")):
-		return plainName
-	case kind == manyName:
-		return manyName
-	}
-	return credentialName
-}
-
 // keySiblings are fields beside which key names occur: {secretName: x, passwordKey: password}.
-var keySiblings = []string{"remoteRef", "sourceRef", "secretName", "secretRef", "existingSecret", "valueFrom", "secretNamespace"}
+var keySiblings = []string{"remoteRef", "sourceRef", "secretName", "secretRef", "existingSecret", "valueFrom", "secretNamespace", "objectName"}
 
-// trait is what a field implies about its siblings.
-type trait uint8
+// trait is what a field implies about its siblings, or its parent about it.
+type trait uint16
 
 const (
 	isNamed trait = 1 << iota
 	isValued
 	isFlag
 	isSpare
+	isSource
 	isKeySibling
+	isInline
+	isKeyPart
 	isJWK
 )
 
@@ -170,7 +54,8 @@ var fieldTraits = func() map[string]trait {
 	for _, of := range []struct {
 		names []string
 		trait trait
-	}{{pairNames, isNamed}, {pairFlags, isNamed | isFlag}, {pairValues, isValued}, {pairSpares, isSpare}, {keySiblings, isKeySibling}} {
+	}{{pairNames, isNamed}, {pairFlags, isFlag}, {pairValues, isValued}, {pairSpares, isSpare}, {pairSources, isSource}, {keySiblings, isKeySibling},
+		{inlineValues, isInline}, {keyParts, isKeyPart}} {
 		for _, name := range of.names {
 			m[name] |= of.trait
 		}
@@ -178,48 +63,169 @@ var fieldTraits = func() map[string]trait {
 	return m
 }()
 
-func traitsOf(m map[string]any) (all trait) {
-	for key := range m {
-		all |= fieldTraits[key]
-	}
-	return all
+// context is what the fields around a value imply about it.
+type context struct {
+	key       string // of the field; empty in a list
+	list      string // the field of the list
+	kind      kindOfName
+	how       manner
+	container kindOfName // of the texts below, in a container
+	pair      kindOfName
+	keyed     bool // beside a reference to a Secret; see isKeyName
+	jwk       bool
 }
 
-// refersToSecret reports whether a map has a field that refers to a Secret, and is not empty.
-func refersToSecret(m map[string]any) bool {
-	return slices.ContainsFunc(keySiblings, func(name string) bool { return m[name] != nil && m[name] != "" })
+// value redacts a value.
+func (a *run) value(t *tree, n *node, c context) {
+	switch n.kind {
+	case '"':
+		if says(c.kind, n.text) {
+			a.hide(t, n)
+		} else if made, ok := a.text(n.text, c.how); ok {
+			t.replace(n, made)
+		}
+	case '0':
+		if c.kind == credentialName {
+			a.hide(t, n)
+		}
+	case '{':
+		a.object(t, n, c)
+	case '[':
+		a.list(t, n, c, nil)
+	}
 }
+
+// object redacts a map that may be a Kubernetes object, at the root or nested.
+func (a *run) object(t *tree, n *node, c context) {
+	a.objectOfKind(t, n)
+	traits := trait(0)
+	for i := n.child; i != 0; i = t.at(i).next {
+		f := t.at(i)
+		f.facts = factsOf(f.key)
+		trait := f.facts.trait
+		switch traits |= trait; {
+		case trait&isNamed != 0 && f.kind == '"':
+			c.pair = max(c.pair, namedPair(t, n, f))
+		case trait&isFlag != 0 && f.kind == 't' && t.source[f.from] == 't':
+			c.pair = credentialName
+		case trait&isKeySibling != 0 && f.kind != 'n' && !(f.kind == '"' && f.text == ""):
+			c.keyed = true
+		}
+	}
+	if traits&isSpare != 0 {
+		c.pair = plainName
+	}
+	c.keyed = c.keyed || traits&isNamed != 0 && t.textOf(n, "secret") != "" && t.textOf(n, "key") != ""
+	c.jwk = traits&isJWK != 0
+	for i := n.child; i != 0; i = t.at(i).next {
+		if f := t.at(i); f.made == "" && f.kind != 'n' {
+			a.path.pushField(f.key)
+			a.field(t, n, f, c)
+			a.path.pop()
+		}
+	}
+}
+
+// field redacts the value of a field of the object n, whose context is c.
+func (a *run) field(t *tree, n, f *node, c context) {
+	if f.kind == 'n' || a.spares(f.key) {
+		return
+	}
+	facts := f.facts
+	if a.hidesField(f, c, facts) {
+		a.hide(t, f)
+		return
+	}
+	if f.key == "stringData" && f.kind == '{' {
+		a.hideAll(t, f)
+		return
+	}
+	in := context{key: f.key, how: manners(a.resource, f.key, facts, c.how)}
+	if f.kind == '{' {
+		in.container = facts.container
+	}
+	in.kind = fieldKind(c.key, f.key, facts)
+	if f.kind == '"' && holdsLogin(f.key, in.kind, f.text) {
+		a.hide(t, f)
+		return
+	}
+	in.kind = in.kind.in(in.how)
+	isText := f.kind == '"' || f.kind == '0'
+	switch {
+	case c.keyed && isKeyName(f):
+		in.kind = plainName
+	case c.kind >= refName && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
+		c.container == credentialName && (f.kind == '"' || f.style != inJSONStyle && f.kind == '0') && !describing(f.key),
+		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
+		in.kind = credentialName
+	case f.key == "key" && strings.HasPrefix(strings.ToLower(withoutDashes.Replace(c.list)), "keyauth"): // of Kong
+		in.kind = credentialName
+	case (c.kind >= manyName || c.kind == wordName) && f.key == "key", c.container != plainName && f.kind == '"' && in.kind == plainName:
+		in.kind = wordName
+	case c.keyed && f.key == "secret":
+		in.kind = refName
+	case f.key == "users" && isAuth(c.key), f.key == "list" && c.key == "chpasswd": // of cloud-init
+		in.kind = loginName
+	}
+	switch f.kind {
+	case '[':
+		var begin *node
+		if f.key == "args" {
+			begin = t.field(n, "command")
+		}
+		a.list(t, f, in, begin)
+	default:
+		a.value(t, f, in)
+	}
+}
+
+// hidesField reports whether a field is hidden as a whole, whatever its value says.
+func (a *run) hidesField(f *node, c context, facts facts) bool {
+	isText := f.kind == '"'
+	switch {
+	case f.key == "stringData":
+		return f.kind != '{'
+	case c.jwk && facts.trait&isKeyPart != 0:
+		return true
+	case isText && (facts.copy && repeatsManifest(f.key, f.text) || c.key == "annotations" && isManifest(f.text)):
+		return true
+	}
+	return c.pair != plainName && facts.trait&isValued != 0 && f.kind != 't' && f.kind != 'f' && (!isText || says(c.pair, f.text))
+}
+
+// namedPair classifies a value by the text of the field f beside it: a name, the path of a JSON patch, or the type of
+// Keycloak's credentials.
+func namedPair(t *tree, n, f *node) kindOfName {
+	field, text := f.key, f.text
+	if field == "path" {
+		if !strings.HasPrefix(text, "/") {
+			return plainName
+		}
+		text = strings.TrimRight(text, "/-0123456789")
+	}
+	kind := nameKind(strings.TrimSpace(text))
+	switch {
+	case kind == plainName, kind == refName, field == "type" && (kind != credentialName || strings.EqualFold(text, "secret")):
+		return plainName
+	case kind == maybeName:
+		return credentialName
+	case field == "key" && strings.HasSuffix(strings.ToLower(text), "key") && areWords(t.textOf(n, "value")): // a label about keys
+		return plainName
+	}
+	return kind.in(asCommand)
+}
+
+// areWords reports whether s is a word, or several with dashes.
+func areWords(s string) bool { return isObjectName(s) && !strings.ContainsAny(s, "0123456789") }
 
 // isKeyName reports whether a field beside a reference to a Secret holds a key's name: password, DB_PASSWORD.
-func isKeyName(field string, v any) bool {
-	s, ok := v.(string)
-	return ok && (strings.HasSuffix(field, "Key") || strings.HasSuffix(field, "_key")) && len(s) < 64 &&
-		(isObjectName(strings.TrimPrefix(s, ".")) || nameKind(s) != plainName && !strings.ContainsAny(s, "0123456789") && isObjectName(strings.ToLower(s)) || strings.ToUpper(s) == s && isObjectName(strings.ToLower(s)) || !isMixed(s) && isObjectName(strings.ToLower(s)))
-}
-
-// field returns the replacement of a field's value.
-func (a *run) field(key string, v any, how manner) any {
-	if v == nil || a.spares(key) {
-		return v
+func isKeyName(f *node) bool {
+	s := f.text
+	if f.kind != '"' || !endsWithAny(f.key, "Key", "_key") || len(s) >= 64 {
+		return false
 	}
-	if key == "stringData" {
-		if m, ok := v.(map[string]any); ok {
-			a.setAll(m)
-			return m
-		}
-		return a.hide(v)
-	}
-	facts := factsOf(key)
-	if s, ok := v.(string); ok && (facts.copy && repeatsManifest(key, s) || a.annotates() && isManifest(s)) {
-		return a.hide(v)
-	}
-	if list, ok := v.([]any); ok && key == "users" && isAuth(a.parent()) {
-		a.each(manyName, list, func(s string) bool { return strings.Contains(s, ":") && !strings.HasPrefix(s, "system:") })
-	}
-	if v, ok := a.credential(key, facts, v, how); ok {
-		return v
-	}
-	return a.value(v, manners(a.resource, key, facts, how))
+	lower := strings.ToLower(s)
+	return isObjectName(strings.TrimPrefix(s, ".")) || isObjectName(lower) && (strings.ToUpper(s) == s || !isMixed(s) || nameKind(s) != plainName && !strings.ContainsAny(s, "0123456789"))
 }
 
 // identifying are metadata fields that readers need unchanged; they hold no secrets.
@@ -239,20 +245,6 @@ func (a *run) spares(key string) bool {
 	return false
 }
 
-// annotates reports whether the current value is an annotation.
-func (a *run) annotates() bool {
-	n := len(a.path.steps)
-	return n > 1 && a.path.steps[n-2].text == "annotations"
-}
-
-// parent returns the name of the parent field; empty in a list's element.
-func (a *run) parent() string {
-	if n := len(a.path.steps); n > 1 && a.path.steps[n-2].kind == diff.Field {
-		return a.path.steps[n-2].text
-	}
-	return ""
-}
-
 // isAuth reports whether name is like basicAuth or digestAuth: users below it have passwords or digests.
 func isAuth(name string) bool { return strings.HasSuffix(strings.ToLower(name), "auth") }
 
@@ -262,74 +254,6 @@ func holdsLogin(key string, kind kindOfName, s string) bool {
 	return (key == "auth" || key == "_auth") && isUserPassword(s) || kind == maybeName && isAccount(s)
 }
 
-// credential redacts a value whose field has a credential's name; false leaves the value to be judged by its
-// form.
-func (a *run) credential(key string, facts facts, v any, how manner) (any, bool) {
-	kind := fieldKind(a.parent(), key, facts)
-	if kind == plainName || kind == maybeName && how != asCommand {
-		if s, ok := v.(string); ok && holdsLogin(key, kind, s) {
-			return a.hide(v), true
-		}
-		if kind == plainName && !facts.container {
-			return nil, false
-		}
-	}
-	switch v := v.(type) {
-	case string:
-		if says(kind, v) && (kind != maybeName || how == asCommand) {
-			return a.hide(v), true
-		}
-	default:
-		if kind == credentialName && isNumber(v) {
-			return a.hide(v), true
-		}
-	case map[string]any:
-		a.below(kind, facts.container, v)
-	case []any:
-		for i, v := range v {
-			if m, ok := v.(map[string]any); ok {
-				a.path.push(element(v, i))
-				a.below(kind, false, m)
-				a.path.pop()
-			}
-		}
-		switch {
-		case kind == manyName && strings.HasSuffix(strings.ToLower(key), "secrets"): // or their names
-			a.each(refName, v, nil)
-		case kind == credentialName, kind == manyName, kind == hookName:
-			a.each(kind, v, nil)
-		}
-	}
-	return nil, false
-}
-
-// below redacts the fields that hold the credential itself, in a map below a credential's name.
-func (a *run) below(kind kindOfName, container bool, m map[string]any) {
-	if kind != plainName && kind != maybeName {
-		for _, name := range inlineValues {
-			if s, ok := m[name].(string); ok && says(credentialName, s) || kind == credentialName && isNumber(m[name]) {
-				a.set(m, name)
-			}
-		}
-	}
-	if !container {
-		return
-	}
-	for name, v := range m {
-		if s, ok := v.(string); ok && says(credentialName, s) && !describing(name) {
-			a.set(m, name)
-		}
-	}
-}
-
-func isNumber(v any) bool {
-	switch v.(type) {
-	case float64, int64, json.Number:
-		return true
-	}
-	return false
-}
-
 // describing reports whether a name's last word marks it as a description.
 func describing(name string) bool {
 	var space [16]string
@@ -337,34 +261,58 @@ func describing(name string) bool {
 	return len(parts) > 0 && (wordRoles[parts[len(parts)-1]]&isDescribing != 0 || parts[len(parts)-1] == "key")
 }
 
-// each redacts the texts of a list of credentials, and of lists in it, or only those for which is returns true.
-func (a *run) each(kind kindOfName, list []any, is func(string) bool) {
-	for i, v := range list {
-		if inner, ok := v.([]any); ok {
-			a.path.push(element(v, i))
-			a.each(kind, inner, is)
+// list redacts a list. Its texts may form a command line, which may begin in another list, {command: [mysql], args:
+// [-px]}, or be NAME=value.
+func (a *run) list(t *tree, n *node, c context, begin *node) {
+	texts := c
+	switch {
+	case c.kind == manyName && strings.HasSuffix(strings.ToLower(c.key), "secrets"), c.key == "secret" && t.at(n.child).next != 0: // or names
+		texts.kind = refName
+	case c.kind < manyName && c.kind != wordName:
+		texts.kind = plainName
+	}
+	c.list, c.key, c.container, texts.key = c.key, "", plainName, ""
+	var line command
+	line.begin(t, begin, n)
+	index := 0
+	for i := n.child; i != 0; i, index = t.at(i).next, index+1 {
+		v := t.at(i)
+		if v.kind != '"' {
+			in := c
+			if v.kind != '{' {
+				in = texts
+			}
+			line.before = ""
+			a.path.push(element(t, v, index))
+			a.value(t, v, in)
 			a.path.pop()
+			continue
 		}
-		if s, ok := v.(string); ok && says(kind, s) && (is == nil || is(s)) || kind == credentialName && isNumber(v) {
-			a.path.push(element(v, i))
-			list[i] = a.hide(v)
-			a.path.pop()
-		}
+		a.argument(t, v, &line, texts.kind, index)
 	}
 }
 
-// value returns the replacement of a value that is judged by its form alone.
-func (a *run) value(v any, how manner) any {
-	switch v := v.(type) {
-	case string:
-		return a.text(v, how)
-	case map[string]any:
-		a.object(v, how)
-	case []any:
-		a.list(v, how)
+// argument redacts a text in a list.
+func (a *run) argument(t *tree, v *node, line *command, kind kindOfName, index int) {
+	before := line.before
+	hides := line.flagged(v.text) || announcedBy(before, v.text)
+	at := step{kind: diff.Index, index: index}
+	if hides {
+		at = byFlag(before)
+	} else if flag, _, found := strings.Cut(v.text, "="); found && len(flag) < maxName && len(strings.Fields(flag)) == 1 {
+		at = byFlag(flag)
 	}
-	return v
+	a.path.push(at)
+	if hides {
+		a.hide(t, v)
+	} else {
+		a.value(t, v, context{kind: kind, how: asCommand})
+	}
+	a.path.pop()
 }
+
+// byFlag identifies an argument by its flag, so that an inserted argument does not change its marker.
+func byFlag(flag string) step { return step{kind: diff.Value, text: flag} }
 
 // CRDs describe the purpose of fields, and mention credentials there.
 const crds = "customresourcedefinitions.apiextensions.k8s.io"
@@ -378,4 +326,20 @@ func manners(resource, field string, facts facts, parent manner) manner {
 		return asCommand
 	}
 	return parent
+}
+
+// commandFields hold command lines or variables: a credential's name may occur anywhere below them.
+var commandFields = set(`env envs environment environments envvars extraenv extraenvs extraenvvars variables vars
+	args arguments extraargs additionalargs command commands cmd cmds entrypoint script scripts run exec flags
+	options opts javaopts javaoptions jvmoptions parameters params properties value default`)
+
+// isCommandField reports whether name is one of these, ignoring case, _ and -, or is a script file.
+func isCommandField(name string) bool {
+	return strings.HasSuffix(name, ".sh") || len(name) < 24 && commandFields[strings.ToLower(withoutDashes.Replace(name))]
+}
+
+var withoutDashes = strings.NewReplacer("_", "", "-", "")
+
+func endsWithAny(s string, words ...string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.HasSuffix(s, w) })
 }

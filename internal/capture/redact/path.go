@@ -106,11 +106,9 @@ func (p *place) end(n int) int {
 }
 
 // element identifies a list element by its name, so that moving it does not look like a change.
-func element(v any, i int) step {
-	if m, ok := v.(map[string]any); ok {
-		if name, ok := m["name"].(string); ok {
-			return step{kind: diff.Keyed, text: name}
-		}
+func element(t *tree, n *node, i int) step {
+	if f := t.field(n, "name"); f != nil && f.kind == '"' {
+		return step{kind: diff.Keyed, text: f.text}
 	}
 	return step{kind: diff.Index, index: i}
 }

@@ -6,15 +6,17 @@
 //     Helm releases, and texts that are manifests of Secrets;
 //   - fields, variables, parameters, headers, arguments and keys of ConfigMaps whose names look like a credential's
 //     (names.go), unless the value only says where the credential is (values.go);
-//   - values assigned to such a name in a text: in a file, a command line, JSON or YAML (text.go, assign.go), or
-//     placed where a known program takes a password (forms.go, arguments.go);
+//   - values assigned to such a name in a text, such as a file or a command line (text.go, assign.go), or placed
+//     where a known program takes a password (forms.go, arguments.go);
 //   - tokens of well-known forms, private keys, JSON web tokens, password hashes, URLs with a password and
 //     the URLs of chat webhooks, anywhere (tokens.go, urls.go);
 //   - annotations that repeat an object's manifest (copies.go);
 //   - the values that the user's rules select.
 //
-// A one-line text is redacted whole; in multi-line texts and JSON, only the values found. Managed fields that
-// repeat a redacted value, as the name of a list's element, are removed.
+// An object, and a text that is JSON, YAML or XML, is read into a tree (tree.go, yaml.go, xml.go), which one walk
+// redacts (object.go); a text that is neither is searched by one rule for names and their values. A one-line text is
+// redacted whole; in others, only the values found. Managed fields that repeat a redacted value, as the name of a
+// list's element, are removed.
 //
 // It does not find values that neither place nor form gives away: a password under an innocent name, in a
 // sentence, or in an encoding other than base64 and percent-encoding. User rules cover these. Names stay
@@ -37,12 +39,13 @@ import (
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/rules"
 )
 
 // version is the revision of the built-in rules. Raise it with every change of their results, so that values
 // redacted by different revisions are not compared.
-const version = 6
+const version = 7
 
 // minKey is the minimum length of a key in bytes; a shorter one could be found by trial.
 const minKey = 16
@@ -145,9 +148,30 @@ func (r *Redactor) Learn(group, resource string, names ...string) {
 // Resources returns the resources that the user's rules name.
 func (r *Redactor) Resources() []string { return r.user.Resources() }
 
-// Apply redacts values in place, and reports whether there were any. Its time and memory are bounded by a
-// multiple of the object's size. resource is plural and group: secrets, deployments.apps. Values of unexpected
-// shape are redacted whole. Apply fails only if there is no object.
+// Redact returns an object's JSON without secret values, or raw itself if there are none. Its time and memory are
+// bounded by a multiple of the object's size. resource is plural and group: secrets, deployments.apps. Values of
+// unexpected shape are redacted whole. It fails if raw is not a JSON object.
+func (r *Redactor) Redact(resource string, raw []byte) ([]byte, error) {
+	if r.Ruled(resource) { // a rule's fields may be anywhere
+		obj, err := jsonmap.Decode(raw)
+		if err != nil {
+			return nil, err
+		}
+		if _, err := r.Apply(resource, obj); err != nil {
+			return nil, err
+		}
+		return jsonmap.Encode(obj)
+	}
+	t := newTree(string(raw), raw)
+	defer t.free()
+	a, err := r.read(resource, t, false)
+	if err != nil || a.hidden == 0 {
+		return raw, err
+	}
+	return []byte(t.write()), nil
+}
+
+// Apply is Redact for a decoded object, in place. It reports whether anything was redacted.
 func (r *Redactor) Apply(resource string, obj map[string]any) (hid bool, err error) {
 	return r.apply(resource, obj, false)
 }
@@ -162,21 +186,44 @@ func (r *Redactor) Again(resource string, obj map[string]any) error {
 // Reveal restores values in an object that a later version shows, as under rules that redact less, if the
 // marker proves that the value is the same: it did not change. It does not descend into lists.
 func (r *Redactor) Reveal(resource string, obj, later map[string]any) {
-	newRun(r.key, resource, obj).reveal(obj, later)
+	newRun(r.key, resource, jsonmap.Text(obj, "metadata", "uid"), jsonmap.Text(obj, "metadata", "namespace"), jsonmap.Text(obj, "metadata", "name")).reveal(obj, later)
 }
 
 func (r *Redactor) apply(resource string, obj map[string]any, again bool) (hid bool, err error) {
 	if obj == nil {
 		return false, errors.New("redact: no object")
 	}
-	a := newRun(r.key, resource, obj)
-	a.again = again
-	a.object(obj, asText)
+	source := canonical(obj)
+	t := newTree(string(source), source)
+	defer t.free()
+	a, err := r.read(resource, t, again)
+	if err != nil {
+		return false, err
+	}
+	t.apply(t.at(1), obj)
+	before := a.hidden
 	for _, p := range r.user.For(split(resource)) {
 		p.Visit(obj, a)
 	}
-	a.managedFields(obj)
+	if a.hidden > before {
+		a.managedFields(t, t.at(1))
+		t.apply(t.at(1), obj)
+	}
 	return a.hidden > 0, nil
+}
+
+// read reads and redacts an object.
+func (r *Redactor) read(resource string, t *tree, again bool) (*run, error) {
+	if !t.readJSON() || t.at(1).kind != '{' || t.at(1).next != 0 {
+		return nil, errors.New("redact: not a JSON object")
+	}
+	root := t.at(1)
+	meta := t.field(root, "metadata")
+	a := newRun(r.key, resource, t.textOf(meta, "uid"), t.textOf(meta, "namespace"), t.textOf(meta, "name"))
+	a.again = again
+	a.object(t, root, context{how: asText})
+	a.managedFields(t, root)
+	return a, nil
 }
 
 // split returns the group and plural of deployments.apps.

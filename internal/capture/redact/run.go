@@ -1,16 +1,14 @@
 package redact
 
 import (
-	"bytes"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"hash"
-	"io"
+	"slices"
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -36,13 +34,13 @@ type run struct {
 	again    bool            // markers of earlier runs stay, too
 }
 
-func newRun(key []byte, resource string, obj map[string]any) *run {
-	meta, _ := obj["metadata"].(map[string]any)
-	id, _ := meta["uid"].(string)
-	if id == "" { // client-go's fakes leave it empty: the name distinguishes objects
-		id = fmt.Sprintf("%s %q %q", resource, meta["namespace"], meta["name"])
+// newRun returns the run for an object of this identity. Without a UID, as in client-go's fakes, the name
+// distinguishes objects.
+func newRun(key []byte, resource, uid, namespace, name string) *run {
+	if uid == "" {
+		uid = fmt.Sprintf("%s %q %q", resource, namespace, name)
 	}
-	return &run{key: key, resource: resource, id: id, path: place{steps: make([]step, 0, 16)}}
+	return &run{key: key, resource: resource, id: uid, path: place{steps: make([]step, 0, 16)}}
 }
 
 // Enter, Leave and Selected implement the visitor of a user's rule.
@@ -52,46 +50,56 @@ func (a *run) Enter(e diff.Elem) { a.path.push(step{other: &e}) }
 func (a *run) Leave() { a.path.pop() }
 
 // Selected redacts a value.
-func (a *run) Selected(v any) any { return a.hide(v) }
-
-// under runs fn with the field's path.
-func (a *run) under(key string, fn func()) {
-	a.path.pushField(key)
-	fn()
-	a.path.pop()
-}
-
-// set redacts a field, if present; setAll all fields of a map.
-func (a *run) set(m map[string]any, key string) {
-	if v, ok := m[key]; ok {
-		a.under(key, func() { m[key] = a.hide(v) })
-	}
-}
-
-func (a *run) setAll(m map[string]any) {
-	for key := range m {
-		a.set(m, key)
-	}
-}
-
-// hide returns the marker of a value. Null reveals nothing and stays.
-func (a *run) hide(v any) any {
+func (a *run) Selected(v any) any {
 	s, isString := v.(string)
-	if v == nil || isString && a.made[s] {
+	if v == nil || isString && a.stays(s) {
 		return v
 	}
-	if _, hidden := diff.Hidden(v); hidden && a.again {
-		return v
+	a.note(v)
+	if isString {
+		return a.marker("string", []byte(s))
 	}
-	form, text := "string", []byte(s)
-	if !isString {
-		form, text = "json", canonical(v)
+	return a.marker("json", canonical(v))
+}
+
+// stays reports whether a text is the marker of a value that is already hidden.
+func (a *run) stays(s string) bool {
+	_, hidden := diff.Hidden(s)
+	return a.made[s] || hidden && a.again
+}
+
+// hide redacts a value. Null reveals nothing and stays.
+func (a *run) hide(t *tree, n *node) {
+	switch {
+	case n.kind == 'n', n.made != "", n.kind == '"' && a.stays(n.text):
+	case n.kind == '"':
+		a.note(n.text)
+		t.replace(n, a.marker("string", []byte(n.text)))
+	default:
+		text := t.canonical(n)
+		if v, err := decodeJSON(text); err == nil {
+			a.note(v)
+		}
+		t.replace(n, a.marker("json", text))
 	}
+}
+
+// hideAll redacts all fields of a map.
+func (a *run) hideAll(t *tree, n *node) {
+	for i := n.child; i != 0; i = t.at(i).next {
+		a.path.pushField(t.at(i).key)
+		a.hide(t, t.at(i))
+		a.path.pop()
+	}
+}
+
+// marker returns the marker of a value of the given form.
+func (a *run) marker(form string, value []byte) string {
 	if a.mac == nil {
 		a.mac, a.made = hmac.New(sha256.New, a.key), map[string]bool{}
 	}
 	a.mac.Reset()
-	for _, part := range [...][]byte{[]byte(a.id), a.path.identity(), []byte(form), text} {
+	for _, part := range [...][]byte{[]byte(a.id), a.path.identity(), []byte(form), value} {
 		// Prefixing each part with its length makes the encoding unambiguous.
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
@@ -102,60 +110,94 @@ func (a *run) hide(v any) any {
 	marker := diff.HiddenPrefix + hex.EncodeToString(a.sum[:8])
 	a.made[marker] = true
 	a.hidden++
-	a.note(v)
 	return marker
 }
 
 // reveal is Redactor.Reveal for an object or a part of one.
 func (a *run) reveal(m, later map[string]any) {
 	for key, old := range m {
-		a.under(key, func() {
-			now := later[key]
-			_, hidden := diff.Hidden(old)
-			part, _ := old.(map[string]any)
-			then, _ := now.(map[string]any)
-			switch {
-			case hidden && a.hide(now) == old:
-				m[key] = now
-			case part != nil && then != nil:
-				a.reveal(part, then)
-			}
-		})
+		a.path.pushField(key)
+		now := later[key]
+		_, hidden := diff.Hidden(old)
+		part, _ := old.(map[string]any)
+		then, _ := now.(map[string]any)
+		switch {
+		case hidden && a.Selected(now) == old:
+			m[key] = now
+		case part != nil && then != nil:
+			a.reveal(part, then)
+		}
+		a.path.pop()
 	}
 }
 
 // maxWithin bounds the nesting of texts, as JSON in JSON, that are searched.
 const maxWithin = 4
 
-// text returns a text without its credentials. A one-line text is redacted whole; in multi-line texts and JSON,
-// credentials are replaced in place, so that a file still shows its other changes.
-func (a *run) text(s string, how manner) any {
-	if a.again {
-		if _, hidden := diff.Hidden(s); hidden {
-			return s
+// minText is the length from which a text may have a credential: pw=x.
+const minText = 4
+
+// text returns a text without its credentials, if it has any. A one-line text is redacted whole; in multi-line texts,
+// JSON, YAML and XML, credentials are replaced in place, so that a file still shows its other changes.
+func (a *run) text(s string, how manner) (made string, hid bool) {
+	if len(s) < minText || a.again && a.stays(s) {
+		return s, false
+	}
+	if mayBeJSON(s) {
+		if made, hid, ok := a.document(s, how.inFile(), (*tree).readJSON); ok {
+			return made, hid
 		}
 	}
-	if v, ok := a.embedded(s, how); ok {
-		return v
+	if hidesWhole(s, a.within) {
+		return a.whole(s), true
 	}
-	if hidesWhole(s) {
-		return a.hide(s)
+	how = how.of(s)
+	plain, hits := s, how.matcher().any(s)
+	if hits || strings.Contains(s, "- -") || strings.Contains(s, `"-`) { // perhaps arguments
+		plain = plainSpaces(s)
+		if how != asProse && (plain[0] == '<' || strings.Contains(plain, "\n")) {
+			if made, hid, ok := a.file(plain, how); hid || ok {
+				return made, hid
+			}
+		}
 	}
-	found := credentials(s, how)
-	if len(found) == 0 {
-		return s
+	found := credentials(plain, how, hits, a.within)
+	switch {
+	case len(found) == 0:
+		return s, false
+	case !strings.Contains(s, "\n"):
+		return a.whole(s), true
 	}
-	if !strings.Contains(s, "\n") {
-		return a.hide(s)
+	return a.parts(plain, found), true
+}
+
+// file redacts a text that is YAML or XML; ok is false if it is neither.
+func (a *run) file(s string, how manner) (made string, hid, ok bool) {
+	if made, hid, ok = a.document(s, how.inFile(), (*tree).readYAML); ok {
+		return made, hid, ok
 	}
+	return a.document(s, how.inFile(), (*tree).readXML)
+}
+
+// whole returns the marker of a text.
+func (a *run) whole(s string) string {
+	a.note(s)
+	return a.marker("string", []byte(s))
+}
+
+// parts replaces parts of a text.
+func (a *run) parts(s string, found []span) string {
 	var out strings.Builder
 	end := 0
 	for _, at := range found {
 		out.WriteString(s[end:at.from])
 		a.path.push(step{kind: diff.Value, text: at.name})
-		marker, _ := a.hide(s[at.from:at.to]).(string)
+		if part := s[at.from:at.to]; a.stays(part) {
+			out.WriteString(part)
+		} else {
+			out.WriteString(a.whole(part))
+		}
 		a.path.pop()
-		out.WriteString(marker)
 		end = at.to
 	}
 	out.WriteString(s[end:])
@@ -163,26 +205,94 @@ func (a *run) text(s string, how manner) any {
 	return out.String()
 }
 
-// hidesWhole reports whether a text encodes another one that contains a credential.
-func hidesWhole(s string) bool {
-	for range maxWithin {
-		if len(s) < minCoded {
-			return false
-		}
-		s = strings.Trim(s, "\"' \t\r\n")
-		if isZipped(s) {
-			return true
-		}
-		text, ok := decoded(s)
-		if !ok {
-			return false
-		}
-		if holdsCredential(text, asText) || mayBeJSON(text) && hidesJSON(text) {
-			return true
-		}
-		s = text
+// document redacts a text that read understands by the rules for objects; ok is false if it does not.
+func (a *run) document(s string, how manner, read func(*tree) bool) (made string, hid, ok bool) {
+	source := strings.TrimPrefix(s, byteOrderMark)
+	t := newTree(source, []byte(source))
+	defer t.free()
+	if !read(t) {
+		return "", false, false
 	}
-	return false
+	if a.within == maxWithin { // deeper ones are not searched
+		if textMatcher.any(s) || strings.IndexByte(s, '\\') >= 0 {
+			return a.whole(s), true, true
+		}
+		return s, false, true
+	}
+	before := a.hidden
+	a.within++
+	index := 0
+	for i := t.root(); i != 0; i, index = t.at(i).next, index+1 {
+		if index > 0 {
+			a.path.push(step{kind: diff.Index, index: index})
+		}
+		a.value(t, t.at(i), context{how: how})
+		if index > 0 {
+			a.path.pop()
+		}
+	}
+	a.comments(t, how)
+	a.within--
+	if a.hidden == before {
+		return s, false, true
+	}
+	a.note(s)
+	return s[:len(s)-len(source)] + t.write(), true, true
+}
+
+// comments redacts what is between the values of a document, if it has comments.
+func (a *run) comments(t *tree, how manner) {
+	if len(t.gaps) == 0 {
+		return
+	}
+	hidden := map[int]bool{} // where hidden values end
+	for i := range t.nodes {
+		if n := &t.nodes[i]; n.made != "" {
+			hidden[n.to] = true
+		}
+	}
+	for _, gap := range t.gaps {
+		end := lineEnd(t.source, gap.from)
+		if rest := strings.TrimLeft(t.source[gap.from:min(end, gap.to)], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && slices.ContainsFunc(strings.Fields(rest), isMixed) { // another one
+			gap.from = end - len(rest)
+			a.path.push(step{kind: diff.Value, text: "comment"})
+			t.extra = append(t.extra, part{gap.from, end, a.whole(rest)})
+			a.path.pop()
+			gap.from = end
+		}
+		for _, at := range credentials(t.source[gap.from:gap.to], how, true, a.within) {
+			a.path.push(step{kind: diff.Value, text: at.name})
+			t.extra = append(t.extra, part{gap.from + at.from, gap.from + at.to, a.whole(t.source[gap.from+at.from : gap.from+at.to])})
+			a.path.pop()
+		}
+	}
+}
+
+// hidesWhole reports whether a text encodes another one that contains a credential. within is the number of texts
+// around it.
+func hidesWhole(s string, within int) bool {
+	if len(s) < minCoded || within > maxWithin {
+		return false
+	}
+	s = strings.Trim(s, "\"' \t\r\n")
+	if isZipped(s) {
+		return true
+	}
+	text, ok := decoded(s)
+	if !ok {
+		return false
+	}
+	if tunnel.MatchString(text) {
+		return true
+	}
+	return holdsCredential(text, within)
+}
+
+// holdsCredential reports whether a text has a credential; within is the number of texts around it.
+func holdsCredential(s string, within int) bool {
+	a := run{key: []byte{0}, path: place{steps: make([]step, 0, 16)}, within: within + 1}
+	_, hid := a.text(s, asText)
+	return hid
 }
 
 // byteOrderMark may start a file.
@@ -205,118 +315,9 @@ func mayBeJSON(s string) bool {
 	return false
 }
 
-// embedded redacts a text that consists of JSON values, such as a line each, as objects; false if it does not.
-func (a *run) embedded(s string, how manner) (any, bool) {
-	if !mayBeJSON(s) {
-		return nil, false
-	}
-	isJSON, hides := scanJSON(a.resource, s, how, a.within)
-	switch {
-	case !isJSON:
-		return nil, false
-	case !hides:
-		return s, true
-	case a.within == maxWithin:
-		return a.hide(s), true
-	}
-	before := a.hidden
-	values, ok := a.values(s, how)
-	switch {
-	case !ok: // a number that no decoder can hold, or too deep
-		return a.hide(s), true
-	case a.hidden == before:
-		if keysOf(values) != keysIn(s) { // a field occurs twice, and values only has its last value
-			return a.hide(s), true
-		}
-		return s, true
-	}
-	a.note(s)
-	lines := len(values) == 1 && strings.Contains(strings.TrimSpace(s), "\n")
-	var out []string
-	for _, v := range values {
-		out = append(out, writeJSON(v, lines))
-	}
-	return strings.Join(out, "\n"), true
-}
-
-// values decodes the JSON values of a text and redacts them.
-func (a *run) values(s string, how manner) (values []any, ok bool) {
-	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(s, byteOrderMark)))
-	d.UseNumber()
-	a.within++
-	defer func() { a.within-- }()
-	for i := 0; ; i++ {
-		var v any
-		switch err := d.Decode(&v); {
-		case errors.Is(err, io.EOF):
-			return values, true
-		case err != nil:
-			return nil, false
-		}
-		if i > 0 {
-			a.path.push(step{kind: diff.Index, index: i})
-		}
-		values = append(values, a.value(v, how))
-		if i > 0 {
-			a.path.pop()
-		}
-	}
-}
-
-// keysOf counts the fields of a decoded value, keysIn those of its text.
-func keysOf(v any) (n int) {
-	switch v := v.(type) {
-	case map[string]any:
-		n = len(v)
-		for _, child := range v {
-			n += keysOf(child)
-		}
-	case []any:
-		for _, child := range v {
-			n += keysOf(child)
-		}
-	}
-	return n
-}
-
-func keysIn(s string) (n int) {
-	d := json.NewDecoder(strings.NewReader(strings.TrimPrefix(s, byteOrderMark)))
-	var open []bool // objects
-	key := false    // comes next
-	for {
-		t, err := d.Token()
-		if err != nil {
-			return n
-		}
-		switch t {
-		case json.Delim('{'), json.Delim('['):
-			open = append(open, t == json.Delim('{'))
-			key = t == json.Delim('{')
-			continue
-		case json.Delim('}'), json.Delim(']'):
-			open = open[:len(open)-1]
-		default:
-			if key {
-				n++
-				key = false
-				continue
-			}
-		}
-		key = len(open) > 0 && open[len(open)-1]
-	}
-}
-
-func writeJSON(v any, lines bool) string {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if lines {
-		e.SetIndent("", "  ")
-	}
-	if err := e.Encode(v); err != nil { // cannot happen for values decoded from JSON
-		return ""
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+func decodeJSON(text []byte) (v any, err error) {
+	err = json.Unmarshal(text, &v)
+	return v, err
 }
 
 // canonical encodes JSON with sorted keys.

@@ -182,7 +182,7 @@ func canaryForms(c *canaries) *strings.Replacer {
 	url := base64.RawURLEncoding.EncodeToString([]byte("a: ?>\xc3\xbf?\n" + yaml))
 	inLines := code(yaml)
 	c.all = append(c.all, code(code(object)), url, inLines[40:])
-	return strings.NewReplacer("CANARY64", code(s), "CANARY", s, "BASIC64", code("app:"+s),
+	return strings.NewReplacer("HEX", "0f1e2d3c4b5a69788796a5b4c3d2e1f0", "CANARY64", code(s), "CANARY", s, "BASIC64", code("app:"+s),
 		"YAML64", code(yaml), "JSON64", code(object), "TWICE64", code(code(object)), "URL64", url,
 		"LINES64", inLines[:40]+`\n`+inLines[40:])
 }
@@ -206,11 +206,11 @@ func inJSON(s string) string {
 // TestShapes looks for the canary in the redacted form of every shape.
 func TestShapes(t *testing.T) {
 	r := redactor(t)
-	for _, tc := range slices.Concat(shapes, products, tools) {
+	for _, tc := range slices.Concat(shapes, products, tools, units) {
 		t.Run(tc.why, func(t *testing.T) {
 			c := &canaries{}
 			raw := inJSON(canaryForms(c).Replace(tc.object))
-			for _, fixed := range []string{"90210", "abcdefghij1234567890abcdef"} { // if the form requires these
+			for _, fixed := range []string{"90210", "abcdefghij1234567890abcdef", "0f1e2d3c4b5a69788796a5b4c3d2e1f0"} { // if the form requires these
 				if strings.Contains(raw, fixed) {
 					c.all = []string{fixed}
 				}
@@ -219,10 +219,7 @@ func TestShapes(t *testing.T) {
 				t.Fatal("the shape has no canary")
 			}
 			obj := decode(t, raw)
-			encoded := []byte(encode(t, obj))
-			if !r.Wants(tc.resource, []byte(raw)) || !r.Wants(tc.resource, encoded) {
-				t.Error("Wants is false")
-			}
+			c.check(t, r, tc.resource, raw)
 			if _, err := r.Apply(tc.resource, obj); err != nil {
 				t.Fatal(err)
 			}
@@ -250,12 +247,11 @@ func TestTokens(t *testing.T) {
 		} {
 			raw = strings.ReplaceAll(raw, "TOKEN", value)
 			obj := decode(t, raw)
-			wants := r.Wants("widgets.example.com", []byte(raw))
 			if _, err := r.Apply("widgets.example.com", obj); err != nil {
 				t.Fatal(err)
 			}
-			if got := encode(t, obj); !wants || len(c.leaked(got)) > 0 {
-				t.Errorf("%s: Wants is %v, leaked in %s", tok.prefix, wants, got)
+			if got := encode(t, obj); len(c.leaked(got)) > 0 {
+				t.Errorf("%s: leaked in %s", tok.prefix, got)
 			}
 		}
 	}

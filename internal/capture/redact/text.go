@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// search finds the credentials in a text.
+// search finds the credentials in a text by the generic rule for assignments (assign.go), and by their forms.
 type search struct {
 	s string
 	// command is set for a command line or a variable's value: a name anywhere in it may be followed by its
@@ -15,8 +15,9 @@ type search struct {
 	lines   bool // more than one
 	prose   bool // names imply nothing
 	found   []span
-	first   bool // stop at the first match
-	whole   bool // already searched for a manifest
+	whole   bool           // already searched for a manifest
+	within  int            // number of texts around it
+	formed  map[string]int // by the word of a form: the end of the searched part
 }
 
 // hit is what a word of the matcher may start, end or be part of.
@@ -32,10 +33,10 @@ const (
 	hitBase64              // a PEM key in base64
 	hitScheme              // Authorization: Bearer
 	hitAccount             // @tcp(
+	hitPart                // part of a token; see isToken
 	hitHook                // one of hooks
 	hitHooks               // /hooks/
 	hitQuery               // ?sig=
-	hitSQL                 // IDENTIFIED BY
 	hitManifest            // stringData of a Secret in YAML
 	hitData                // data:text/plain;base64,
 	hitPercent             // a URL within a URL
@@ -44,7 +45,7 @@ const (
 
 // textMatcher finds all of these words, proseMatcher all except names. hits gives the hit of each word.
 var (
-	textMatcher, hits, hitTokens = newTextMatcher(stems, "_pat", "_pw", "-pw", "securejsondata")
+	textMatcher, hits, hitTokens = newTextMatcher(stems, "_pat", "_pw", "-pw", "securejsondata", "kty", "sensitive", "masked")
 	proseMatcher, _, _           = newTextMatcher(nil)
 )
 
@@ -66,10 +67,10 @@ func newTextMatcher(names []string, short ...string) (m *matcher, hits []hit, hi
 	add(hitBase64, 0, pemBase64)
 	add(hitScheme, 0, "bearer ", "basic ", "bearer%20", "basic%20")
 	add(hitAccount, 0, "@tcp(", "@unix(", "@tcp6(", "@//", "@(")
+	add(hitPart, 0, ".atlasv1.", "7q~", "8q~", ":aa")
 	add(hitHook, 0, hooks...)
 	add(hitHooks, 0, "/hooks/")
 	add(hitQuery, 0, "sig=", "signature=")
-	add(hitSQL, 0, "identified")
 	add(hitManifest, 0, "stringdata")
 	add(hitData, 0, ";base64,")
 	add(hitPercent, 0, "%3a%2f%2f")
@@ -87,26 +88,47 @@ type manner uint8
 const (
 	asText    manner = iota
 	asCommand        // a command line, or a variable's value
+	asFile           // YAML or other text of a file
 	asProse          // a description: names imply nothing
 )
 
-// credentials returns the spans of a text's credentials, in order, without overlap.
-func credentials(s string, how manner) []span {
-	t := newSearch(s, how)
-	t.run()
+// of returns how to read a text in which a field's texts are read in this manner.
+func (how manner) of(s string) manner {
+	if how != asProse && isScript(s) {
+		return asCommand
+	}
+	return how
+}
+
+// inFile returns how to read the texts in a document that a text is.
+func (how manner) inFile() manner {
+	if how == asText {
+		return asFile
+	}
+	return how
+}
+
+// matcher returns the matcher of the words to look for.
+func (how manner) matcher() *matcher {
+	if how == asProse {
+		return proseMatcher
+	}
+	return textMatcher
+}
+
+// credentials returns the spans of a text's credentials, in order, without overlap. Its line ends must be plain, and
+// hits says whether the matcher finds any word. within is the number of texts around it.
+func credentials(s string, how manner, hits bool, within int) []span {
+	t := search{s: s, command: how == asCommand, prose: how == asProse, lines: strings.Contains(s, "\n"), within: within}
+	if !t.prose && (t.command || strings.Contains(s, " -")) {
+		t.program()
+	}
+	t.dotted()
+	t.coded()
+	if hits {
+		t.run(how.matcher())
+	}
 	return t.ordered()
-}
-
-// holdsCredential reports whether credentials would find any.
-func holdsCredential(s string, how manner) bool {
-	t := newSearch(s, how)
-	t.first = true
-	t.run()
-	return len(t.found) > 0
-}
-
-func newSearch(s string, how manner) search {
-	return search{s: s, command: how == asCommand || isScript(s), prose: how == asProse, lines: strings.Contains(s, "\n")}
 }
 
 // isScript reports whether a text is a shell script or input of cloud-init, wherever it occurs.
@@ -119,21 +141,11 @@ func isScript(s string) bool {
 }
 
 // run checks each word that the matcher finds, and skips parts already redacted.
-func (t *search) run() {
-	if t.command {
-		t.program()
-	}
-	m := textMatcher
-	if t.prose {
-		m = proseMatcher
-	}
+func (t *search) run(m *matcher) {
 	state, end, named, done, jwts := uint32(0), 0, 0, 0, false
-	for begin := true; !t.enough(); begin = false {
+	for {
 		if state, end = m.find(t.s, end, state); end < 0 {
 			break
-		}
-		if begin {
-			t.plain()
 		}
 		for _, id := range m.words(state) {
 			switch {
@@ -148,7 +160,7 @@ func (t *search) run() {
 			}
 		}
 	}
-	if jwts && !t.enough() {
+	if jwts {
 		for _, at := range jwt.FindAllStringIndex(t.s, -1) {
 			t.found = append(t.found, span{at[0], at[1], "token"})
 		}
@@ -159,21 +171,18 @@ func (t *search) run() {
 var spaces = strings.NewReplacer("\r\n", "\r\n", "\r", "\n", "\v", "\n", "\f", "\n", "\x00", "\n", "\u0085", " \n", "\u2028", "  \n", "\u2029", "  \n",
 	"\u00a0", "  ")
 
-// plain makes the text's line ends and white space plain.
-func (t *search) plain() {
+// plainSpaces makes the text's line ends and white space plain.
+func plainSpaces(s string) string {
 	for i := range len(unusual) {
-		if strings.IndexByte(t.s, unusual[i]) >= 0 {
-			t.s = spaces.Replace(t.s)
-			t.lines = strings.Contains(t.s, "\n")
-			return
+		if strings.IndexByte(s, unusual[i]) >= 0 {
+			return spaces.Replace(s)
 		}
 	}
+	return s
 }
 
 // unusual are the first bytes of what spaces replaces. A search for each is faster than a loop over the text.
 const unusual = "\r\v\f\x00\xc2\xe2"
-
-func (t *search) enough() bool { return t.first && len(t.found) > 0 }
 
 // look checks a word that ends at end, and returns the end of the searched part.
 func (t *search) look(id uint16, end int) int {
@@ -210,14 +219,14 @@ func (t *search) look(id uint16, end int) int {
 		at, ok = mattermost(t.s, end)
 	case hitQuery:
 		at, ok = t.query(end)
-	case hitSQL:
-		at, ok = identified(t.s, end)
+	case hitPart:
+		at, ok = tokenAround(t.s, end-1)
 	case hitManifest:
 		return t.manifest()
 	case hitData:
-		at, ok = dataURL(t.s, end)
+		at, ok = dataURL(t.s, end, t.within)
 	case hitPercent:
-		if at, ok = escapedURL(t.s, end); !ok {
+		if at, ok = escapedURL(t.s, end, t.within); !ok {
 			return max(end, at.to)
 		}
 	case hitForm:

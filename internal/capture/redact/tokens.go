@@ -39,7 +39,7 @@ var tokens = []token{
 	{"npm_", 30, alnum}, {"pypi-", 40, word}, {"rubygems_", 32, alnum}, {"AKCp", 40, alnum}, {"CLOJARS_", 40, alnum},
 	{"dckr_pat_", 20, word}, {"dckr_oat_", 20, word}, {"sgp_", 32, word}, {"sntrys_", 30, dots}, {"sntryu_", 30, alnum},
 	{"NRAK-", 20, alnum}, {"NRII-", 20, word}, {"NRJS-", 16, alnum}, {"PMAK-", 24, word}, {"lin_api_", 30, alnum}, {"figd_", 30, word},
-	{"ATATT3", 40, dots}, {"ATCTT3", 40, dots}, {"ATBB", 28, alnum}, {"rdme_", 40, alnum}, {"pul-", 40, alnum}, {"phx_", 40, alnum},
+	{"ATATT3", 40, dots}, {"ATCTT3", 40, dots}, {"ATBB", 28, alnum}, {"rdme_", 40, alnum}, {"sqa_", 30, alnum}, {"sqp_", 30, alnum}, {"squ_", 30, alnum}, {"-pbkdf2-", 32, graph}, {"pul-", 40, alnum}, {"phx_", 40, alnum},
 	// clouds
 	{"AKIA", 16, alnum}, {"ASIA", 16, alnum}, {"ABIA", 16, alnum}, {"ACCA", 16, alnum}, {"ABSK", 60, dots}, {"bedrock-api-key-", 20, dots},
 	{"AIza", 30, word}, {"GOCSPX-", 20, word}, {"ya29.", 20, dots}, {"LTAI", 16, alnum}, {"dop_v1_", 40, alnum}, {"doo_v1_", 40, alnum},
@@ -62,6 +62,89 @@ var tokens = []token{
 	{"$2a$", 50, graph}, {"$2b$", 50, graph}, {"$2x$", 50, graph}, {"$2y$", 50, graph}, {"$apr1$", 20, graph}, {"$5$", 40, graph}, {"$6$", 60, graph}, {"$y$", 40, graph},
 	{"$argon2", 40, graph}, {"$pbkdf2", 40, graph}, {"pbkdf2:sha", 30, graph}, {"pbkdf2_sha", 30, graph}, {"SCRAM-SHA-256$", 30, graph},
 	{"{SSHA}", 20, graph}, {"{SHA}", 20, graph}, {"{SSHA256}", 20, graph}, {"{SSHA512}", 20, graph}, {"{PLAIN}", 6, graph},
+}
+
+// tokenForm matches tokens that have no prefix, by their whole form: of Terraform Cloud, Discord, Telegram, Azure AD,
+// older Vault (service, batch and recovery), and kubeadm. tunnel matches those of Cloudflare's tunnels, decoded.
+var (
+	tokenForm = regexp.MustCompile(`^(?:[A-Za-z0-9]{14}\.atlasv1\.[\w-]{60,}|[MNO][\w-]{22,27}\.[\w-]{6}\.[\w-]{27,45}|\d{8,10}:AA[\w-]{32,34}|` +
+		`[\w.~-]{3}[78]Q~[\w.~-]{31,36}|[sr]\.[A-Za-z0-9]{24}(?:\.[A-Za-z0-9]{4,6})?|b\.[\w-]{80,}|[a-z0-9]{6}\.[a-z0-9]{16})$`)
+	tunnel = regexp.MustCompile(`^\{"a":"[0-9a-f]{32}","t":"[0-9a-f-]{36}","s":"`)
+)
+
+// isToken reports whether a word has one of these forms. All have digits, and kubeadm's has them in its secret.
+func isToken(s string) bool {
+	return len(s) > 22 && strings.ContainsAny(s[8:], "0123456789") && tokenForm.MatchString(s)
+}
+
+// tokenAround returns the span of the word around a byte, if it is a token without prefix.
+func tokenAround(s string, at int) (span, bool) {
+	part := func(b byte) bool { return isWordByte(b) || strings.IndexByte("_-.~:", b) >= 0 }
+	from, to := at, at
+	for from > 0 && part(s[from-1]) && at-from < 64 {
+		from--
+	}
+	for to < len(s) && part(s[to]) && to-at < 256 {
+		to++
+	}
+	for _, cut := range [...]string{"", ".:", ".:-_~"} { // punctuation around it
+		if word := strings.Trim(s[from:to], cut); isToken(word) {
+			from += strings.Index(s[from:to], word)
+			return span{from, from + len(word), "token"}, true
+		}
+	}
+	return span{}, false
+}
+
+// dotted finds the tokens of which a dot is the only fixed part, at its distance from the word's start.
+func (t *search) dotted() {
+	for i := 0; i < len(t.s); i++ {
+		n := strings.IndexByte(t.s[i:], '.')
+		if n < 0 {
+			return
+		}
+		i += n
+		from := i
+		for from > 0 && i-from < 29 && (isWordByte(t.s[from-1]) || t.s[from-1] == '_' || t.s[from-1] == '-') {
+			from--
+		}
+		to := i + 1
+		for to < len(t.s) && to-i < 29 && isWordByte(t.s[to]) {
+			to++
+		}
+		before, after := i-from, to-i-1
+		if before == 1 && after > 23 || before == 6 && after == 16 || before > 22 && before < 29 && after > 0 {
+			if at, ok := tokenAround(t.s, i); ok {
+				t.found = append(t.found, at)
+				i = at.to - 1
+			}
+		}
+	}
+}
+
+// coded finds base64 of texts with credentials within a longer text.
+func (t *search) coded() {
+	for i := 0; i+minCoded <= len(t.s); {
+		if !isBase64(rune(t.s[i+minCoded-1])) { // no run of that length begins here
+			i += minCoded
+			continue
+		}
+		from, to := i+minCoded-1, i+minCoded
+		for from > i && isBase64(rune(t.s[from-1])) {
+			from--
+		}
+		for to < len(t.s) && isBase64(rune(t.s[to])) {
+			to++
+		}
+		end := to
+		for to < len(t.s) && t.s[to] == '=' {
+			to++
+		}
+		if end-from >= minCoded && to-from < len(t.s) && hidesWhole(t.s[from:to], t.within+1) {
+			t.found = append(t.found, span{from, to, "data"})
+		}
+		i = max(to, i+1)
+	}
 }
 
 // maxToken is the offset by which a token has had letters and digits.

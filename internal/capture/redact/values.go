@@ -5,6 +5,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tattler-dev/tattler/internal/jsonscan"
 )
 
 // says reports whether a text under a credential's name may be one, as opposed to an empty text, a reference to
@@ -17,6 +19,9 @@ func says(kind kindOfName, s string) bool {
 	for _, scheme := range [...]string{"Bearer ", "Basic ", "Token "} {
 		s = strings.TrimPrefix(s, scheme)
 	}
+	if r := leading.FindString(s); r != "" && isPath(s[len(r):]) || versions.MatchString(s) { // $(DIR)/token
+		return false
+	}
 	if s == "" || isReference(s) || isPath(s) || isMask(s) || s == "{" || s == "{}" || s == "[]" {
 		return false
 	}
@@ -28,6 +33,13 @@ func says(kind kindOfName, s string) bool {
 		return !isObjectName(s)
 	case hookName:
 		return isHook(s)
+	case wordName:
+		if digitsIn(s) > 8 && !strings.ContainsAny(s, " /") {
+			return true
+		}
+		return !strings.Contains(s, " ") && (!isObjectName(strings.Trim(strings.ToLower(s), "_")) || looksRandom(s))
+	case loginName:
+		return strings.Contains(s, ":") && !strings.HasPrefix(s, "system:")
 	case maybeName:
 		return !(isObjectName(s) && strings.ContainsAny(s, "-/")) && !headerName.MatchString(s)
 	case manyName: // their number, or their names
@@ -36,15 +48,27 @@ func says(kind kindOfName, s string) bool {
 	return true
 }
 
+func digitsIn(s string) (n int) {
+	for i := range len(s) {
+		if s[i] >= '0' && s[i] <= '9' {
+			n++
+		}
+	}
+	return n
+}
+
+// versions matches a range of versions.
+var versions = regexp.MustCompile(`^[~^]\d+\.[\d.]+$`)
+
 // headerName matches the name of a header, as in --requestheader-group-headers=X-Remote-Group.
 var headerName = regexp.MustCompile(`^X(-[A-Z][a-z]+)+$`)
 
 // void are values that are never credentials, whatever the name: switches, and types in schemas.
 var void = set(`true false yes no on off null nil none undefined enabled disabled required optional string str text
-	bytes int integer number boolean bool object array any basic bearer auto 0 1 n/a`)
+	bytes int integer number boolean bool object array any basic bearer auto 0 1 n/a read write inherit`)
 
 var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$?\{\{[^{}]*\}\}|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./]+(:[\w./]+)*\}|\$__\w+\{[^{}]*\}|` +
-	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<[\w .-]+>|%\{[\w.-]+\}|%[\w.-]+%|%[a-z]|` +
+	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<(?:path:)?[\w ./:#-]+>|%\{[\w.-]+\}|%[\w.-]+%|%[a-z]|` +
 	`\$\([\w.-]+\)(/(\$\([\w.-]+\)|[\w.-]+))+|ref\+[a-z0-9]+://\S+|vault:[\w/.-]+#[\w.${}-]+)$`)
 
 // lookUps are the starts of expressions, in programs and templates, that read a value from elsewhere.
@@ -57,7 +81,14 @@ func isReference(s string) bool {
 		return false
 	}
 	switch s[0] {
-	case '$', '{', '<', '%':
+	case 'E':
+		return strings.HasPrefix(s, "ENC[") && strings.HasSuffix(s, "]") // encrypted by SOPS
+	case '%':
+		if i := strings.IndexByte(s[1:], '%'); i > 0 && isPath(s[i+2:]) {
+			return true
+		}
+		fallthrough
+	case '$', '{', '<':
 		return reference.MatchString(s) && !literalDefault.MatchString(s)
 	case 'r', 'v':
 		if strings.HasPrefix(s, "ref+") || strings.HasPrefix(s, "vault:") {
@@ -165,6 +196,9 @@ func decoded(s string) (string, bool) {
 		}
 		other = true
 	}
+	if isHex(body) || strings.ToLower(body) == body { // a digest, or a path: base64 of a text has other letters, and capitals
+		return "", false
+	}
 	if other {
 		body = forURLs.Replace(body)
 	}
@@ -173,6 +207,15 @@ func decoded(s string) (string, bool) {
 		return "", false
 	}
 	return strings.ReplaceAll(string(b), "\x00", ""), true
+}
+
+func isHex(s string) bool {
+	for i := range len(s) {
+		if !jsonscan.IsHex(s[i]) {
+			return false
+		}
+	}
+	return true
 }
 
 // opaque are the base64 prefixes of formats that cannot be searched: gzip, zstd, zip, xz and bzip2 files,

@@ -74,7 +74,7 @@ func TestDocumentedLimits(t *testing.T) {
 		{"a default of Terraform", "configmaps", `{"data":{"a.tf":"variable \"db_password\" {\n  default = \"hunter2\"\n}\n"}}`},
 		{"a token over lines", "configmaps", `{"data":{"a":"x\neyJhbGciOiJIUzI1NiJ9.\neyJzdWIiOiJhIn0.\nhunter2\n"}}`},
 		{"URLs", "configmaps", `{"data":{"a":"postgres://app:x hunter2@h/d http://app:1234/hunter2@h app:hunter2@h:5432/d\n"}}`},
-		{"a plain word behind a space", "configmaps", `{"data":{"a.conf":"x y\napi_token abc\n"}}`},
+		{"a plain word behind a space", "configmaps", `{"data":{"a.conf":"x y\ntoken abc\n"}}`},
 	} {
 		want, got := decode(t, tc.raw), decode(t, tc.raw)
 		if _, err := r.Apply(tc.resource, got); err != nil {

@@ -1,55 +1,107 @@
 package redact
 
 import (
-	"regexp"
+	"encoding/xml"
+	"errors"
+	"io"
 	"strings"
-	"unicode/utf8"
 )
 
-// isElement reports whether the name is that of an XML element, also in a namespace.
-func (a *assigned) isElement() bool {
-	before := a.s[max(0, a.from-maxGap):a.from]
-	if prefix, found := strings.CutSuffix(before, ":"); found {
-		before = strings.TrimRightFunc(prefix, func(r rune) bool { return r < utf8.RuneSelf && isNameByte(byte(r)) })
+// readXML reads a text that is XML; false if it is not. An attribute is a field of its element. A text without
+// attributes or other elements beside it is the element's value, and otherwise a field: value if the element has a
+// name or a key, else with the element's own name.
+func (t *tree) readXML() bool {
+	if !strings.HasPrefix(strings.TrimLeft(t.source, " \t\r\n"), "<") {
+		return false
 	}
-	return strings.HasSuffix(before, "<")
-}
-
-// opening matches what may be between an XML tag and a text: white space, comments, and another tag.
-var opening = regexp.MustCompile(`^\s*(<!--[^>]*-->\s*)*(<(?:value|string)>\s*)?(<!\[CDATA\[)?\s*`)
-
-// maxElement bounds the text of an XML element, in bytes.
-const maxElement = 64 << 10
-
-// inTag returns the text of the XML element whose tag ends before i.
-func inTag(s string, i int) (text, bool) {
-	i += len(opening.FindString(s[i:min(len(s), i+maxGap)]))
-	rest := s[i:min(len(s), i+maxElement)]
-	if strings.HasSuffix(strings.TrimRight(s[:i], " \t\r\n"), "<![CDATA[") {
-		end := strings.Index(rest, "]]>")
-		return text{from: i, to: i + end}, end >= 0
+	d := xml.NewDecoder(strings.NewReader(t.source))
+	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
+	t.nodes = append(t.nodes, node{kind: '{', to: len(t.source)})
+	open, last := []int32{1}, []int32{0} // elements, and the last child of each
+	add := func(n node) int32 {
+		n.style, n.begin = rawStyle, n.from
+		i := int32(len(t.nodes))
+		t.nodes = append(t.nodes, n)
+		if depth := len(open) - 1; last[depth] == 0 {
+			t.at(open[depth]).child = i
+		} else {
+			t.at(last[depth]).next = i
+		}
+		last[len(open)-1] = i
+		return i
 	}
-	n := strings.IndexByte(rest, '<')
-	return text{from: i, to: i + n}, n >= 0 && strings.HasPrefix(s[i+n:], "</")
-}
-
-// inElement returns the text of an element beside the one whose text, a name, is from i to end: <name>x</name>
-// <value>y</value>, or the other way round.
-func inElement(s string, i, end int) (text, bool) {
-	rest := s[end:min(len(s), end+maxGap*2)]
-	if at := elementValue.FindStringIndex(rest); at != nil && strings.Count(rest[:at[0]], "<name") == 0 {
-		return inTag(s, end+at[1])
-	}
-	begin := max(0, i-maxGap*2)
-	before := s[begin:i]
-	if all := elementValue.FindAllStringIndex(before, -1); len(all) > 0 {
-		at := all[len(all)-1]
-		if strings.Count(before[at[0]:], "</name>") == 0 && strings.Count(before[at[0]:], "</property>") == 0 {
-			return inTag(s, begin+at[1])
+	for {
+		from := int(d.InputOffset())
+		token, err := d.RawToken()
+		to := int(d.InputOffset())
+		switch {
+		case errors.Is(err, io.EOF):
+			return len(open) == 1 && len(t.nodes) > 2
+		case err != nil:
+			return false
+		}
+		switch token := token.(type) {
+		case xml.StartElement:
+			i := add(node{key: token.Name.Local, kind: '{', from: from, to: to})
+			open, last = append(open, i), append(last, 0)
+			at := from
+			for _, attr := range token.Attr {
+				n := attribute(t.source[:to], at, attr)
+				if n.to == 0 {
+					return false
+				}
+				add(n)
+				at = n.to
+			}
+		case xml.EndElement:
+			depth := len(open) - 1
+			if depth == 0 {
+				return false
+			}
+			n := t.at(open[depth])
+			if n.to = to; n.child == last[depth] && n.child != 0 && t.at(n.child).key == n.key && t.at(n.child).kind == '"' { // only a text
+				only := *t.at(n.child)
+				only.next = n.next
+				*n = only
+			}
+			open, last = open[:depth], last[:depth]
+		case xml.CharData:
+			text := strings.TrimSpace(string(token))
+			if text == "" {
+				continue
+			}
+			from += len(t.source[from:to]) - len(strings.TrimLeft(t.source[from:to], " \t\r\n"))
+			to = from + len(strings.TrimRight(t.source[from:to], " \t\r\n"))
+			key := t.at(open[len(open)-1]).key
+			if t.isNamed(t.at(open[len(open)-1])) { // <entry key="password">x</entry>
+				key = "value"
+			}
+			add(node{key: key, kind: '"', text: text, from: from, to: to})
+		case xml.Comment:
+			t.gaps = append(t.gaps, span{from: from, to: to})
 		}
 	}
-	return text{}, false
 }
 
-// elementValue matches the tag of a value.
-var elementValue = regexp.MustCompile(`<(?:value|string|Value)>`)
+// isNamed reports whether an element has an attribute that names its text.
+func (t *tree) isNamed(n *node) bool {
+	return t.textOf(n, "name") != "" || t.textOf(n, "key") != ""
+}
+
+// attribute finds an attribute's value, in its quotes, at or after a position.
+func attribute(source string, at int, attr xml.Attr) node {
+	i := strings.Index(source[at:], attr.Name.Local)
+	if i < 0 {
+		return node{}
+	}
+	from := at + i + len(attr.Name.Local)
+	from += strings.IndexAny(source[from:]+`"`, `"'`)
+	if from >= len(source) {
+		return node{}
+	}
+	n := strings.IndexByte(source[from+1:], source[from])
+	if n < 0 {
+		return node{}
+	}
+	return node{key: attr.Name.Local, kind: '"', text: attr.Value, from: from + 1, to: from + 1 + n}
+}

@@ -7,37 +7,6 @@ import (
 	"testing"
 )
 
-// TestWantsMissesNothing generates random objects with values that the rules look for, and checks that Wants
-// selects those that Apply changes, and how many others it skips.
-func TestWantsMissesNothing(t *testing.T) {
-	seed := rand.Uint64()
-	t.Logf("seed %d", seed)
-	g := objects{rand.New(rand.NewPCG(seed, 1))}
-	r := redactor(t)
-	hidden, spared := 0, 0
-	for range 10000 {
-		obj := g.object(5)
-		raw := []byte(encode(t, obj))
-		resource := g.pick("pods", "nodes", "widgets.example.com", crds)
-		wants := r.Wants(resource, raw)
-		hid, err := r.Apply(resource, obj)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if hid && !wants {
-			t.Fatalf("Wants is false, yet Apply made\n%s\nof\n%s", encode(t, obj), raw)
-		}
-		if hid {
-			hidden++
-		} else if !wants {
-			spared++
-		}
-	}
-	if hidden < 250 || spared < 250 {
-		t.Errorf("%d objects had something to hide, %d were spared: the test says little", hidden, spared)
-	}
-}
-
 // objects generates objects with values that the rules look for, and with similar ones.
 type objects struct{ *rand.Rand }
 
@@ -92,8 +61,8 @@ func (g objects) text() string {
 		"sh -c 'x --api-key y'", "say \"hi\"", "token:", "--set=db.password=x", "clientSecret", "tokenizer", "a=b", "PASSWORD_FILE", "Пароль", "line\nbreak")
 }
 
-// TestWantsSpares has common values that look like a credential's but are not.
-func TestWantsSpares(t *testing.T) {
+// TestSpared has common objects in which nothing is hidden, and similar ones.
+func TestSpared(t *testing.T) {
 	r := redactor(t)
 	for _, tc := range []struct {
 		why, raw string
@@ -108,24 +77,23 @@ func TestWantsSpares(t *testing.T) {
 		{"a flag, with the value behind it", `{"args":["--token","x"]}`, true},
 		{"a value before its name", `{"env":[{"value":"x","name":"TOKEN"}]}`, true},
 		{"a name that is written with escapes", `{"env":[{"value":"x","name":"T\u004fKEN"}]}`, true},
-		{"another object's manifest within", `{"a":[{"kind":"Secret","data":{}}]}`, true},
+		{"a Secret without values", `{"a":[{"kind":"Secret","data":{}}]}`, false},
 		{"of a kind that is written with escapes", `{"a":{"kind":"S\u0065cret","data":{"a":"x"}}}`, true},
 		{"a reference to an object", `{"a":{"kind":"SecretStore","name":"Secret"},"b":["Secret"]}`, false},
-		{"applied by kubectl", `{"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"x"}}}`, true},
 		{"a key that is", `{"env":[{"val\u0075e":"x","name":"TOKEN"}]}`, true},
 		{"a shell's text with quotes", `{"args":["echo \"x\""]}`, false},
-		{"invalid JSON, too", `{"a":`, true},
-		{"nested deeper than anybody does", strings.Repeat(`{"a":`, 200) + "1" + strings.Repeat("}", 200), true},
+		{"nested deeper than anybody does", strings.Repeat(`{"a":`, 200) + `{"password":"x"}` + strings.Repeat("}", 200), true},
 	} {
-		if got := r.Wants("pods", []byte(tc.raw)); got != tc.want {
-			t.Errorf("%s: %v", tc.why, got)
+		got, err := r.Redact("pods", []byte(tc.raw))
+		if err != nil || (string(got) != tc.raw) != tc.want {
+			t.Errorf("%s: %s, %v", tc.why, got, err)
 		}
 	}
 }
 
 // TestStems checks the quick test of a name against the words from which it was built.
 func TestStems(t *testing.T) {
-	for _, m := range []map[string]bool{words, lasts, pairs, files} {
+	for _, m := range []map[string]bool{words, lasts, terms, pairs, files} {
 		for name := range m {
 			forms := []string{name, strings.ToUpper(name), strings.ReplaceAll(name, " ", "_"), "x-" + strings.ReplaceAll(name, " ", "-")}
 			if files[name] {

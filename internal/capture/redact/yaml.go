@@ -1,0 +1,274 @@
+package redact
+
+import (
+	"errors"
+	"io"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// yamlStyle is how a value is written outside of JSON.
+type yamlStyle uint8
+
+const (
+	inJSONStyle yamlStyle = iota
+	plainStyle
+	singleStyle
+	doubleStyle
+	blockStyle
+	rawStyle // in XML
+)
+
+// templated matches what a template inserts in YAML, and templateLine a line that only controls it.
+var (
+	templated    = regexp.MustCompile(`\{\{[^{}\n]*\}\}`)
+	templateLine = regexp.MustCompile(`(?m)^(?:[ \t]*(?:\{\{[^{}\n]*\}\}|\{%[^{}\n]*%\}))+[ \t]*\r?$`)
+)
+
+// hasField reports whether a line may have a field of YAML, as opposed to those of properties and the like.
+func hasField(s string) bool {
+	for i := 0; i < len(s); i++ {
+		n := strings.IndexByte(s[i:], ':')
+		if n < 0 {
+			return false
+		}
+		if i += n; (i+1 == len(s) || s[i+1] <= ' ') && !strings.Contains(s[lineBegin(s, i):i], "=") {
+			return true
+		}
+	}
+	return false
+}
+
+// opened and closed replace the brackets of templates while YAML is read. They are as long as those, and letters.
+const opened, closed = "\u023e", "\u023f"
+
+var restored = strings.NewReplacer(opened, "{{", closed, "}}")
+
+// yamlReader builds a tree of YAML.
+type yamlReader struct {
+	*tree
+	text   string // with replaced brackets of templates
+	lines  []int  // where they start
+	nodes  map[*yaml.Node]int32
+	leaves int // end of the last value
+	failed bool
+}
+
+// readYAML reads a text that is a stream of YAML maps, or of lists of maps; false if it is not.
+func (t *tree) readYAML() bool {
+	if t.source[0] == '<' || !hasField(t.source) {
+		return false
+	}
+	r := yamlReader{tree: t, text: t.source, lines: []int{0}, nodes: map[*yaml.Node]int32{}}
+	if strings.Contains(r.text, "{{") || strings.Contains(r.text, "{%") {
+		r.text = templateLine.ReplaceAllStringFunc(r.text, func(s string) string { return strings.Repeat(" ", len(s)-1) + "#" })
+		r.text = templated.ReplaceAllStringFunc(r.text, func(s string) string { return opened + s[2:len(s)-2] + closed })
+	}
+	for i := range len(r.text) {
+		if r.text[i] == '\n' {
+			r.lines = append(r.lines, i+1)
+		}
+	}
+	d := yaml.NewDecoder(strings.NewReader(r.text))
+	before := int32(0)
+	for {
+		var doc yaml.Node
+		err := d.Decode(&doc)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil || len(doc.Content) != 1 {
+			return false
+		}
+		root := doc.Content[0]
+		if root.Kind == yaml.ScalarNode && root.Tag == "!!null" {
+			continue
+		}
+		if root.Kind != yaml.MappingNode && (root.Kind != yaml.SequenceNode || len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode) {
+			return false
+		}
+		i := r.add(root, "")
+		if r.failed {
+			return false
+		}
+		if before != 0 {
+			t.at(before).next = i
+		}
+		before = i
+	}
+	if before != 0 {
+		r.gap(len(r.text))
+	}
+	return before != 0
+}
+
+// add adds a node and all below it.
+func (r *yamlReader) add(y *yaml.Node, key string) int32 {
+	i := int32(len(r.tree.nodes))
+	r.tree.nodes = append(r.tree.nodes, node{key: key})
+	n := node{key: key, from: r.offset(y.Line, y.Column), style: plainStyle}
+	n.to = n.from
+	switch y.Kind {
+	case yaml.AliasNode: // its value is redacted where it is defined
+		n.kind = 'n'
+		if was, ok := r.nodes[y.Alias]; ok && y.Alias.Kind == yaml.ScalarNode {
+			n = *r.at(was)
+			n.key, n.next = key, 0
+		}
+	case yaml.ScalarNode:
+		r.scalar(y, &n)
+		r.nodes[y] = i
+	default:
+		n.kind = '['
+		step := 1
+		if y.Kind == yaml.MappingNode {
+			n.kind, step = '{', 2
+		}
+		before := int32(0)
+		for at := step - 1; at < len(y.Content) && !r.failed; at += step {
+			name := ""
+			if step == 2 {
+				name = restored.Replace(y.Content[at-1].Value)
+				if y.Content[at-1].Kind != yaml.ScalarNode {
+					r.failed = true
+				}
+			}
+			c := r.add(y.Content[at], name)
+			if before == 0 {
+				n.child = c
+			} else {
+				r.at(before).next = c
+			}
+			if before, n.to = c, max(n.to, r.at(c).to); len(r.tree.nodes) > maxNodes {
+				r.failed = true
+			}
+		}
+	}
+	*r.at(i) = n
+	return i
+}
+
+// maxNodes bounds the values of a text that is read as YAML.
+const maxNodes = 1 << 18
+
+// offset returns the position of a line and a column, which counts characters.
+func (r *yamlReader) offset(line, column int) int {
+	if line < 1 || line > len(r.lines) {
+		r.failed = true
+		return 0
+	}
+	at := r.lines[line-1]
+	for range column - 1 {
+		_, n := utf8.DecodeRuneInString(r.text[at:])
+		at += n
+	}
+	return at
+}
+
+// scalar finds where a scalar is written. Its position may be that of an anchor or a tag before it.
+func (r *yamlReader) scalar(y *yaml.Node, n *node) {
+	n.kind, n.text = '"', restored.Replace(y.Value)
+	switch y.Tag {
+	case "!!null":
+		n.kind = 'n'
+	case "!!int", "!!float":
+		n.kind = '0'
+	case "!!bool":
+		n.kind = 't'
+		if strings.EqualFold(y.Value, "false") {
+			n.kind = 'f'
+		}
+	}
+	at := n.from
+	for at < len(r.text) && (r.text[at] == '&' || r.text[at] == '!') && y.Value != "" {
+		at += max(0, strings.IndexAny(r.text[at:]+" ", " \t\r\n"))
+		at = r.skip(at)
+	}
+	n.from, n.to = at, at
+	switch {
+	case y.Value == "" && y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle) == 0:
+		return
+	case y.Style&yaml.DoubleQuotedStyle != 0:
+		n.style = doubleStyle
+		n.to = inDelimiters(r.text, at, at+1).to + 1
+	case y.Style&yaml.SingleQuotedStyle != 0:
+		n.style = singleStyle
+		n.to = inDelimiters(r.text, at, at+1).to + 1
+	default:
+		begin := at
+		if y.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
+			n.style = blockStyle
+			begin = lineEnd(r.text, at)
+		}
+		n.to = r.words(begin, y.Value)
+	}
+	if n.to > len(r.text) {
+		r.failed = true
+		return
+	}
+	r.gap(n.from)
+	r.leaves = n.to
+}
+
+// skip skips white space and comments.
+func (r *yamlReader) skip(at int) int {
+	for at < len(r.text) {
+		switch r.text[at] {
+		case ' ', '\t', '\r', '\n':
+			at++
+		case '#':
+			at = lineEnd(r.text, at)
+		default:
+			return at
+		}
+	}
+	return at
+}
+
+// words returns the end of a value whose words begin at a position.
+func (r *yamlReader) words(at int, value string) int {
+	for word := range strings.FieldsSeq(value) {
+		at += len(r.text[at:]) - len(strings.TrimLeftFunc(r.text[at:], unicode.IsSpace))
+		if !strings.HasPrefix(r.text[at:], word) {
+			r.failed = true
+			return at
+		}
+		at += len(word)
+	}
+	return at
+}
+
+// gap notes the part before a value if it has a comment, or a name that may hold a credential.
+func (r *yamlReader) gap(to int) {
+	if r.leaves < to && (strings.ContainsAny(r.text[r.leaves:to], "#=") || strings.Contains(r.text[r.leaves:to], "://")) {
+		r.gaps = append(r.gaps, span{from: r.leaves, to: to})
+	}
+}
+
+// replace replaces a value by a text, in the style in which it is written.
+func (t *tree) replace(n *node, s string) {
+	switch {
+	case n.style == inJSONStyle, n.style == doubleStyle, n.style == plainStyle && strings.Contains(s, "\n"):
+		n.made = quoted(s)
+	case n.style == singleStyle:
+		n.made = "'" + strings.ReplaceAll(s, "'", "''") + "'"
+	case n.style == blockStyle && strings.Contains(s, "\n"):
+		source := t.source[n.from:n.to]
+		head := lineEnd(source, 0)
+		first := strings.TrimLeft(source[head:], "\r\n")
+		indent := first[:indentation(first, 0)]
+		n.made = source[:head]
+		for line := range strings.SplitSeq(strings.TrimRight(s, "\n"), "\n") {
+			n.made += "\n"
+			if line != "" {
+				n.made += indent + line
+			}
+		}
+	default:
+		n.made = s
+	}
+}
