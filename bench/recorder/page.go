@@ -71,11 +71,11 @@ func firstPage(ctx context.Context, in harness.Input) (harness.Sample, error) {
 	m := harness.NewMeter()
 	for what, o := range map[string]log.Options{
 		"newest":    {},
-		"kind":      {Types: []string{"configmaps"}},
-		"namespace": {Objects: selection.Objects{Namespaces: []string{"attic"}}},
-		"manager":   {Managers: []string{"vi"}},
-		"operation": {Ops: []string{"created"}, Types: []string{"cm"}},
-		"object":    {Types: []string{"deploy/web-17"}},
+		"kind":      {Options: selection.Options{Types: []string{"configmaps"}}},
+		"namespace": {Options: selection.Options{Objects: selection.Objects{Namespaces: []string{"attic"}}}},
+		"manager":   {Options: selection.Options{Managers: []string{"vi"}}},
+		"operation": {Options: selection.Options{Ops: []string{"created"}, Types: []string{"cm"}}},
+		"object":    {Options: selection.Options{Types: []string{"deploy/web-17"}}},
 	} {
 		var took []float64
 		for range 15 {

@@ -96,7 +96,9 @@ func states(ctx context.Context, in harness.Input) (harness.Sample, error) {
 			return differs(diff.Run(ctx, &o))
 		},
 		"stat namespace": func() error { return list(ctx, log.Options{Stat: true}) },
-		"related":        func() error { return list(ctx, log.Options{Related: true, Types: []string{"deploy/busy"}}) },
+		"related": func() error {
+			return list(ctx, log.Options{Related: true, Options: selection.Options{Types: []string{"deploy/busy"}}})
+		},
 		"blame": func() error {
 			o := blame.Options{IO: streams, Types: []string{"deploy/busy"}, At: "now", Output: "text", Now: now}
 			o.Past.Path = path

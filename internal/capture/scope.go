@@ -30,7 +30,8 @@ func (s *Scope) validate() error {
 	if err := s.Namespaces.Validate(); err != nil {
 		return err
 	}
-	return selection.CheckSelectors(s.Labels, s.Fields)
+	_, _, err := selection.Selectors(s.Labels, s.Fields)
+	return err
 }
 
 // resolve looks up the scope's types; owned adds the kinds that named objects own.

@@ -61,10 +61,10 @@ func (d *decoder) watches(key string, list []Watch) {
 		at := fmt.Sprintf("%s[%d]", key, i)
 		d.selection(at+".resources", w.Resources, checkResource)
 		d.selection(at+".namespaces", w.Namespaces, selection.CheckNamespace)
-		if err := selection.CheckSelectors(w.LabelSelector, ""); err != nil {
+		if _, _, err := selection.Selectors(w.LabelSelector, ""); err != nil {
 			d.failAt(at+".labelSelector", "%v", err)
 		}
-		if err := selection.CheckSelectors("", w.FieldSelector); err != nil {
+		if _, _, err := selection.Selectors("", w.FieldSelector); err != nil {
 			d.failAt(at+".fieldSelector", "%v", err)
 		}
 		if i > 0 && list[i-1].takesAll() {

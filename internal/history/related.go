@@ -129,7 +129,7 @@ func (l *loader) named(ctx context.Context) (all []relations.Ref, err error) {
 		add(e.Kind, e.Namespace, e.Name)
 	}
 	if slices.Sort(clusters); len(clusters) > 1 {
-		return nil, usage.Errorf("the named objects are in several clusters: choose one with %s %s", l.s.ClusterOption(), strings.Join(clusters, " or "))
+		return nil, usage.Errorf("the named objects are in several clusters: choose one with %s %s", l.s.ClusterOption, strings.Join(clusters, " or "))
 	}
 	l.s.Query.Clusters = clusters
 	return all, nil

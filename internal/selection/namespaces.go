@@ -89,13 +89,13 @@ func MatchesAny(patterns []string, name string) bool {
 	return slices.ContainsFunc(patterns, func(p string) bool { return matches(p, name) })
 }
 
-// CheckSelectors checks selectors of labels and of fields in the server's syntax.
-func CheckSelectors(labelSelector, fieldSelector string) error {
-	if _, err := labels.Parse(labelSelector); err != nil {
-		return usage.Errorf("invalid label selector %q: %v", labelSelector, err)
+// Selectors parses selectors of labels and of fields in the server's syntax.
+func Selectors(labelSelector, fieldSelector string) (l labels.Selector, f fields.Selector, err error) {
+	if l, err = labels.Parse(labelSelector); err != nil {
+		return nil, nil, usage.Errorf("invalid label selector %q: %v", labelSelector, err)
 	}
-	if _, err := fields.ParseSelector(fieldSelector); err != nil {
-		return usage.Errorf("invalid field selector %q: %v", fieldSelector, err)
+	if f, err = fields.ParseSelector(fieldSelector); err != nil {
+		return nil, nil, usage.Errorf("invalid field selector %q: %v", fieldSelector, err)
 	}
-	return nil
+	return l, f, nil
 }

@@ -68,7 +68,8 @@ func (o *Objects) Validate() error {
 	if err := o.names().Validate(); err != nil {
 		return err
 	}
-	return CheckSelectors(o.Labels, o.Fields)
+	_, _, err := Selectors(o.Labels, o.Fields)
+	return err
 }
 
 // Within returns the selected namespaces, or otherwise if no flag was set.

@@ -7,8 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -43,7 +41,7 @@ func (o *Options) Parse(now time.Time) (*Selection, error) {
 	if len(o.Names) > 0 && slices.ContainsFunc(o.Types, func(t string) bool { return strings.Contains(t, "/") }) {
 		return nil, usage.Errorf("%s and TYPE/NAME exclude each other", o.name("name"))
 	}
-	s := &Selection{words: o.Types, names: o.Names, Namespaces: o.Within(Namespaces{}), clusterOption: o.name("cluster")}
+	s := &Selection{words: o.Types, names: o.Names, Namespaces: o.Within(Namespaces{}), ClusterOption: o.name("cluster")}
 	s.Query = Query{Namespaces: s.Namespaces.Include, Without: s.Namespaces.Exclude, Clusters: o.Clusters, Quiet: o.Noise}
 	if err := o.objects(s); err != nil {
 		return nil, err
@@ -72,18 +70,16 @@ func (o *Options) name(flag string) string {
 }
 
 // objects reads the conditions on objects.
-func (o *Options) objects(s *Selection) (err error) {
+func (o *Options) objects(s *Selection) error {
 	if err := o.Validate(); err != nil {
 		return err
 	}
-	if s.labels, err = labels.Parse(o.Labels); err != nil {
-		return usage.Errorf("%s: %v", o.name("selector"), err)
-	}
-	selector, err := fields.ParseSelector(o.Fields)
+	labels, fields, err := Selectors(o.Labels, o.Fields)
 	if err != nil {
-		return usage.Errorf("%s: %v", o.name("field-selector"), err)
+		return err
 	}
-	for _, r := range selector.Requirements() {
+	s.labels = labels
+	for _, r := range fields.Requirements() {
 		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
 			return usage.Errorf("%s: the journal selects by metadata.name and metadata.namespace only; for %s say %s",
 				o.name("field-selector"), r.Field, o.name("where"))

@@ -35,8 +35,10 @@ type Selection struct {
 	Failed    int
 	LastError error
 
-	words, names  []string // of Types, not resolved
-	clusterOption string   // the name of the option that selects clusters
+	// ClusterOption is the name of the flag or parameter that selects clusters.
+	ClusterOption string
+
+	words, names []string // of Types, not resolved
 
 	// Conditions that need the objects.
 	labels   labels.Selector // nil: all
@@ -46,9 +48,6 @@ type Selection struct {
 	humans   bool
 	text     []string
 }
-
-// ClusterOption is the name of the flag or parameter that selects clusters.
-func (s *Selection) ClusterOption() string { return s.clusterOption }
 
 // ReadsObjects reports whether Matches needs the objects of changes; otherwise it is always true.
 func (s *Selection) ReadsObjects() bool {
