@@ -46,7 +46,7 @@ func (t *search) name(end int) int {
 		}
 	}
 	head := v.head(s)
-	if i := strings.IndexAny(s[v.from:v.to], " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
+	if i := strings.IndexAny(s[v.from:min(v.to, v.from+maxURL)], " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
 		v.to = v.from + max(i, len(head))
 	}
 	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && strings.HasPrefix(head, "{") && !strings.HasPrefix(head, "{{") {

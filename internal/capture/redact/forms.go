@@ -117,7 +117,7 @@ func (a *assigned) spaced(i int) (text, bool) {
 	v, ok := valueAt(s, i)
 	name := strings.ToLower(s[a.from:a.to])
 	isPassword := isPasswordWord(name)
-	if !ok || v.block || !isPassword && strings.Contains(s[v.from:v.to], "://") { // an argument
+	if !ok || v.block || v.to-v.from > maxURL || !isPassword && strings.Contains(s[v.from:v.to], "://") { // an argument
 		return text{}, false
 	}
 	if v.quote != "" && (isPassword || looksRandom(s[v.from:v.to])) {
@@ -174,5 +174,6 @@ func isMixed(s string) bool {
 
 // looksRandom reports whether a value is unlikely to be a word: it is long, and has digits and capitals.
 func looksRandom(s string) bool {
+	s = s[:min(len(s), maxToken)]
 	return len(s) >= 16 && strings.ContainsAny(s, "0123456789") && strings.ToLower(s) != s && !strings.Contains(s, " ")
 }

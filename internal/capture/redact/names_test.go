@@ -57,7 +57,7 @@ func TestLargeTextsTakeLinearTime(t *testing.T) {
 		"  tokens:\n x: ", "- name: token\n  x: y\n", "path: /token\n", "<name>token</name>", "password: <<A\n", "identified with ", "set $token ", "token", "curl -u ",
 		`:\/\/a:`, "http://a:b'", "tokens: [", "tokens: [a,\n", "password: &a\n", "password: # a\n", "? password\n: ", "<password ", "<password><![CDATA[", "\"password\">",
 		"password: a\n  b\n", "{value: x, name: token ", "password: {a: b, value: ", "\rpassword: a", "\u00a0token: ", "a=$(mysql ", "env mysql ", "password=\n", "set password for ",
-		`{"a":1}`, `{"token":`, "[", `"\`, "\\n  password: ", "LS0tLS1CRUdJTi\n"} {
+		`{"a":1}`, `{"token":`, "[", `"\`, "\\n  password: ", "LS0tLS1CRUdJTi\n", "x{token=\"a\",", "user identified by ", "abcdef.", "- password:\n  - ", "YTogYgpwYXNzd29yZDogeDEK ", "{password:", "a: *a\n"} {
 		text := strings.Repeat(piece, size/len(piece))
 		start := cpu(t)
 		obj := map[string]any{"args": []any{text, text}, text: text, "env": []any{map[string]any{"name": text, "value": text}}}
