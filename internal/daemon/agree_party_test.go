@@ -62,7 +62,7 @@ func (p *party) start() {
 	}
 	config := p.server.Config()
 	config.Wrap(p.link.wrap)
-	w, err := capture.New(capture.Options{Config: config, Types: []string{"configmaps,deployments.apps,widgets.example.com"}, Redactor: p.redactor, Quiet: rules, Kept: k})
+	w, err := capture.New(capture.Options{Config: config, Scopes: []capture.Scope{{Types: []string{"configmaps,deployments.apps,widgets.example.com"}}}, Redactor: p.redactor, Quiet: rules, Kept: k})
 	if err != nil {
 		p.Fatal(err)
 	}
