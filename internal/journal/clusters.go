@@ -14,10 +14,10 @@ import (
 // meet: each has versions, epochs, schemas and absences of its own. No resource has an @ in its name.
 //
 // The first row of another cluster raises the file's format from 6 to 7, so that a program that does not know of it refuses
-// the journal. A journal of one cluster keeps format 6.
+// the journal. A journal of one cluster keeps format 8.
 
 // formatClusters is the format of a journal with several clusters.
-const formatClusters = 7
+const formatClusters = 9
 
 // qualify returns the stored form of a resource of a cluster.
 func qualify(resource, cluster string) string {

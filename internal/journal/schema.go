@@ -8,8 +8,8 @@ import (
 const (
 	// applicationID marks a SQLite file as a journal: "Tatl".
 	applicationID = 0x5461746c
-	// format is the file's user_version. Formats 1 to 5 were never released.
-	format = 6
+	// format is the file's user_version. Formats 1 to 7 were never released.
+	format = 8
 )
 
 // schema makes the tables of an empty file. docs/journal.md describes the columns.
