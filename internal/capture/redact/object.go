@@ -99,13 +99,17 @@ func (a *run) value(t *tree, n *node, c context) {
 func (a *run) object(t *tree, n *node, c context) {
 	a.objectOfKind(t, n)
 	traits := trait(0)
+	label, looked := "", false // what stands beside a key that is about keys
 	for i := n.child; i != 0; i = t.at(i).next {
 		f := t.at(i)
 		f.facts = factsOf(f.key)
 		trait := f.facts.trait
 		switch traits |= trait; {
 		case trait&isNamed != 0 && f.kind == '"':
-			c.pair = max(c.pair, namedPair(t, n, f))
+			if f.key == "key" && !looked && isAboutKeys(f.text) {
+				label, looked = t.textOf(n, "value"), true
+			}
+			c.pair = max(c.pair, namedPair(f, label))
 		case trait&isFlag != 0 && f.kind == 't' && t.source[f.from] == 't':
 			c.pair = credentialName
 		case trait&isKeySibling != 0 && f.kind != 'n' && !(f.kind == '"' && f.text == ""):
@@ -194,8 +198,8 @@ func (a *run) hidesField(f *node, c context, facts facts) bool {
 }
 
 // namedPair classifies a value by the text of the field f beside it: a name, the path of a JSON patch, or the type of
-// Keycloak's credentials.
-func namedPair(t *tree, n, f *node) kindOfName {
+// Keycloak's credentials. label is the value if isAboutKeys.
+func namedPair(f *node, label string) kindOfName {
 	field, text := f.key, f.text
 	if field == "path" {
 		if !strings.HasPrefix(text, "/") {
@@ -209,11 +213,14 @@ func namedPair(t *tree, n, f *node) kindOfName {
 		return plainName
 	case kind == maybeName:
 		return credentialName
-	case field == "key" && strings.HasSuffix(strings.ToLower(text), "key") && areWords(t.textOf(n, "value")): // a label about keys
+	case field == "key" && isAboutKeys(text) && areWords(label):
 		return plainName
 	}
 	return kind.in(asCommand)
 }
+
+// isAboutKeys reports whether the key of a label may say something about keys.
+func isAboutKeys(s string) bool { return len(s) >= 3 && strings.EqualFold(s[len(s)-3:], "key") }
 
 // areWords reports whether s is a word, or several with dashes.
 func areWords(s string) bool { return isObjectName(s) && !strings.ContainsAny(s, "0123456789") }

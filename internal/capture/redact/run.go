@@ -252,8 +252,8 @@ func (a *run) comments(t *tree, how manner) {
 		}
 	}
 	for _, gap := range t.gaps {
-		end := lineEnd(t.source, gap.from)
-		if rest := strings.TrimLeft(t.source[gap.from:min(end, gap.to)], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && slices.ContainsFunc(strings.Fields(rest), isMixed) { // another one
+		end := gap.from + lineEnd(t.source[gap.from:gap.to], 0)
+		if rest := strings.TrimLeft(t.source[gap.from:end], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && slices.ContainsFunc(strings.Fields(rest), isMixed) { // another one
 			gap.from = end - len(rest)
 			a.path.push(step{kind: diff.Value, text: "comment"})
 			t.extra = append(t.extra, part{gap.from, end, a.whole(rest)})

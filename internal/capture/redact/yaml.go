@@ -54,9 +54,13 @@ type yamlReader struct {
 	text   string // with replaced brackets of templates
 	lines  []int  // where they start
 	nodes  map[*yaml.Node]int32
-	leaves int // end of the last value
+	leaves int      // end of the last value
+	near   position // of the last node
 	failed bool
 }
+
+// position is a place in a text. Columns count characters.
+type position struct{ line, column, offset int }
 
 // readYAML reads a text that is a stream of YAML maps, or of lists of maps; false if it is not.
 func (t *tree) readYAML() bool {
@@ -155,18 +159,20 @@ func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 // maxNodes bounds the values of a text that is read as YAML.
 const maxNodes = 1 << 18
 
-// offset returns the position of a line and a column, which counts characters.
+// offset returns the offset of a line and a column. It goes on from the last one, so that a long line is read once.
 func (r *yamlReader) offset(line, column int) int {
 	if line < 1 || line > len(r.lines) {
 		r.failed = true
 		return 0
 	}
-	at := r.lines[line-1]
-	for range column - 1 {
-		_, n := utf8.DecodeRuneInString(r.text[at:])
-		at += n
+	if line != r.near.line || column < r.near.column {
+		r.near = position{line, 1, r.lines[line-1]}
 	}
-	return at
+	for ; r.near.column < column; r.near.column++ {
+		_, n := utf8.DecodeRuneInString(r.text[r.near.offset:])
+		r.near.offset += n
+	}
+	return r.near.offset
 }
 
 // scalar finds where a scalar is written. Its position may be that of an anchor or a tag before it.
@@ -185,8 +191,11 @@ func (r *yamlReader) scalar(y *yaml.Node, n *node) {
 	}
 	at := n.from
 	for at < len(r.text) && (r.text[at] == '&' || r.text[at] == '!') && y.Value != "" {
-		at += max(0, strings.IndexAny(r.text[at:]+" ", " \t\r\n"))
-		at = r.skip(at)
+		if end := strings.IndexAny(r.text[at:], " \t\r\n"); end >= 0 {
+			at = r.skip(at + end)
+		} else {
+			at = len(r.text)
+		}
 	}
 	n.from, n.to = at, at
 	switch {
@@ -261,13 +270,16 @@ func (t *tree) replace(n *node, s string) {
 		head := lineEnd(source, 0)
 		first := strings.TrimLeft(source[head:], "\r\n")
 		indent := first[:indentation(first, 0)]
-		n.made = source[:head]
+		var made strings.Builder
+		made.WriteString(source[:head])
 		for line := range strings.SplitSeq(strings.TrimRight(s, "\n"), "\n") {
-			n.made += "\n"
+			made.WriteByte('\n')
 			if line != "" {
-				n.made += indent + line
+				made.WriteString(indent)
+				made.WriteString(line)
 			}
 		}
+		n.made = made.String()
 	default:
 		n.made = s
 	}
