@@ -20,7 +20,7 @@ func (t *search) name(end int) int {
 	facts := factsOf(name)
 	kind := facts.kind.in(how)
 	switch {
-	case facts.container == credentialName && t.lines && t.container(from, to, name):
+	case facts.container == credentialName && t.lines && t.fields(from, to, name, false):
 		return to
 	case kind == plainName || t.inSelector(from, to):
 		return to
@@ -37,6 +37,8 @@ func (t *search) name(end int) int {
 	}
 	switch {
 	case !ok:
+		return to
+	case v.block && kind >= manyName && t.fields(from, to, name, true):
 		return to
 	case v.block:
 		return max(to, t.block(kind, from, v, name))
@@ -205,6 +207,12 @@ func (a *assigned) value() (text, bool) {
 		return v, ok && v.quote != "" && !isKey(s, v)
 	case i > a.to && a.flag && a.command && c != '-':
 		return valueAt(s, i)
+	case i > a.to && a.flag && c != '-': // in a message
+		v, ok := valueAt(s, i)
+		if v.quote == "" {
+			v.to = v.from + len(v.head(s))
+		}
+		return v, ok && !v.block && (v.quote != "" && closed || isMixed(strings.TrimRight(s[v.from:v.to], ".,;)]")))
 	case c == '\n' && isPasswordWord(s[a.from:a.to]) && strings.HasPrefix(strings.TrimLeft(s[i:], " \t\n"), "'"): // SQL
 		return valueAt(s, len(s)-len(strings.TrimLeft(s[i:], " \t\n")))
 	case i > a.to && !closed && !a.quoted:
@@ -379,9 +387,9 @@ func (t *search) block(kind kindOfName, from int, v text, name string) int {
 	return end
 }
 
-// container redacts the fields of a container in lines below its name: credentials: or, in HCL, tokens {. It reports
-// whether there are any.
-func (t *search) container(from, to int, name string) (found bool) {
+// fields redacts the fields in lines below a name: of a container, credentials: or, in HCL, tokens {, or only the
+// inlineValues of a credential. It reports whether there are any.
+func (t *search) fields(from, to int, name string, inline bool) (found bool) {
 	line := lineEnd(t.s, to)
 	if rest := strings.Trim(t.s[to:line], " \t\r"); rest != ":" && rest != "{" && rest != "= {" {
 		return false
@@ -404,8 +412,11 @@ func (t *search) container(from, to int, name string) (found bool) {
 		if at != depth || i < 0 {
 			continue
 		}
-		kind := credentialName
-		if describing(strings.TrimSpace(content[:i])) {
+		kind, field := credentialName, strings.TrimSpace(content[:i])
+		switch {
+		case inline && fieldTraits[field]&isInline == 0:
+			continue
+		case !inline && describing(field):
 			kind = wordName
 		}
 		if v, ok := valueAt(t.s, begin+at+i+1); ok && !v.block && v.to <= line && says(kind, v.head(t.s)) {

@@ -70,6 +70,7 @@ type context struct {
 	kind      kindOfName
 	how       manner
 	container kindOfName // of the texts below, in a container
+	store     bool       // a map in a container
 	pair      kindOfName
 	keyed     bool // beside a reference to a Secret; see isKeyName
 	jwk       bool
@@ -145,10 +146,14 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		return
 	}
 	in := context{key: f.key, how: manners(a.resource, f.key, facts, c.how)}
+	in.kind = fieldKind(c.key, f.key, facts)
 	if f.kind == '{' {
 		in.container = facts.container
+		in.store = c.container == credentialName
+		if (c.store || c.key == "secret") && facts.trait&isInline != 0 { // {secrets: {a: {data: {b: x}}}}
+			in.container = credentialName
+		}
 	}
-	in.kind = fieldKind(c.key, f.key, facts)
 	if f.kind == '"' && holdsLogin(f.key, in.kind, f.text) {
 		a.hide(t, f)
 		return
@@ -158,7 +163,7 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	switch {
 	case c.keyed && isKeyName(f):
 		in.kind = plainName
-	case c.kind >= refName && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
+	case (c.kind >= refName || c.store) && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
 		c.container == credentialName && (f.kind == '"' || f.style != inJSONStyle && f.kind == '0') && !describing(f.key),
 		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
 		in.kind = credentialName

@@ -80,7 +80,7 @@ func (t *tree) readXML() bool {
 				key = "value"
 			}
 			add(node{key: key, kind: '"', text: text, from: from, to: to})
-		case xml.Comment:
+		case xml.Comment, xml.ProcInst, xml.Directive:
 			t.gaps = append(t.gaps, span{from: from, to: to})
 		}
 	}

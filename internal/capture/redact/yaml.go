@@ -56,6 +56,7 @@ type yamlReader struct {
 	nodes  map[*yaml.Node]int32
 	leaves int      // end of the last value
 	near   position // of the last node
+	inside int      // number of aliases that are being followed
 	failed bool
 }
 
@@ -122,6 +123,11 @@ func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 		if was, ok := r.nodes[y.Alias]; ok && y.Alias.Kind == yaml.ScalarNode {
 			n = *r.at(was)
 			n.key, n.next = key, 0
+		} else if y.Alias.Kind != yaml.ScalarNode && r.inside < maxAliases {
+			r.inside++
+			i = r.add(y.Alias, key)
+			r.inside--
+			return i
 		}
 	case yaml.ScalarNode:
 		r.scalar(y, &n)
@@ -133,15 +139,7 @@ func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 			n.kind, step = '{', 2
 		}
 		before := int32(0)
-		for at := step - 1; at < len(y.Content) && !r.failed; at += step {
-			name := ""
-			if step == 2 {
-				name = restored.Replace(y.Content[at-1].Value)
-				if y.Content[at-1].Kind != yaml.ScalarNode {
-					r.failed = true
-				}
-			}
-			c := r.add(y.Content[at], name)
+		link := func(c int32) {
 			if before == 0 {
 				n.child = c
 			} else {
@@ -151,10 +149,41 @@ func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 				r.failed = true
 			}
 		}
+		for at := step - 1; at < len(y.Content) && !r.failed; at += step {
+			name := ""
+			if step == 2 {
+				name = restored.Replace(y.Content[at-1].Value)
+				if y.Content[at-1].Kind != yaml.ScalarNode {
+					r.failed = true
+				}
+			}
+			c := r.add(y.Content[at], name)
+			if step == 2 && y.Content[at-1].Tag == "!!merge" {
+				r.merge(c, link)
+				continue
+			}
+			link(c)
+		}
 	}
 	*r.at(i) = n
 	return i
 }
+
+// merge links the fields of a map, or of the maps of a list, that another one merges.
+func (r *yamlReader) merge(i int32, link func(int32)) {
+	for c := r.at(i).child; c != 0; {
+		next := r.at(c).next
+		if r.at(c).next = 0; r.at(i).kind == '[' {
+			r.merge(c, link)
+		} else {
+			link(c)
+		}
+		c = next
+	}
+}
+
+// maxAliases bounds the depth of aliases in what aliases stand for.
+const maxAliases = 3
 
 // maxNodes bounds the values of a text that is read as YAML.
 const maxNodes = 1 << 18
@@ -219,8 +248,13 @@ func (r *yamlReader) scalar(y *yaml.Node, n *node) {
 		r.failed = true
 		return
 	}
+	if r.inside > 0 {
+		return
+	}
 	r.gap(n.from)
-	r.leaves = n.to
+	if r.leaves = n.to; y.Style&yaml.FoldedStyle != 0 && strings.Contains(y.Value, ": ") { // perhaps it was meant to have lines
+		r.gaps = append(r.gaps, span{from: n.from, to: n.to})
+	}
 }
 
 // skip skips white space and comments.
@@ -253,7 +287,7 @@ func (r *yamlReader) words(at int, value string) int {
 
 // gap notes the part before a value if it has a comment, or a name that may hold a credential.
 func (r *yamlReader) gap(to int) {
-	if r.leaves < to && (strings.ContainsAny(r.text[r.leaves:to], "#=") || strings.Contains(r.text[r.leaves:to], "://")) {
+	if r.leaves < to && (strings.ContainsAny(r.text[r.leaves:to], "#=") || hasTightColon(r.text[r.leaves:to])) {
 		r.gaps = append(r.gaps, span{from: r.leaves, to: to})
 	}
 }
@@ -282,5 +316,18 @@ func (t *tree) replace(n *node, s string) {
 		n.made = made.String()
 	default:
 		n.made = s
+	}
+}
+
+// hasTightColon reports whether a colon has no space behind it.
+func hasTightColon(s string) bool {
+	for {
+		i := strings.IndexByte(s, ':')
+		if i < 0 || i+1 == len(s) {
+			return false
+		}
+		if s = s[i+1:]; s[0] > ' ' {
+			return true
+		}
 	}
 }

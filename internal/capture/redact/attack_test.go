@@ -1,0 +1,19 @@
+package redact
+
+// attacks are places where a search for gaps found credentials; see shapes.
+var attacks = []struct{ why, resource, object string }{
+	{"a Secret whose data is an alias", "configmaps", `{"data":{"app.yaml":"x: &d\n  foo: CANARY64\nkind: Secret\ndata: *d\n"}}`},
+	{"a Secret that merges its data", "configmaps", `{"data":{"app.yaml":"x: &d\n  foo: CANARY64\nkind: Secret\ndata:\n  <<: *d\n"}}`},
+	{"a Secret that merges its kind", "configmaps", `{"data":{"app.yaml":"b: &b\n  kind: Secret\na:\n  <<: [*b]\n  data:\n    foo: CANARY64\n"}}`},
+	{"a merged map that is written in place", "configmaps", `{"data":{"app.yaml":"a:\n  <<: {kind: Secret}\n  data:\n    foo: CANARY64\n"}}`},
+	{"a map that is an alias", "configmaps", `{"data":{"app.yaml":"x: &c\n  value: CANARY\ny: *c\npassword: *c\n"}}`},
+	{"a list that is an alias", "configmaps", `{"data":{"app.yaml":"x: &c\n- CANARY\npasswords: *c\n"}}`},
+	{"a folded text that was meant to have lines", "configmaps", `{"data":{"app.yaml":"a: b\nconf: >\n  x: y\n  password: CANARY\n"}}`},
+	{"a field without a space in braces", "configmaps", `{"data":{"app.yaml":"a: b\nx: {password:CANARY}\n"}}`},
+	{"a value's field in YAML that is not valid", "configmaps", `{"data":{"app.yaml":"env:\n  DB_PASSWORD:\n    description: x\n    value: CANARY\npassword:\n  value: CANARY\nx: [\n"}}`},
+	{"instructions in XML", "configmaps", `{"data":{"app.xml":"<c><?cfg password=\"CANARY\"?>\n<a>b</a></c>"}}`},
+	{"entities in XML", "configmaps", `{"data":{"app.xml":"<!DOCTYPE c [\n<!ENTITY password \"CANARY\">\n]>\n<c><a>&password;</a></c>"}}`},
+	{"a flag in a message", "events", `{"message":"command [app --password CANARY --x] failed"}`},
+	{"a quoted flag in a message", "events", `{"message":"exec [\"app\" \"--password\" \"CANARY\"] failed"}`},
+	{"a secret's data in Helm's values", "applications.argoproj.io", `{"spec":{"source":{"helm":{"valuesObject":{"secret":{"data":{"x":"CANARY"}},"secrets":{"main":{"data":{"x":"CANARY"}},"other":{"value":"CANARY"}}}}}}}`},
+}
