@@ -80,8 +80,12 @@ func (t *tree) readXML() bool {
 				key = "value"
 			}
 			add(node{key: key, kind: '"', text: text, from: from, to: to})
-		case xml.Comment, xml.ProcInst, xml.Directive:
-			t.gaps = append(t.gaps, span{from: from, to: to})
+		case xml.Comment: // <!-- -->
+			t.gaps = append(t.gaps, span{from: from + 4, to: to - 3})
+		case xml.ProcInst: // <? ?>
+			t.gaps = append(t.gaps, span{from: from + 2, to: to - 2})
+		case xml.Directive: // <! >
+			t.gaps = append(t.gaps, span{from: from + 2, to: to - 1})
 		}
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tattler-dev/tattler/diff"
 )
 
 // yamlStyle is how a value is written outside of JSON.
@@ -43,10 +45,27 @@ func hasField(s string) bool {
 	return false
 }
 
-// opened and closed replace the brackets of templates while YAML is read. They are as long as those, and letters.
-const opened, closed = "\u023e", "\u023f"
+// opened and closed replace the brackets of templates while YAML is read, and joined what would begin a comment in a
+// marker. They are as long as those, and letters.
+const opened, closed, joined = "\u023e", "\u023f", "\u0240"
 
-var restored = strings.NewReplacer(opened, "{{", closed, "}}")
+var restored = strings.NewReplacer(opened, "{{", closed, "}}", joined, " #")
+
+// written matches a marker in a text.
+var written = regexp.MustCompile(`\b` + diff.HiddenPrefix + `[0-9a-f]{16}\b`)
+
+// joinMarkers makes each marker in a text one word of the same length.
+func joinMarkers(s string) string {
+	if !strings.Contains(s, diff.HiddenPrefix) {
+		return s
+	}
+	return written.ReplaceAllStringFunc(s, func(s string) string { return strings.Replace(s, " #", joined, 1) })
+}
+
+// onlyMarkers reports whether a text is markers alone: of a value, and of the comment behind it.
+func onlyMarkers(s string) bool {
+	return strings.HasPrefix(s, diff.HiddenPrefix) && strings.TrimSpace(written.ReplaceAllLiteralString(s, "")) == ""
+}
 
 // yamlReader builds a tree of YAML.
 type yamlReader struct {
@@ -73,6 +92,7 @@ func (t *tree) readYAML() bool {
 		r.text = templateLine.ReplaceAllStringFunc(r.text, func(s string) string { return strings.Repeat(" ", len(s)-1) + "#" })
 		r.text = templated.ReplaceAllStringFunc(r.text, func(s string) string { return opened + s[2:len(s)-2] + closed })
 	}
+	r.text = joinMarkers(r.text)
 	for i := range len(r.text) {
 		if r.text[i] == '\n' {
 			r.lines = append(r.lines, i+1)
