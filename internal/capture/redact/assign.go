@@ -51,7 +51,7 @@ func (t *search) name(end int) int {
 	if i := strings.IndexAny(s[v.from:min(v.to, v.from+maxURL)], " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
 		v.to = v.from + max(i, len(head))
 	}
-	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && strings.HasPrefix(head, "{") && !strings.HasPrefix(head, "{{") {
+	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && strings.HasPrefix(head, "{") && !strings.HasPrefix(head, "{{") && !schemed.MatchString(head) {
 		return to // a redirection or a variable, or a map with names of its own
 	}
 	if says(kind, head) {
@@ -60,6 +60,9 @@ func (t *search) name(end int) int {
 	}
 	return to
 }
+
+// schemed matches a password with its encoding before it: {noop}x, {SSHA}x.
+var schemed = regexp.MustCompile(`^\{[\w-]+\}[^\s,;}]`)
 
 // shellWord matches a redirection, and a variable of a shell.
 var shellWord = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)
@@ -197,9 +200,8 @@ func (a *assigned) value() (text, bool) {
 		return v, ok && v.quote != "" && isMixed(s[v.from:v.to])
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
-	case c == '>' && (closed || s[max(0, a.from-1)] == '<'): // an element that is not in an XML document
-		n := strings.IndexByte(s[i+1:min(len(s), i+maxURL)], '<')
-		return text{from: i + 1, to: i + 1 + n}, n > 0 && strings.HasPrefix(s[i+1+n:], "</")
+	case c == '>' && closed, (c == '>' || i > a.to) && opening.MatchString(s[max(0, a.from-maxGap):a.from]):
+		return elementAt(s, a.to)
 	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
 		return text{}, false
 	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
@@ -219,6 +221,24 @@ func (a *assigned) value() (text, bool) {
 		return a.spaced(i)
 	}
 	return text{}, false
+}
+
+// opening matches what is before the name of an element of XML, and content what is between it and the element's text.
+var (
+	opening = regexp.MustCompile(`<(?:[\w.-]{1,64}:)?$`)
+	content = regexp.MustCompile(`^["']?\s*(?:[\w:.-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*')\s*)*>\s*(?:<!\[CDATA\[)?\s*`)
+)
+
+// elementAt finds the text of an element that is not in an XML document.
+func elementAt(s string, i int) (text, bool) {
+	begin := content.FindString(s[i:min(len(s), i+maxGap)])
+	i += len(begin)
+	end := s[i:min(len(s), i+maxURL)]
+	n := strings.Index(end, "</")
+	if cdata := strings.Index(end, "]]>"); cdata >= 0 && cdata < n {
+		n = cdata
+	}
+	return text{from: i, to: i + n}, begin != "" && n > 0 && strings.IndexByte(end[:n], '<') < 0
 }
 
 // isKey reports whether a text in quotes is a name with a value of its own.
@@ -497,16 +517,23 @@ const maxGap = 160
 // pairName matches what precedes a name that is itself a value, and pairValue what is between it and its value:
 // {name: TOKEN, value: x}, <add key="Token" value="x"/>, also on another line.
 var (
-	pairName  = regexp.MustCompile(`(?i)(?:name|key)[\\"']*\s*(?:[:=]|=>)\s*[\\"']*$`)
+	pairName  = regexp.MustCompile(`(?i)(?:name|key)[\\"']*\s*(?:[:=]|=?>)\s*[\\"']*$`)
 	pairValue = regexp.MustCompile(`^[\\"']*[,;]?[\s\\"'/#]*(?i:value|default|defaultValue|content|values)[\\"']*\s*[:=]`)
 )
+
+// elementValue matches what is between a name and its value in XML: <name>a</name> <value>b, <property name="a"><value>b.
+var elementValue = regexp.MustCompile(`^(?:["']\s*>|</[\w:.-]+>)\s*<(?i:value|string)`)
 
 // paired finds the value of a pair.
 func (t *search) paired(from, to int) (text, bool) {
 	if begin := strings.TrimRight(t.s[max(0, from-8):from], " \t\n\\\"'"); begin == "" || strings.IndexByte(":=>", begin[len(begin)-1]) < 0 || !pairName.MatchString(t.s[max(0, from-32):from]) {
 		return text{}, false
 	}
-	at := pairValue.FindStringIndex(t.s[to:min(len(t.s), to+maxGap)])
+	rest := t.s[to:min(len(t.s), to+maxGap)]
+	if at := elementValue.FindString(rest); at != "" {
+		return elementAt(t.s, to+len(at))
+	}
+	at := pairValue.FindStringIndex(rest)
 	if at == nil {
 		return text{}, false
 	}

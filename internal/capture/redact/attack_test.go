@@ -16,4 +16,11 @@ var attacks = []struct{ why, resource, object string }{
 	{"a flag in a message", "events", `{"message":"command [app --password CANARY --x] failed"}`},
 	{"a quoted flag in a message", "events", `{"message":"exec [\"app\" \"--password\" \"CANARY\"] failed"}`},
 	{"a secret's data in Helm's values", "applications.argoproj.io", `{"spec":{"source":{"helm":{"valuesObject":{"secret":{"data":{"x":"CANARY"}},"secrets":{"main":{"data":{"x":"CANARY"}},"other":{"value":"CANARY"}}}}}}}`},
+	{"a password with its encoding", "configmaps", `{"data":{"app.properties":"a=b\nspring.security.user.password={noop}CANARY\nldap.password={SSHA}CANARY\n"}}`},
+	{"an element with a namespace, in a page that is not XML", "configmaps", `{"data":{"a.html":"x\n<a:password>CANARY</a:password>\n"}}`},
+	{"an element with attributes, in a page that is not XML", "configmaps", `{"data":{"a.html":"x\n<password enc=\"no\">CANARY</password>\n"}}`},
+	{"an element with CDATA, in a page that is not XML", "configmaps", `{"data":{"a.html":"x\n<password><![CDATA[CANARY]]></password>\n"}}`},
+	{"a pair of elements, in a page that is not XML", "configmaps", `{"data":{"a.html":"x\n<p>\n<name>password</name>\n<value>CANARY</value></p>\n"}}`},
+	{"an element in another, in a page that is not XML", "configmaps", `{"data":{"a.html":"x\n<p name=\"password\"><value>CANARY</value></p>\n"}}`},
+	{"XML with an entity of HTML", "configmaps", `{"data":{"a.xml":"<a>\n<b>x&nbsp;y & z</b><p><value>CANARY</value><name>password</name></p></a>"}}`},
 }

@@ -122,12 +122,23 @@ func (a *run) object(t *tree, n *node, c context) {
 	}
 	c.keyed = c.keyed || traits&isNamed != 0 && t.textOf(n, "secret") != "" && t.textOf(n, "key") != ""
 	c.jwk = traits&isJWK != 0
-	for i := n.child; i != 0; i = t.at(i).next {
-		if f := t.at(i); f.made == "" && f.kind != 'n' {
-			a.path.pushField(f.key)
-			a.field(t, n, f, c)
+	for i, before, nth := n.child, "", 0; i != 0; i = t.at(i).next {
+		f := t.at(i)
+		if nth++; f.key != before {
+			before, nth = f.key, 0
+		}
+		if f.made != "" || f.kind == 'n' {
+			continue
+		}
+		a.path.pushField(f.key)
+		if f.style == rawStyle { // an element, of which there may be several
+			a.path.push(sibling(t, f, nth))
+		}
+		a.field(t, n, f, c)
+		if f.style == rawStyle {
 			a.path.pop()
 		}
+		a.path.pop()
 	}
 }
 

@@ -15,6 +15,7 @@ func (t *tree) readXML() bool {
 		return false
 	}
 	d := xml.NewDecoder(strings.NewReader(t.source))
+	d.Strict = false // also reads unknown entities, and an & alone
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
 	t.nodes = append(t.nodes, node{kind: '{', to: len(t.source)})
 	open, last := []int32{1}, []int32{0} // elements, and the last child of each
@@ -106,7 +107,9 @@ func attribute(source string, at int, attr xml.Attr) node {
 	if quote < 0 {
 		return node{}
 	}
-	from += quote
+	if from += quote; strings.Trim(source[from-quote:from], " \t\r\n=") != "" { // without quotes
+		return node{}
+	}
 	n := strings.IndexByte(source[from+1:], source[from])
 	if n < 0 {
 		return node{}
