@@ -51,7 +51,7 @@ func (t *search) name(end int) int {
 	if i := strings.IndexAny(s[v.from:min(v.to, v.from+maxURL)], " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
 		v.to = v.from + max(i, len(head))
 	}
-	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && strings.HasPrefix(head, "{") && !strings.HasPrefix(head, "{{") && !schemed.MatchString(head) {
+	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && isMap(head) {
 		return to // a redirection or a variable, or a map with names of its own
 	}
 	if says(kind, head) {
@@ -61,8 +61,14 @@ func (t *search) name(end int) int {
 	return to
 }
 
+// isMap reports whether a value's first word begins a map with names of its own, or is a word in braces.
+func isMap(head string) bool {
+	return strings.HasPrefix(head, "{") && !strings.HasPrefix(head, "{{") && !schemed.MatchString(head) &&
+		(len(head) == 1 || strings.ContainsAny(head, `:="'}`))
+}
+
 // schemed matches a password with its encoding before it: {noop}x, {SSHA}x.
-var schemed = regexp.MustCompile(`^\{[\w-]+\}[^\s,;}]`)
+var schemed = regexp.MustCompile(`(?i)^\{(?:noop|plain|cleartext|bcrypt|scrypt|pbkdf2|argon2|md\d|sha|ssha|smd5|crypt|cipher|aes|3?des|xor|x-)[\w@-]*\}[^\s,;}]`)
 
 // shellWord matches a redirection, and a variable of a shell.
 var shellWord = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)

@@ -23,4 +23,7 @@ var attacks = []struct{ why, resource, object string }{
 	{"a pair of elements, in a page that is not XML", "configmaps", `{"data":{"a.html":"x\n<p>\n<name>password</name>\n<value>CANARY</value></p>\n"}}`},
 	{"an element in another, in a page that is not XML", "configmaps", `{"data":{"a.html":"x\n<p name=\"password\"><value>CANARY</value></p>\n"}}`},
 	{"XML with an entity of HTML", "configmaps", `{"data":{"a.xml":"<a>\n<b>x&nbsp;y & z</b><p><value>CANARY</value><name>password</name></p></a>"}}`},
+	{"a key about keys whose value is no word", "widgets.example.com", `{"spec":{"a":[{"key":"apiKey","value":{"value":"CANARY"}},{"key":"apiKey","value":["CANARY"]}]}}`},
+	{"a password that begins with a brace", "configmaps", `{"data":{"app.properties":"a=b\npassword={CANARY\n"}}`},
+	{"the key of a JWT", "configmaps", `{"data":{"app.yaml":"jwt:\n  key: CANARY\na: b\n"}}`},
 }

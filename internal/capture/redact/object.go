@@ -180,7 +180,7 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		in.kind = credentialName
 	case f.key == "key" && strings.HasPrefix(strings.ToLower(withoutDashes.Replace(c.list)), "keyauth"): // of Kong
 		in.kind = credentialName
-	case (c.kind >= manyName || c.kind == wordName) && f.key == "key", c.container != plainName && f.kind == '"' && in.kind == plainName:
+	case (c.kind >= manyName || c.kind == wordName) && f.key == "key" && in.kind != credentialName, c.container != plainName && f.kind == '"' && in.kind == plainName:
 		in.kind = wordName
 	case c.keyed && f.key == "secret":
 		in.kind = refName
@@ -229,7 +229,7 @@ func namedPair(f *node, label string) kindOfName {
 		return plainName
 	case kind == maybeName:
 		return credentialName
-	case field == "key" && isAboutKeys(text) && areWords(label):
+	case field == "key" && isAboutKeys(text) && label != "" && areWords(label):
 		return plainName
 	}
 	return kind.in(asCommand)

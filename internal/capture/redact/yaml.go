@@ -52,7 +52,7 @@ const opened, closed, joined = "\u023e", "\u023f", "\u0240"
 var restored = strings.NewReplacer(opened, "{{", closed, "}}", joined, " #")
 
 // written matches a marker in a text.
-var written = regexp.MustCompile(`\b` + diff.HiddenPrefix + `[0-9a-f]{16}\b`)
+var written = regexp.MustCompile(diff.HiddenPrefix + `[0-9a-f]{16}`)
 
 // joinMarkers makes each marker in a text one word of the same length.
 func joinMarkers(s string) string {
