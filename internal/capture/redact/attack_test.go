@@ -1,5 +1,10 @@
 package redact
 
+import (
+	"regexp"
+	"testing"
+)
+
 // attacks are places where a search for gaps found credentials; see shapes.
 var attacks = []struct{ why, resource, object string }{
 	{"a Secret whose data is an alias", "configmaps", `{"data":{"app.yaml":"x: &d\n  foo: CANARY64\nkind: Secret\ndata: *d\n"}}`},
@@ -26,4 +31,24 @@ var attacks = []struct{ why, resource, object string }{
 	{"a key about keys whose value is no word", "widgets.example.com", `{"spec":{"a":[{"key":"apiKey","value":{"value":"CANARY"}},{"key":"apiKey","value":["CANARY"]}]}}`},
 	{"a password that begins with a brace", "configmaps", `{"data":{"app.properties":"a=b\npassword={CANARY\n"}}`},
 	{"the key of a JWT", "configmaps", `{"data":{"app.yaml":"jwt:\n  key: CANARY\na: b\n"}}`},
+}
+
+// TestXMLStaysXML checks that what is around a credential in a text of XML stays escaped.
+func TestXMLStaysXML(t *testing.T) {
+	r := redactor(t)
+	for before, after := range map[string]string{
+		"<a>\n<b>&lt;c&gt;\npassword=x1y2\n&amp;</b></a>":             "<a>\n<b>&lt;c&gt;\npassword=#\n&amp;</b></a>",
+		"<a>\n<b><![CDATA[<c>\npassword=x1y2\nd]]></b></a>":            "<a>\n<b><![CDATA[<c>\npassword=#\nd]]></b></a>",
+		"<a>\n<b c=\"{&quot;password&quot;:&quot;x1y2&quot;}\"/></a>": "<a>\n<b c=\"{&quot;password&quot;:&quot;#&quot;}\"/></a>",
+	} {
+		obj := map[string]any{"spec": map[string]any{"x": before}}
+		if _, err := r.Apply("widgets.example.com", obj); err != nil {
+			t.Fatal(err)
+		}
+		spec, _ := obj["spec"].(map[string]any)
+		text, _ := spec["x"].(string)
+		if got := regexp.MustCompile(`hidden #[0-9a-f]{16}`).ReplaceAllString(text, "#"); got != after {
+			t.Errorf("%s\nbecame\n%s\nwant\n%s", before, got, after)
+		}
+	}
 }

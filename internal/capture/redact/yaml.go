@@ -312,11 +312,18 @@ func (r *yamlReader) gap(to int) {
 	}
 }
 
+// entities writes a text as XML.
+var entities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
+
 // replace replaces a value by a text, in the style in which it is written.
 func (t *tree) replace(n *node, s string) {
 	switch {
 	case n.style == inJSONStyle, n.style == doubleStyle, n.style == plainStyle && strings.Contains(s, "\n"):
 		n.made = quoted(s)
+	case n.style == rawStyle && strings.HasPrefix(t.source[n.from:n.to], "<![CDATA[") && !strings.Contains(s, "]]>"):
+		n.made = "<![CDATA[" + s + "]]>"
+	case n.style == rawStyle:
+		n.made = entities.Replace(s)
 	case n.style == singleStyle:
 		n.made = "'" + strings.ReplaceAll(s, "'", "''") + "'"
 	case n.style == blockStyle && strings.Contains(s, "\n"):
