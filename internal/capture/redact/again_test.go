@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -84,3 +85,33 @@ func TestReveal(t *testing.T) {
 		t.Errorf("another key proves nothing:\n%s", d)
 	}
 }
+
+// TestAgainInTexts redacts every shape, and then by another key: all markers stay, in every kind of text.
+func TestAgainInTexts(t *testing.T) {
+	first := redactor(t)
+	second, err := New([]byte("another key of the tests, long enough"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := []struct{ why, resource, object string }{
+		{"comments", "configmaps", `{"data":{"app.yaml":"a: b\n# password: CANARY\nc: d # token=CANARY\npassword: x # CANARY\nl: [{password: x, a: b}]\n"}}`},
+		{"comments in XML", "configmaps", `{"data":{"app.xml":"<a>\n<!-- password=CANARY --><b>c</b></a>"}}`},
+		{"texts in texts", "configmaps", `{"data":{"app.yaml":"a: |\n  b: |\n    password: CANARY\n  c: d\n"}}`},
+	}
+	for _, tc := range slices.Concat(shapes, products, tools, units, attacks, again) {
+		obj := decode(t, inJSON(canonicalForms.Replace(tc.object)))
+		if _, err := first.Apply(tc.resource, obj); err != nil {
+			t.Fatal(err)
+		}
+		before := encode(t, obj)
+		if err := second.Again(tc.resource, obj); err != nil {
+			t.Fatal(err)
+		}
+		if after := encode(t, obj); after != before {
+			t.Errorf("%s: was\n%s\nis\n%s", tc.why, before, after)
+		}
+	}
+}
+
+// canonicalForms replace the canary in shapes by one that is always the same.
+var canonicalForms = canaryForms(&canaries{})

@@ -20,7 +20,7 @@ func (t *search) name(end int) int {
 	facts := factsOf(name)
 	kind := facts.kind.in(how)
 	switch {
-	case facts.container == credentialName && t.lines && t.container(from, to, name):
+	case facts.container == credentialName && t.lines && t.fields(from, to, name, false):
 		return to
 	case kind == plainName || t.inSelector(from, to):
 		return to
@@ -38,6 +38,8 @@ func (t *search) name(end int) int {
 	switch {
 	case !ok:
 		return to
+	case v.block && kind >= manyName && t.fields(from, to, name, true):
+		return to
 	case v.block:
 		return max(to, t.block(kind, from, v, name))
 	case v.quote == "" && a.escaped():
@@ -49,7 +51,7 @@ func (t *search) name(end int) int {
 	if i := strings.IndexAny(s[v.from:min(v.to, v.from+maxURL)], " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
 		v.to = v.from + max(i, len(head))
 	}
-	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && strings.HasPrefix(head, "{") && !strings.HasPrefix(head, "{{") {
+	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && isMap(head) {
 		return to // a redirection or a variable, or a map with names of its own
 	}
 	if says(kind, head) {
@@ -58,6 +60,15 @@ func (t *search) name(end int) int {
 	}
 	return to
 }
+
+// isMap reports whether a value's first word begins a map with names of its own, or is a word in braces.
+func isMap(head string) bool {
+	return strings.HasPrefix(head, "{") && !strings.HasPrefix(head, "{{") && !schemed.MatchString(head) &&
+		(len(head) == 1 || strings.ContainsAny(head, `:="'}`))
+}
+
+// schemed matches a password with its encoding before it: {noop}x, {SSHA}x.
+var schemed = regexp.MustCompile(`(?i)^\{(?:noop|plain|cleartext|bcrypt|scrypt|pbkdf2|argon2|md\d|sha|ssha|smd5|crypt|cipher|aes|3?des|xor|x-)[\w@-]*\}[^\s,;}]`)
 
 // shellWord matches a redirection, and a variable of a shell.
 var shellWord = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)
@@ -195,9 +206,8 @@ func (a *assigned) value() (text, bool) {
 		return v, ok && v.quote != "" && isMixed(s[v.from:v.to])
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
-	case c == '>' && (closed || s[max(0, a.from-1)] == '<'): // an element that is not in an XML document
-		n := strings.IndexByte(s[i+1:min(len(s), i+maxURL)], '<')
-		return text{from: i + 1, to: i + 1 + n}, n > 0 && strings.HasPrefix(s[i+1+n:], "</")
+	case c == '>' && closed, (c == '>' || i > a.to) && opening.MatchString(s[max(0, a.from-maxGap):a.from]):
+		return elementAt(s, a.to)
 	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
 		return text{}, false
 	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
@@ -205,12 +215,36 @@ func (a *assigned) value() (text, bool) {
 		return v, ok && v.quote != "" && !isKey(s, v)
 	case i > a.to && a.flag && a.command && c != '-':
 		return valueAt(s, i)
+	case i > a.to && a.flag && c != '-': // in a message
+		v, ok := valueAt(s, i)
+		if v.quote == "" {
+			v.to = v.from + len(v.head(s))
+		}
+		return v, ok && !v.block && (v.quote != "" && closed || isMixed(strings.TrimRight(s[v.from:v.to], ".,;)]")))
 	case c == '\n' && isPasswordWord(s[a.from:a.to]) && strings.HasPrefix(strings.TrimLeft(s[i:], " \t\n"), "'"): // SQL
 		return valueAt(s, len(s)-len(strings.TrimLeft(s[i:], " \t\n")))
 	case i > a.to && !closed && !a.quoted:
 		return a.spaced(i)
 	}
 	return text{}, false
+}
+
+// opening matches what is before the name of an element of XML, and content what is between it and the element's text.
+var (
+	opening = regexp.MustCompile(`<(?:[\w.-]{1,64}:)?$`)
+	content = regexp.MustCompile(`^["']?\s*(?:[\w:.-]+\s*=\s*(?:"[^"<>]*"|'[^'<>]*')\s*)*>\s*(?:<!\[CDATA\[)?\s*`)
+)
+
+// elementAt finds the text of an element that is not in an XML document.
+func elementAt(s string, i int) (text, bool) {
+	begin := content.FindString(s[i:min(len(s), i+maxGap)])
+	i += len(begin)
+	end := s[i:min(len(s), i+maxURL)]
+	n := strings.Index(end, "</")
+	if cdata := strings.Index(end, "]]>"); cdata >= 0 && cdata < n {
+		n = cdata
+	}
+	return text{from: i, to: i + n}, begin != "" && n > 0 && strings.IndexByte(end[:n], '<') < 0
 }
 
 // isKey reports whether a text in quotes is a name with a value of its own.
@@ -379,9 +413,9 @@ func (t *search) block(kind kindOfName, from int, v text, name string) int {
 	return end
 }
 
-// container redacts the fields of a container in lines below its name: credentials: or, in HCL, tokens {. It reports
-// whether there are any.
-func (t *search) container(from, to int, name string) (found bool) {
+// fields redacts the fields in lines below a name: of a container, credentials: or, in HCL, tokens {, or only the
+// inlineValues of a credential. It reports whether there are any.
+func (t *search) fields(from, to int, name string, inline bool) (found bool) {
 	line := lineEnd(t.s, to)
 	if rest := strings.Trim(t.s[to:line], " \t\r"); rest != ":" && rest != "{" && rest != "= {" {
 		return false
@@ -404,8 +438,11 @@ func (t *search) container(from, to int, name string) (found bool) {
 		if at != depth || i < 0 {
 			continue
 		}
-		kind := credentialName
-		if describing(strings.TrimSpace(content[:i])) {
+		kind, field := credentialName, strings.TrimSpace(content[:i])
+		switch {
+		case inline && fieldTraits[field]&isInline == 0:
+			continue
+		case !inline && describing(field):
 			kind = wordName
 		}
 		if v, ok := valueAt(t.s, begin+at+i+1); ok && !v.block && v.to <= line && says(kind, v.head(t.s)) {
@@ -486,16 +523,23 @@ const maxGap = 160
 // pairName matches what precedes a name that is itself a value, and pairValue what is between it and its value:
 // {name: TOKEN, value: x}, <add key="Token" value="x"/>, also on another line.
 var (
-	pairName  = regexp.MustCompile(`(?i)(?:name|key)[\\"']*\s*(?:[:=]|=>)\s*[\\"']*$`)
+	pairName  = regexp.MustCompile(`(?i)(?:name|key)[\\"']*\s*(?:[:=]|=?>)\s*[\\"']*$`)
 	pairValue = regexp.MustCompile(`^[\\"']*[,;]?[\s\\"'/#]*(?i:value|default|defaultValue|content|values)[\\"']*\s*[:=]`)
 )
+
+// elementValue matches what is between a name and its value in XML: <name>a</name> <value>b, <property name="a"><value>b.
+var elementValue = regexp.MustCompile(`^(?:["']\s*>|</[\w:.-]+>)\s*<(?i:value|string)`)
 
 // paired finds the value of a pair.
 func (t *search) paired(from, to int) (text, bool) {
 	if begin := strings.TrimRight(t.s[max(0, from-8):from], " \t\n\\\"'"); begin == "" || strings.IndexByte(":=>", begin[len(begin)-1]) < 0 || !pairName.MatchString(t.s[max(0, from-32):from]) {
 		return text{}, false
 	}
-	at := pairValue.FindStringIndex(t.s[to:min(len(t.s), to+maxGap)])
+	rest := t.s[to:min(len(t.s), to+maxGap)]
+	if at := elementValue.FindString(rest); at != "" {
+		return elementAt(t.s, to+len(at))
+	}
+	at := pairValue.FindStringIndex(rest)
 	if at == nil {
 		return text{}, false
 	}

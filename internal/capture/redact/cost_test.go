@@ -59,7 +59,7 @@ func hostile() map[string]map[string]any {
 		}
 		trees[i] = map[string]any{"manager": fmt.Sprint("m", i), "fieldsV1": fields}
 	}
-	return map[string]map[string]any{
+	objects := map[string]map[string]any{
 		"3,000 levels and 5,000 leaves":     {"spec": nested(3_000, leaves(5_000, "password"))},
 		"10,000 levels":                     {"spec": nested(9_998, map[string]any{"password": "x1"})},
 		"5,000 levels and a secret in each": {"spec": levels},
@@ -76,6 +76,21 @@ func hostile() map[string]map[string]any {
 		"a file of quotes that do not end":  {"spec": map[string]any{"a": strings.Repeat("a: b\npassword='\n", 1) + strings.Repeat("token=\\\"", 10_000)}},
 		"a command line of flags":           {"spec": map[string]any{"args": []any{strings.Repeat("mysql -px1 --token ", 5_000)}}},
 	}
+	for why, text := range map[string][3]string{ // what is repeated, and what is before and after it
+		"YAML's anchors":                   {"- &a x\n", "password: x1\nlist:\n"},
+		"YAML's tags":                      {"- !t x\n", "password: x1\nlist:\n"},
+		"YAML in one long line":            {"abc, ", "password: x1\nlist: [", "]\n"},
+		"YAML's fields in one long line":   {"{a=b: c}, ", "password: x1\nlist: [", "]\n"},
+		"a long block in YAML":             {"  a\n", "a: b\nblock: |\n  password=x1\n"},
+		"XML's texts between elements":     {"a<b/>", "<a>\n<password>x1</password>", "</a>"},
+		"XML's attributes":                 {`b="" `, "<a>\n<password>x1</password><b ", "/></a>"},
+		"a key that comes often":           {`"key":"api-key",`, `{"password":"x1",`, `"value":"word"}`},
+		"variables in one long line":       {"$password=", "password=x1\n"},
+		"words that may be a credential's": {"license=", "password=x1\n", " x"},
+	} {
+		objects[why] = map[string]any{"spec": map[string]any{"x": text[1] + strings.Repeat(text[0], (1<<19)/len(text[0])) + text[2]}}
+	}
+	return objects
 }
 
 // TestCost checks that redaction costs at most a multiple of the object's size. Values under rules are selected

@@ -169,6 +169,7 @@ func (a *assigned) spaced(i int) (text, bool) {
 
 // isMixed reports whether a value is neither a word nor an object's name.
 func isMixed(s string) bool {
+	s = s[:min(len(s), maxToken)]
 	return len(s) >= 8 && !isObjectName(s) && (strings.ContainsAny(s, "0123456789") || strings.ToLower(s[1:]) != s[1:])
 }
 

@@ -70,6 +70,7 @@ type context struct {
 	kind      kindOfName
 	how       manner
 	container kindOfName // of the texts below, in a container
+	store     bool       // a map in a container
 	pair      kindOfName
 	keyed     bool // beside a reference to a Secret; see isKeyName
 	jwk       bool
@@ -99,13 +100,17 @@ func (a *run) value(t *tree, n *node, c context) {
 func (a *run) object(t *tree, n *node, c context) {
 	a.objectOfKind(t, n)
 	traits := trait(0)
+	label, looked := "", false // what stands beside a key that is about keys
 	for i := n.child; i != 0; i = t.at(i).next {
 		f := t.at(i)
 		f.facts = factsOf(f.key)
 		trait := f.facts.trait
 		switch traits |= trait; {
 		case trait&isNamed != 0 && f.kind == '"':
-			c.pair = max(c.pair, namedPair(t, n, f))
+			if f.key == "key" && !looked && isAboutKeys(f.text) {
+				label, looked = t.textOf(n, "value"), true
+			}
+			c.pair = max(c.pair, namedPair(f, label))
 		case trait&isFlag != 0 && f.kind == 't' && t.source[f.from] == 't':
 			c.pair = credentialName
 		case trait&isKeySibling != 0 && f.kind != 'n' && !(f.kind == '"' && f.text == ""):
@@ -117,12 +122,23 @@ func (a *run) object(t *tree, n *node, c context) {
 	}
 	c.keyed = c.keyed || traits&isNamed != 0 && t.textOf(n, "secret") != "" && t.textOf(n, "key") != ""
 	c.jwk = traits&isJWK != 0
-	for i := n.child; i != 0; i = t.at(i).next {
-		if f := t.at(i); f.made == "" && f.kind != 'n' {
-			a.path.pushField(f.key)
-			a.field(t, n, f, c)
+	for i, before, nth := n.child, "", 0; i != 0; i = t.at(i).next {
+		f := t.at(i)
+		if nth++; f.key != before {
+			before, nth = f.key, 0
+		}
+		if f.made != "" || f.kind == 'n' {
+			continue
+		}
+		a.path.pushField(f.key)
+		if f.style == rawStyle { // an element, of which there may be several
+			a.path.push(sibling(t, f, nth))
+		}
+		a.field(t, n, f, c)
+		if f.style == rawStyle {
 			a.path.pop()
 		}
+		a.path.pop()
 	}
 }
 
@@ -141,10 +157,14 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		return
 	}
 	in := context{key: f.key, how: manners(a.resource, f.key, facts, c.how)}
+	in.kind = fieldKind(c.key, f.key, facts)
 	if f.kind == '{' {
 		in.container = facts.container
+		in.store = c.container == credentialName
+		if (c.store || c.key == "secret") && facts.trait&isInline != 0 { // {secrets: {a: {data: {b: x}}}}
+			in.container = credentialName
+		}
 	}
-	in.kind = fieldKind(c.key, f.key, facts)
 	if f.kind == '"' && holdsLogin(f.key, in.kind, f.text) {
 		a.hide(t, f)
 		return
@@ -154,13 +174,13 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	switch {
 	case c.keyed && isKeyName(f):
 		in.kind = plainName
-	case c.kind >= refName && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
+	case (c.kind >= refName || c.store) && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
 		c.container == credentialName && (f.kind == '"' || f.style != inJSONStyle && f.kind == '0') && !describing(f.key),
 		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
 		in.kind = credentialName
 	case f.key == "key" && strings.HasPrefix(strings.ToLower(withoutDashes.Replace(c.list)), "keyauth"): // of Kong
 		in.kind = credentialName
-	case (c.kind >= manyName || c.kind == wordName) && f.key == "key", c.container != plainName && f.kind == '"' && in.kind == plainName:
+	case (c.kind >= manyName || c.kind == wordName) && f.key == "key" && in.kind != credentialName, c.container != plainName && f.kind == '"' && in.kind == plainName:
 		in.kind = wordName
 	case c.keyed && f.key == "secret":
 		in.kind = refName
@@ -194,8 +214,8 @@ func (a *run) hidesField(f *node, c context, facts facts) bool {
 }
 
 // namedPair classifies a value by the text of the field f beside it: a name, the path of a JSON patch, or the type of
-// Keycloak's credentials.
-func namedPair(t *tree, n, f *node) kindOfName {
+// Keycloak's credentials. label is the value if isAboutKeys.
+func namedPair(f *node, label string) kindOfName {
 	field, text := f.key, f.text
 	if field == "path" {
 		if !strings.HasPrefix(text, "/") {
@@ -209,11 +229,14 @@ func namedPair(t *tree, n, f *node) kindOfName {
 		return plainName
 	case kind == maybeName:
 		return credentialName
-	case field == "key" && strings.HasSuffix(strings.ToLower(text), "key") && areWords(t.textOf(n, "value")): // a label about keys
+	case field == "key" && isAboutKeys(text) && label != "" && areWords(label):
 		return plainName
 	}
 	return kind.in(asCommand)
 }
+
+// isAboutKeys reports whether the key of a label may say something about keys.
+func isAboutKeys(s string) bool { return len(s) >= 3 && strings.EqualFold(s[len(s)-3:], "key") }
 
 // areWords reports whether s is a word, or several with dashes.
 func areWords(s string) bool { return isObjectName(s) && !strings.ContainsAny(s, "0123456789") }

@@ -112,3 +112,11 @@ func element(t *tree, n *node, i int) step {
 	}
 	return step{kind: diff.Index, index: i}
 }
+
+// sibling identifies an element of XML among others of the same name, as element does.
+func sibling(t *tree, n *node, i int) step {
+	if key := t.textOf(n, "key"); key != "" {
+		return step{kind: diff.Keyed, text: key}
+	}
+	return element(t, n, i)
+}

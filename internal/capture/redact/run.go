@@ -64,8 +64,7 @@ func (a *run) Selected(v any) any {
 
 // stays reports whether a text is the marker of a value that is already hidden.
 func (a *run) stays(s string) bool {
-	_, hidden := diff.Hidden(s)
-	return a.made[s] || hidden && a.again
+	return a.made[s] || a.again && onlyMarkers(s)
 }
 
 // hide redacts a value. Null reveals nothing and stays.
@@ -161,7 +160,7 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 			}
 		}
 	}
-	found := credentials(plain, how, hits, a.within)
+	found := a.credentials(plain, how, hits)
 	switch {
 	case len(found) == 0:
 		return s, false
@@ -169,6 +168,15 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 		return a.whole(s), true
 	}
 	return a.parts(plain, found), true
+}
+
+// credentials returns the spans of a text's credentials, without the markers that stay.
+func (a *run) credentials(s string, how manner, hits bool) []span {
+	if !a.again {
+		return credentials(s, how, hits, a.within)
+	}
+	found := credentials(joinMarkers(s), how, hits, a.within)
+	return slices.DeleteFunc(found, func(at span) bool { return onlyMarkers(s[at.from:at.to]) })
 }
 
 // file redacts a text that is YAML or XML; ok is false if it is neither.
@@ -252,15 +260,15 @@ func (a *run) comments(t *tree, how manner) {
 		}
 	}
 	for _, gap := range t.gaps {
-		end := lineEnd(t.source, gap.from)
-		if rest := strings.TrimLeft(t.source[gap.from:min(end, gap.to)], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && slices.ContainsFunc(strings.Fields(rest), isMixed) { // another one
+		end := gap.from + lineEnd(t.source[gap.from:gap.to], 0)
+		if rest := strings.TrimLeft(t.source[gap.from:end], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && slices.ContainsFunc(strings.Fields(rest), isMixed) { // another one
 			gap.from = end - len(rest)
 			a.path.push(step{kind: diff.Value, text: "comment"})
 			t.extra = append(t.extra, part{gap.from, end, a.whole(rest)})
 			a.path.pop()
 			gap.from = end
 		}
-		for _, at := range credentials(t.source[gap.from:gap.to], how, true, a.within) {
+		for _, at := range a.credentials(t.source[gap.from:gap.to], how, true) {
 			a.path.push(step{kind: diff.Value, text: at.name})
 			t.extra = append(t.extra, part{gap.from + at.from, gap.from + at.to, a.whole(t.source[gap.from+at.from : gap.from+at.to])})
 			a.path.pop()

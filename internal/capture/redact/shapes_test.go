@@ -206,7 +206,7 @@ func inJSON(s string) string {
 // TestShapes looks for the canary in the redacted form of every shape.
 func TestShapes(t *testing.T) {
 	r := redactor(t)
-	for _, tc := range slices.Concat(shapes, products, tools, units) {
+	for _, tc := range slices.Concat(shapes, products, tools, units, attacks) {
 		t.Run(tc.why, func(t *testing.T) {
 			c := &canaries{}
 			raw := inJSON(canaryForms(c).Replace(tc.object))

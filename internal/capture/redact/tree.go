@@ -290,6 +290,9 @@ func quoted(s string) string {
 // canonical encodes a node as JSON with sorted keys.
 func (t *tree) canonical(n *node) []byte {
 	var v any
+	if n.style != inJSONStyle && n.kind == '0' { // with all digits
+		return []byte(n.text)
+	}
 	if err := json.Unmarshal([]byte(t.source[n.from:n.to]), &v); err != nil { // not JSON: its source
 		return []byte(t.source[n.from:n.to])
 	}

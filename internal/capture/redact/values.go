@@ -34,6 +34,7 @@ func says(kind kindOfName, s string) bool {
 	case hookName:
 		return isHook(s)
 	case wordName:
+		s = s[:min(len(s), maxURL)]
 		if digitsIn(s) > 8 && !strings.ContainsAny(s, " /") {
 			return true
 		}

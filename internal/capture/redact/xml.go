@@ -15,9 +15,11 @@ func (t *tree) readXML() bool {
 		return false
 	}
 	d := xml.NewDecoder(strings.NewReader(t.source))
+	d.Strict = false // also reads unknown entities, and an & alone
 	d.CharsetReader = func(_ string, r io.Reader) (io.Reader, error) { return r, nil }
 	t.nodes = append(t.nodes, node{kind: '{', to: len(t.source)})
 	open, last := []int32{1}, []int32{0} // elements, and the last child of each
+	named := []bool{false}               // whether an element has a name or a key, for its text
 	add := func(n node) int32 {
 		n.style, n.begin = rawStyle, n.from
 		i := int32(len(t.nodes))
@@ -28,6 +30,7 @@ func (t *tree) readXML() bool {
 			t.at(last[depth]).next = i
 		}
 		last[len(open)-1] = i
+		named[len(open)-1] = named[len(open)-1] || names(&n)
 		return i
 	}
 	for {
@@ -43,7 +46,7 @@ func (t *tree) readXML() bool {
 		switch token := token.(type) {
 		case xml.StartElement:
 			i := add(node{key: token.Name.Local, kind: '{', from: from, to: to})
-			open, last = append(open, i), append(last, 0)
+			open, last, named = append(open, i), append(last, 0), append(named, false)
 			at := from
 			for _, attr := range token.Attr {
 				n := attribute(t.source[:to], at, attr)
@@ -64,7 +67,8 @@ func (t *tree) readXML() bool {
 				only.next = n.next
 				*n = only
 			}
-			open, last = open[:depth], last[:depth]
+			open, last, named = open[:depth], last[:depth], named[:depth]
+			named[depth-1] = named[depth-1] || names(n)
 		case xml.CharData:
 			text := strings.TrimSpace(string(token))
 			if text == "" {
@@ -73,19 +77,23 @@ func (t *tree) readXML() bool {
 			from += len(t.source[from:to]) - len(strings.TrimLeft(t.source[from:to], " \t\r\n"))
 			to = from + len(strings.TrimRight(t.source[from:to], " \t\r\n"))
 			key := t.at(open[len(open)-1]).key
-			if t.isNamed(t.at(open[len(open)-1])) { // <entry key="password">x</entry>
+			if named[len(open)-1] { // <entry key="password">x</entry>
 				key = "value"
 			}
 			add(node{key: key, kind: '"', text: text, from: from, to: to})
-		case xml.Comment:
-			t.gaps = append(t.gaps, span{from: from, to: to})
+		case xml.Comment: // <!-- -->
+			t.gaps = append(t.gaps, span{from: from + 4, to: to - 3})
+		case xml.ProcInst: // <? ?>
+			t.gaps = append(t.gaps, span{from: from + 2, to: to - 2})
+		case xml.Directive: // <! >
+			t.gaps = append(t.gaps, span{from: from + 2, to: to - 1})
 		}
 	}
 }
 
-// isNamed reports whether an element has an attribute that names its text.
-func (t *tree) isNamed(n *node) bool {
-	return t.textOf(n, "name") != "" || t.textOf(n, "key") != ""
+// names reports whether a node names the text beside it.
+func names(n *node) bool {
+	return n.kind == '"' && n.text != "" && (n.key == "name" || n.key == "key")
 }
 
 // attribute finds an attribute's value, in its quotes, at or after a position.
@@ -95,8 +103,11 @@ func attribute(source string, at int, attr xml.Attr) node {
 		return node{}
 	}
 	from := at + i + len(attr.Name.Local)
-	from += strings.IndexAny(source[from:]+`"`, `"'`)
-	if from >= len(source) {
+	quote := strings.IndexAny(source[from:], `"'`)
+	if quote < 0 {
+		return node{}
+	}
+	if from += quote; strings.Trim(source[from-quote:from], " \t\r\n=") != "" { // without quotes
 		return node{}
 	}
 	n := strings.IndexByte(source[from+1:], source[from])

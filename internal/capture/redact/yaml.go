@@ -9,6 +9,8 @@ import (
 	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tattler-dev/tattler/diff"
 )
 
 // yamlStyle is how a value is written outside of JSON.
@@ -43,10 +45,27 @@ func hasField(s string) bool {
 	return false
 }
 
-// opened and closed replace the brackets of templates while YAML is read. They are as long as those, and letters.
-const opened, closed = "\u023e", "\u023f"
+// opened and closed replace the brackets of templates while YAML is read, and joined what would begin a comment in a
+// marker. They are as long as those, and letters.
+const opened, closed, joined = "\u023e", "\u023f", "\u0240"
 
-var restored = strings.NewReplacer(opened, "{{", closed, "}}")
+var restored = strings.NewReplacer(opened, "{{", closed, "}}", joined, " #")
+
+// written matches a marker in a text.
+var written = regexp.MustCompile(diff.HiddenPrefix + `[0-9a-f]{16}`)
+
+// joinMarkers makes each marker in a text one word of the same length.
+func joinMarkers(s string) string {
+	if !strings.Contains(s, diff.HiddenPrefix) {
+		return s
+	}
+	return written.ReplaceAllStringFunc(s, func(s string) string { return strings.Replace(s, " #", joined, 1) })
+}
+
+// onlyMarkers reports whether a text is markers alone: of a value, and of the comment behind it.
+func onlyMarkers(s string) bool {
+	return strings.HasPrefix(s, diff.HiddenPrefix) && strings.TrimSpace(written.ReplaceAllLiteralString(s, "")) == ""
+}
 
 // yamlReader builds a tree of YAML.
 type yamlReader struct {
@@ -54,9 +73,14 @@ type yamlReader struct {
 	text   string // with replaced brackets of templates
 	lines  []int  // where they start
 	nodes  map[*yaml.Node]int32
-	leaves int // end of the last value
+	leaves int      // end of the last value
+	near   position // of the last node
+	inside int      // number of aliases that are being followed
 	failed bool
 }
+
+// position is a place in a text. Columns count characters.
+type position struct{ line, column, offset int }
 
 // readYAML reads a text that is a stream of YAML maps, or of lists of maps; false if it is not.
 func (t *tree) readYAML() bool {
@@ -68,6 +92,7 @@ func (t *tree) readYAML() bool {
 		r.text = templateLine.ReplaceAllStringFunc(r.text, func(s string) string { return strings.Repeat(" ", len(s)-1) + "#" })
 		r.text = templated.ReplaceAllStringFunc(r.text, func(s string) string { return opened + s[2:len(s)-2] + closed })
 	}
+	r.text = joinMarkers(r.text)
 	for i := range len(r.text) {
 		if r.text[i] == '\n' {
 			r.lines = append(r.lines, i+1)
@@ -118,6 +143,11 @@ func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 		if was, ok := r.nodes[y.Alias]; ok && y.Alias.Kind == yaml.ScalarNode {
 			n = *r.at(was)
 			n.key, n.next = key, 0
+		} else if y.Alias.Kind != yaml.ScalarNode && r.inside < maxAliases {
+			r.inside++
+			i = r.add(y.Alias, key)
+			r.inside--
+			return i
 		}
 	case yaml.ScalarNode:
 		r.scalar(y, &n)
@@ -129,15 +159,7 @@ func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 			n.kind, step = '{', 2
 		}
 		before := int32(0)
-		for at := step - 1; at < len(y.Content) && !r.failed; at += step {
-			name := ""
-			if step == 2 {
-				name = restored.Replace(y.Content[at-1].Value)
-				if y.Content[at-1].Kind != yaml.ScalarNode {
-					r.failed = true
-				}
-			}
-			c := r.add(y.Content[at], name)
+		link := func(c int32) {
 			if before == 0 {
 				n.child = c
 			} else {
@@ -147,26 +169,59 @@ func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 				r.failed = true
 			}
 		}
+		for at := step - 1; at < len(y.Content) && !r.failed; at += step {
+			name := ""
+			if step == 2 {
+				name = restored.Replace(y.Content[at-1].Value)
+				if y.Content[at-1].Kind != yaml.ScalarNode {
+					r.failed = true
+				}
+			}
+			c := r.add(y.Content[at], name)
+			if step == 2 && y.Content[at-1].Tag == "!!merge" {
+				r.merge(c, link)
+				continue
+			}
+			link(c)
+		}
 	}
 	*r.at(i) = n
 	return i
 }
 
+// merge links the fields of a map, or of the maps of a list, that another one merges.
+func (r *yamlReader) merge(i int32, link func(int32)) {
+	for c := r.at(i).child; c != 0; {
+		next := r.at(c).next
+		if r.at(c).next = 0; r.at(i).kind == '[' {
+			r.merge(c, link)
+		} else {
+			link(c)
+		}
+		c = next
+	}
+}
+
+// maxAliases bounds the depth of aliases in what aliases stand for.
+const maxAliases = 3
+
 // maxNodes bounds the values of a text that is read as YAML.
 const maxNodes = 1 << 18
 
-// offset returns the position of a line and a column, which counts characters.
+// offset returns the offset of a line and a column. It goes on from the last one, so that a long line is read once.
 func (r *yamlReader) offset(line, column int) int {
 	if line < 1 || line > len(r.lines) {
 		r.failed = true
 		return 0
 	}
-	at := r.lines[line-1]
-	for range column - 1 {
-		_, n := utf8.DecodeRuneInString(r.text[at:])
-		at += n
+	if line != r.near.line || column < r.near.column {
+		r.near = position{line, 1, r.lines[line-1]}
 	}
-	return at
+	for ; r.near.column < column; r.near.column++ {
+		_, n := utf8.DecodeRuneInString(r.text[r.near.offset:])
+		r.near.offset += n
+	}
+	return r.near.offset
 }
 
 // scalar finds where a scalar is written. Its position may be that of an anchor or a tag before it.
@@ -185,8 +240,11 @@ func (r *yamlReader) scalar(y *yaml.Node, n *node) {
 	}
 	at := n.from
 	for at < len(r.text) && (r.text[at] == '&' || r.text[at] == '!') && y.Value != "" {
-		at += max(0, strings.IndexAny(r.text[at:]+" ", " \t\r\n"))
-		at = r.skip(at)
+		if end := strings.IndexAny(r.text[at:], " \t\r\n"); end >= 0 {
+			at = r.skip(at + end)
+		} else {
+			at = len(r.text)
+		}
 	}
 	n.from, n.to = at, at
 	switch {
@@ -210,8 +268,13 @@ func (r *yamlReader) scalar(y *yaml.Node, n *node) {
 		r.failed = true
 		return
 	}
+	if r.inside > 0 {
+		return
+	}
 	r.gap(n.from)
-	r.leaves = n.to
+	if r.leaves = n.to; y.Style&yaml.FoldedStyle != 0 && strings.Contains(y.Value, ": ") { // perhaps it was meant to have lines
+		r.gaps = append(r.gaps, span{from: n.from, to: n.to})
+	}
 }
 
 // skip skips white space and comments.
@@ -244,16 +307,23 @@ func (r *yamlReader) words(at int, value string) int {
 
 // gap notes the part before a value if it has a comment, or a name that may hold a credential.
 func (r *yamlReader) gap(to int) {
-	if r.leaves < to && (strings.ContainsAny(r.text[r.leaves:to], "#=") || strings.Contains(r.text[r.leaves:to], "://")) {
+	if r.leaves < to && (strings.ContainsAny(r.text[r.leaves:to], "#=") || hasTightColon(r.text[r.leaves:to])) {
 		r.gaps = append(r.gaps, span{from: r.leaves, to: to})
 	}
 }
+
+// entities writes a text as XML.
+var entities = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&apos;")
 
 // replace replaces a value by a text, in the style in which it is written.
 func (t *tree) replace(n *node, s string) {
 	switch {
 	case n.style == inJSONStyle, n.style == doubleStyle, n.style == plainStyle && strings.Contains(s, "\n"):
 		n.made = quoted(s)
+	case n.style == rawStyle && strings.HasPrefix(t.source[n.from:n.to], "<![CDATA[") && !strings.Contains(s, "]]>"):
+		n.made = "<![CDATA[" + s + "]]>"
+	case n.style == rawStyle:
+		n.made = entities.Replace(s)
 	case n.style == singleStyle:
 		n.made = "'" + strings.ReplaceAll(s, "'", "''") + "'"
 	case n.style == blockStyle && strings.Contains(s, "\n"):
@@ -261,14 +331,30 @@ func (t *tree) replace(n *node, s string) {
 		head := lineEnd(source, 0)
 		first := strings.TrimLeft(source[head:], "\r\n")
 		indent := first[:indentation(first, 0)]
-		n.made = source[:head]
+		var made strings.Builder
+		made.WriteString(source[:head])
 		for line := range strings.SplitSeq(strings.TrimRight(s, "\n"), "\n") {
-			n.made += "\n"
+			made.WriteByte('\n')
 			if line != "" {
-				n.made += indent + line
+				made.WriteString(indent)
+				made.WriteString(line)
 			}
 		}
+		n.made = made.String()
 	default:
 		n.made = s
+	}
+}
+
+// hasTightColon reports whether a colon has no space behind it.
+func hasTightColon(s string) bool {
+	for {
+		i := strings.IndexByte(s, ':')
+		if i < 0 || i+1 == len(s) {
+			return false
+		}
+		if s = s[i+1:]; s[0] > ' ' {
+			return true
+		}
 	}
 }
