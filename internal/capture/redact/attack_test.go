@@ -38,7 +38,7 @@ func TestXMLStaysXML(t *testing.T) {
 	r := redactor(t)
 	for before, after := range map[string]string{
 		"<a>\n<b>&lt;c&gt;\npassword=x1y2\n&amp;</b></a>":             "<a>\n<b>&lt;c&gt;\npassword=#\n&amp;</b></a>",
-		"<a>\n<b><![CDATA[<c>\npassword=x1y2\nd]]></b></a>":            "<a>\n<b><![CDATA[<c>\npassword=#\nd]]></b></a>",
+		"<a>\n<b><![CDATA[<c>\npassword=x1y2\nd]]></b></a>":           "<a>\n<b><![CDATA[<c>\npassword=#\nd]]></b></a>",
 		"<a>\n<b c=\"{&quot;password&quot;:&quot;x1y2&quot;}\"/></a>": "<a>\n<b c=\"{&quot;password&quot;:&quot;#&quot;}\"/></a>",
 	} {
 		obj := map[string]any{"spec": map[string]any{"x": before}}
