@@ -208,7 +208,7 @@ const maxAliases = 3
 // maxNodes bounds the values of a text that is read as YAML.
 const maxNodes = 1 << 18
 
-// offset returns the offset of a line and a column. It goes on from the last one, so that a long line is read once.
+// offset returns the offset of a line and a column. It continues from the last one, so that a long line is read once.
 func (r *yamlReader) offset(line, column int) int {
 	if line < 1 || line > len(r.lines) {
 		r.failed = true
