@@ -36,12 +36,12 @@ func (j *Journal) AppendThen(ctx context.Context, batches []Batch, then func()) 
 		if err := j.boundLog(); err != nil {
 			return err
 		}
-		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone(), recount: j.recount}
+		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone(), reread: j.reread}
 		if err := j.db.transaction(func() error { return w.all(batches) }); err != nil {
 			j.names.forget() //  the transaction may have made some of them
 			return err
 		}
-		j.tail, j.full, j.recount = w.tail, false, false
+		j.tail, j.full, j.reread = w.tail, false, false
 		w.done.Last = w.tail.next() - 1
 		then()
 		if w.done.Rows > 0 {
@@ -63,14 +63,14 @@ type writer struct {
 	codec   *codec
 	cluster string
 	tail    block
-	recount bool // the tail's counts are not up to date
+	reread  bool // retention changed the tail
 	done    Appended
 }
 
 func (w *writer) all(batches []Batch) error {
-	if w.recount {
+	if w.reread {
 		var err error
-		if w.tail.counts, err = w.db.recount(w.tail.first, w.tail.next()); err != nil {
+		if w.tail, err = w.db.tail(); err != nil {
 			return err
 		}
 	}
@@ -212,7 +212,7 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 		if err := w.db.saveBlock(&w.tail); err != nil {
 			return err
 		}
-		w.tail = newBlock(w.tail.next())
+		w.tail = newBlock(w.tail.next(), w.tail.reached)
 	}
 	var manager, since any
 	n := noted{kind: kind, op: opNumber(r.Op), quiet: r.Quiet}

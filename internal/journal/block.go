@@ -28,6 +28,9 @@ type block struct {
 	ids            []byte  // idSize bytes per change; nil if not read
 	oldest, newest int64   // when its changes happened, in milliseconds; both ends of an interval count
 	seen           times   // when they were seen
+	// reached is the latest time in this block and all before it: happened or seen, whichever is later. It never falls from
+	// block to block, although clocks jump, so that a time can be found by bisecting; see bounded.
+	reached        int64
 	listed         int     // number of listed (not quiet) changes
 	kinds          set     // kinds of the listed changes
 	sum            sum     // of all changes
@@ -103,6 +106,7 @@ func (b *block) add(c noted) {
 	b.size++
 	b.oldest, b.newest = min(b.oldest, c.from), max(b.newest, c.time)
 	b.seen.add(c.time + c.lag)
+	b.reached = max(b.reached, b.newest, b.seen.newest)
 	low, _ := idRange(c.id)
 	var bits [8]byte
 	binary.BigEndian.PutUint64(bits[:], low)
@@ -178,8 +182,8 @@ func (b *block) find(low, high uint64, found func(seq int64)) {
 }
 
 func (db *db) saveBlock(b *block) error {
-	return db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		b.first, b.ids, b.oldest, b.newest, b.listed, append([]byte{}, b.kinds...), b.sum.bytes(), b.seen.oldest, b.seen.newest, b.counts.bytes())
+	return db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		b.first, b.ids, b.oldest, b.newest, b.listed, append([]byte{}, b.kinds...), b.sum.bytes(), b.seen.oldest, b.seen.newest, b.reached, b.counts.bytes())
 }
 
 // blocks returns the query of blocks, with ids or only their size.
@@ -188,13 +192,13 @@ func blocks(ids bool) string {
 	if ids {
 		column = "ids"
 	}
-	return "SELECT first, " + column + ", oldest, newest, listed, kinds, sum, seen_oldest, seen_newest FROM blocks "
+	return "SELECT first, " + column + ", oldest, newest, listed, kinds, sum, seen_oldest, seen_newest, reached FROM blocks "
 }
 
 func columnBlock(s *sqlite3.Stmt) block {
 	b := block{
 		first: s.ColumnInt64(0), oldest: s.ColumnInt64(2), newest: s.ColumnInt64(3), listed: s.ColumnInt(4),
-		kinds: blob(s, 5), sum: sumOf(blob(s, 6)), seen: times{s.ColumnInt64(7), s.ColumnInt64(8)},
+		kinds: blob(s, 5), sum: sumOf(blob(s, 6)), seen: times{s.ColumnInt64(7), s.ColumnInt64(8)}, reached: s.ColumnInt64(9),
 	}
 	if s.ColumnType(1) == sqlite3.INTEGER {
 		b.size = s.ColumnInt(1) / idSize
@@ -207,7 +211,7 @@ func columnBlock(s *sqlite3.Stmt) block {
 
 // tail returns the newest block, empty before the first change.
 func (db *db) tail() (block, error) {
-	b := newBlock(1)
+	b := newBlock(1, math.MinInt64)
 	err := db.query(blocks(true)+"ORDER BY first DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
 		b = columnBlock(s)
 		return nil
@@ -225,4 +229,51 @@ func (db *db) tail() (block, error) {
 	return b, err
 }
 
-func newBlock(first int64) block { return block{first: first, seen: never} }
+// newBlock returns an empty block, given what the one before it has reached.
+func newBlock(first, reached int64) block { return block{first: first, seen: never, reached: reached} }
+
+// bounded returns the first and the last change that a query of times needs to look at; the times of blocks and changes
+// decide about those between. It reads some 20 blocks, and those behind the last change that happened before until: these
+// have their own times only, as a change that is seen late may have happened long ago. 0 is no limit.
+func (db *db) bounded(since, until int64) (low, high int64, err error) {
+	low, high = 1, math.MaxInt64
+	if since != 0 {
+		if low, err = db.reaching(since); err != nil {
+			return 0, 0, err
+		}
+	}
+	if until != 0 {
+		last, err := db.integer("SELECT first FROM blocks WHERE oldest < ? ORDER BY first DESC LIMIT 1", until)
+		if err != nil {
+			return 0, 0, err
+		}
+		high = last + blockSize - 1
+	}
+	return low, high, nil
+}
+
+// reached returns what the blocks before a number have reached.
+func (db *db) reached(first int64) (at int64, err error) {
+	return db.integer("SELECT ifnull((SELECT reached FROM blocks WHERE first < ? ORDER BY first DESC LIMIT 1), ?)", first, never.newest)
+}
+
+// reaching returns the start of the first block that reaches a time; no change before it happened, or was seen, at that time
+// or later. It returns the next number if none does.
+func (db *db) reaching(at int64) (low int64, err error) {
+	const end = "first + length(ids) / 5"
+	high, err := db.integer("SELECT " + end + " FROM blocks ORDER BY first DESC LIMIT 1")
+	for low = 1; low < high && err == nil; {
+		mid := low + (high-low)/2
+		first, next, until := int64(0), int64(0), never.newest // of the block that has mid, or the one before if that was removed
+		err = db.query("SELECT first, "+end+", reached FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1", []any{mid}, func(s *sqlite3.Stmt) error {
+			first, next, until = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2)
+			return nil
+		})
+		if until < at {
+			low = max(mid+1, next)
+		} else {
+			high = first
+		}
+	}
+	return low, err
+}

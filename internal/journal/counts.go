@@ -114,14 +114,17 @@ func (r *Reader) Counts(ctx context.Context, q Query, step time.Duration) (all [
 		c.until++
 	}
 	c.steps = min(max((c.until-c.base+c.step-1)/c.step, 0), maxSteps)
-	for from := int64(0); from >= 0 && err == nil; {
+	for done := false; !done && err == nil; {
 		err = r.do(ctx, func() error {
 			if c.filter == nil {
 				if c.filter, err = r.db.filter(Query{Clusters: q.Clusters, Resources: q.Resources, Namespaces: q.Namespaces, Without: q.Without, Ops: q.Ops, Snapshots: q.Snapshots}); err != nil {
 					return err
 				}
+				if c.low, c.high, err = r.db.bounded(c.since*1000, c.until*1000); err != nil {
+					return err
+				}
 			}
-			from, err = c.page(r, from)
+			done, err = c.page(r)
 			return err
 		})
 	}
@@ -142,21 +145,22 @@ type seriesKey struct {
 // counting is one run of Counts.
 type counting struct {
 	since, base, until, step, steps int64
+	low, high                       int64 // blocks to read
 	filter                          *filter
 	series                          map[seriesKey]*Series
 	last                            seriesKey
 	lastSeries                      *Series // of last
 }
 
-// page counts some blocks from a number on, and returns where the next page begins; -1 at the end.
-func (c *counting) page(r *Reader, from int64) (next int64, err error) {
-	next = -1
+// page counts some blocks, and reports whether they were the last.
+func (c *counting) page(r *Reader) (done bool, err error) {
 	n := 0
 	var bad int64
-	err = r.db.query("SELECT first, counts FROM blocks WHERE first >= ? AND newest >= ? AND oldest < ? ORDER BY first",
-		[]any{from, c.since * 1000, c.until * 1000}, func(s *sqlite3.Stmt) error {
+	done = true
+	err = r.db.query("SELECT first, counts FROM blocks WHERE first BETWEEN ? AND ? AND newest >= ? AND oldest < ? ORDER BY first",
+		[]any{c.low, c.high, c.since * 1000, c.until * 1000}, func(s *sqlite3.Stmt) error {
 			if n++; n > countedBlocks {
-				next = s.ColumnInt64(0)
+				c.low, done = s.ColumnInt64(0), false
 				return errDone
 			}
 			if !eachTally(s.ColumnRawBlob(1), c.add) {
@@ -169,9 +173,9 @@ func (c *counting) page(r *Reader, from int64) (next int64, err error) {
 		err = damaged(r.path, "blocks", "unreadable counts of block %d", bad)
 	}
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	return next, c.name(r)
+	return done, c.name(r)
 }
 
 func (c *counting) add(k *tally) {

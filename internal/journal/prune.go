@@ -37,7 +37,7 @@ func (p *pruner) blocks(victims []victim) error {
 			return nil
 		})
 		if err == nil && first < p.j.tail.first {
-			err = p.j.db.exec("DELETE FROM blocks WHERE first = ?1 AND NOT EXISTS (SELECT 1 FROM changes WHERE seq >= ?1 AND seq < ?2)", first, next)
+			err = p.block(first, next)
 		}
 		if err == nil && slices.ContainsFunc(victims[i:], func(v victim) bool { return v.seq < next && !v.quiet }) {
 			err = p.recount(first, next)
@@ -49,10 +49,44 @@ func (p *pruner) blocks(victims []victim) error {
 	return nil
 }
 
+// block removes a block if its changes are gone. What the blocks behind it have reached may be lower then: after a time ahead
+// of all others, which only this one had.
+func (p *pruner) block(first, next int64) error {
+	db := p.j.db
+	if left, err := db.integer("SELECT EXISTS (SELECT 1 FROM changes WHERE seq >= ? AND seq < ?)", first, next); err != nil || left != 0 {
+		return err
+	}
+	if err := db.exec("DELETE FROM blocks WHERE first = ?", first); err != nil {
+		return err
+	}
+	reached, err := db.reached(first)
+	if err != nil {
+		return err
+	}
+	var lower []block
+	err = db.query(blocks(false)+"WHERE first > ? ORDER BY first", []any{first}, func(s *sqlite3.Stmt) error {
+		b := columnBlock(s)
+		reached = max(reached, b.newest, b.seen.newest)
+		if b.reached == reached {
+			return errDone
+		}
+		b.reached = reached
+		lower = append(lower, b)
+		return nil
+	})
+	for i := range lower {
+		if err == nil {
+			err = db.exec("UPDATE blocks SET reached = ? WHERE first = ?", lower[i].reached, lower[i].first)
+		}
+		p.j.reread = p.j.reread || lower[i].first == p.j.tail.first
+	}
+	return err
+}
+
 // recount stores the counts of a block that is left, after some of its listed changes were removed.
 func (p *pruner) recount(first, next int64) error {
 	if first >= p.j.tail.first {
-		p.j.recount = true
+		p.j.reread = true
 	}
 	c, err := p.j.db.recount(first, next)
 	if err != nil {

@@ -55,12 +55,18 @@ func (db *db) filter(q Query) (*filter, error) {
 	if !q.Until.IsZero() {
 		f.until = q.Until.UnixMilli()
 	}
+	low, high, err := db.bounded(f.since, f.until)
+	if err != nil {
+		return nil, err
+	}
+	if f.low = max(f.low, low); !q.OldestFirst { // changes that come while it is read are behind what was yielded
+		f.high = min(f.high, high)
+	}
 	resources := q.Resources
 	if len(resources) > 0 && len(q.Names) > 0 {
 		resources = slices.Concat(resources, q.Dependents())
 	}
-	resources, err := db.stored(resources, q.Clusters)
-	if err != nil {
+	if resources, err = db.stored(resources, q.Clusters); err != nil {
 		return nil, err
 	}
 	if f.clusters, err = db.kindsWithin(q.Clusters); err != nil {

@@ -281,7 +281,14 @@ func (r *verifier) block(b *block) error {
 	if err != nil {
 		return err
 	}
+	reached, err := r.db.reached(b.first)
+	if err == nil && b.reached != max(reached, b.newest, b.seen.newest) {
+		r.damage(Index, "block %d does not match the times before it", b.first)
+	}
 	var stored []byte
+	if err != nil {
+		return err
+	}
 	err = r.db.query("SELECT counts FROM blocks WHERE first = ?", []any{b.first}, func(s *sqlite3.Stmt) error {
 		stored = blob(s, 0)
 		return nil
