@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/base32"
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 
@@ -23,18 +24,18 @@ const (
 // touch a random page for each change. It is written once per commit that adds to it. Removed changes stay in it; it
 // goes with its last change.
 type block struct {
-	first          int64   // sequence number of its first change
-	size           int     // number of changes
-	ids            []byte  // idSize bytes per change; nil if not read
-	oldest, newest int64   // when its changes happened, in milliseconds; both ends of an interval count
-	seen           times   // when they were seen
+	first          int64  // sequence number of its first change
+	size           int    // number of changes
+	ids            []byte // idSize bytes per change; nil if not read
+	oldest, newest int64  // when its changes happened, in milliseconds; both ends of an interval count
+	seen           times  // when they were seen
 	// reached is the latest time in this block and all before it: happened or seen, whichever is later. It never falls from
 	// block to block, although clocks jump, so that a time can be found by bisecting; see bounded.
-	reached        int64
-	listed         int     // number of listed (not quiet) changes
-	kinds          set     // kinds of the listed changes
-	sum            sum     // of all changes
-	counts         tallies // of the listed changes; nil if not read
+	reached int64
+	listed  int     // number of listed (not quiet) changes
+	kinds   set     // kinds of the listed changes
+	sum     sum     // of all changes
+	counts  tallies // of the listed changes; nil if not read
 }
 
 // times is a span of milliseconds.
@@ -181,41 +182,46 @@ func (b *block) find(low, high uint64, found func(seq int64)) {
 	}
 }
 
+// saveBlock writes the three rows of a block. Queries scan the first, which is small; few read the ids and the counts.
 func (db *db) saveBlock(b *block) error {
-	return db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		b.first, b.ids, b.oldest, b.newest, b.listed, append([]byte{}, b.kinds...), b.sum.bytes(), b.seen.oldest, b.seen.newest, b.reached, b.counts.bytes())
+	return errors.Join(
+		db.exec("INSERT OR REPLACE INTO blocks VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+			b.first, b.size, b.listed, b.oldest, b.newest, b.seen.oldest, b.seen.newest, b.reached, append([]byte{}, b.kinds...), b.sum.bytes()),
+		db.exec("INSERT OR REPLACE INTO block_ids VALUES (?, ?)", b.first, b.ids),
+		db.saveCounts(b.first, b.counts))
 }
 
-// blocks returns the query of blocks, with ids or only their size.
-func blocks(ids bool) string {
-	column := "length(ids)"
-	if ids {
-		column = "ids"
-	}
-	return "SELECT first, " + column + ", oldest, newest, listed, kinds, sum, seen_oldest, seen_newest, reached FROM blocks "
-}
+// selectBlocks is the query of blocks, without ids and counts.
+const selectBlocks = "SELECT first, size, listed, oldest, newest, seen_oldest, seen_newest, reached, kinds, sum FROM blocks "
 
 func columnBlock(s *sqlite3.Stmt) block {
-	b := block{
-		first: s.ColumnInt64(0), oldest: s.ColumnInt64(2), newest: s.ColumnInt64(3), listed: s.ColumnInt(4),
-		kinds: blob(s, 5), sum: sumOf(blob(s, 6)), seen: times{s.ColumnInt64(7), s.ColumnInt64(8)}, reached: s.ColumnInt64(9),
+	return block{
+		first: s.ColumnInt64(0), size: s.ColumnInt(1), listed: s.ColumnInt(2), oldest: s.ColumnInt64(3), newest: s.ColumnInt64(4),
+		seen: times{s.ColumnInt64(5), s.ColumnInt64(6)}, reached: s.ColumnInt64(7), kinds: blob(s, 8), sum: sumOf(blob(s, 9)),
 	}
-	if s.ColumnType(1) == sqlite3.INTEGER {
-		b.size = s.ColumnInt(1) / idSize
-	} else {
-		b.ids = blob(s, 1)
-		b.size = len(b.ids) / idSize
-	}
-	return b
+}
+
+// columnIDs reads a row of block_ids.
+func columnIDs(s *sqlite3.Stmt) block { return block{first: s.ColumnInt64(0), ids: blob(s, 1)} }
+
+// readIDs reads the ids of a block.
+func (db *db) readIDs(b *block) error {
+	return db.query("SELECT first, ids FROM block_ids WHERE first = ?", []any{b.first}, func(s *sqlite3.Stmt) error {
+		b.ids = columnIDs(s).ids
+		return nil
+	})
 }
 
 // tail returns the newest block, empty before the first change.
 func (db *db) tail() (block, error) {
 	b := newBlock(1, math.MinInt64)
-	err := db.query(blocks(true)+"ORDER BY first DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
+	err := db.query(selectBlocks+"ORDER BY first DESC LIMIT 1", nil, func(s *sqlite3.Stmt) error {
 		b = columnBlock(s)
 		return nil
 	})
+	if err == nil {
+		err = db.readIDs(&b)
+	}
 	if err != nil {
 		return b, err
 	}
@@ -223,8 +229,12 @@ func (db *db) tail() (block, error) {
 		return b, err
 	}
 	newest, err := db.integer("SELECT max(seq) FROM changes")
-	if err == nil && newest >= b.next() {
+	switch {
+	case err != nil:
+	case newest >= b.next():
 		err = damaged(db.path, "blocks", "change %d is in no block", newest)
+	case len(b.ids) != b.size*idSize:
+		err = damaged(db.path, "blocks", "%d bytes of ids of %d changes in block %d", len(b.ids), b.size, b.first)
 	}
 	return b, err
 }
@@ -260,12 +270,11 @@ func (db *db) reached(first int64) (at int64, err error) {
 // reaching returns the start of the first block that reaches a time; no change before it happened, or was seen, at that time
 // or later. It returns the next number if none does.
 func (db *db) reaching(at int64) (low int64, err error) {
-	const end = "first + length(ids) / 5"
-	high, err := db.integer("SELECT " + end + " FROM blocks ORDER BY first DESC LIMIT 1")
+	high, err := db.integer("SELECT first + size FROM blocks ORDER BY first DESC LIMIT 1")
 	for low = 1; low < high && err == nil; {
 		mid := low + (high-low)/2
 		first, next, until := int64(0), int64(0), never.newest // of the block that has mid, or the one before if that was removed
-		err = db.query("SELECT first, "+end+", reached FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1", []any{mid}, func(s *sqlite3.Stmt) error {
+		err = db.query("SELECT first, first + size, reached FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1", []any{mid}, func(s *sqlite3.Stmt) error {
 			first, next, until = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2)
 			return nil
 		})

@@ -200,7 +200,7 @@ func TestShortWindow(t *testing.T) {
 		return r.db.steps() - before
 	}
 	whole := cost(1, all)
-	must(t, j.db.script(fmt.Sprintf("UPDATE blocks SET counts = x'ff' WHERE first NOT BETWEEN %d AND %d AND first < %d", 30*blockSize, 32*blockSize, 58*blockSize)))
+	must(t, j.db.script(fmt.Sprintf("UPDATE block_counts SET counts = x'ff' WHERE first NOT BETWEEN %d AND %d AND first < %d", 30*blockSize, 32*blockSize, 58*blockSize)))
 	if newest := cost(all-300, all); newest > whole/2 {
 		t.Errorf("a chart of the newest 300 changes takes %d of SQLite's steps, one of all %d", newest, whole)
 	}

@@ -157,7 +157,7 @@ func (c *counting) page(r *Reader) (done bool, err error) {
 	n := 0
 	var bad int64
 	done = true
-	err = r.db.query("SELECT first, counts FROM blocks WHERE first BETWEEN ? AND ? AND newest >= ? AND oldest < ? ORDER BY first",
+	err = r.db.query("SELECT b.first, c.counts FROM blocks b JOIN block_counts c ON c.first = b.first WHERE b.first BETWEEN ? AND ? AND b.newest >= ? AND b.oldest < ? ORDER BY b.first",
 		[]any{c.low, c.high, c.since * 1000, c.until * 1000}, func(s *sqlite3.Stmt) error {
 			if n++; n > countedBlocks {
 				c.low, done = s.ColumnInt64(0), false
@@ -220,10 +220,14 @@ func (c *counting) name(r *Reader) (err error) {
 	return nil
 }
 
+func (db *db) saveCounts(first int64, c tallies) error {
+	return db.exec("INSERT OR REPLACE INTO block_counts VALUES (?, ?)", first, c.bytes())
+}
+
 // counts returns the stored counts of a block.
 func (db *db) counts(first int64) (c tallies, err error) {
 	ok := true
-	err = db.query("SELECT counts FROM blocks WHERE first = ?", []any{first}, func(s *sqlite3.Stmt) error {
+	err = db.query("SELECT counts FROM block_counts WHERE first = ?", []any{first}, func(s *sqlite3.Stmt) error {
 		ok = eachTally(s.ColumnRawBlob(0), func(k *tally) { c = append(c, *k) })
 		return nil
 	})

@@ -115,7 +115,7 @@ func BenchmarkCounts(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	size, err := j.db.integer("SELECT sum(length(counts)) FROM blocks")
+	size, err := j.db.integer("SELECT sum(length(counts)) FROM block_counts")
 	if err := errors.Join(err, j.Close()); err != nil {
 		b.Fatal(err)
 	}

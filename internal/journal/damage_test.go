@@ -220,7 +220,10 @@ func TestDamagedContent(t *testing.T) {
 		{"a missing object", "DELETE FROM objects WHERE id = 1"},
 		{"missing names", "DELETE FROM strings"},
 		{"missing kinds", "DELETE FROM kinds"},
-		{"a block with other ids", "UPDATE blocks SET ids = zeroblob(length(ids))"},
+		{"a block with other ids", "UPDATE block_ids SET ids = zeroblob(length(ids))"},
+		{"a block without ids", "DELETE FROM block_ids"},
+		{"a block without counts", "DELETE FROM block_counts"},
+		{"a block that reaches another time", "UPDATE blocks SET reached = reached + 1"},
 		{"an unknown operation", "UPDATE changes SET op = 77"},
 		{"a last change that does not exist", "UPDATE objects SET last = last + 1"},
 	} {
@@ -260,7 +263,7 @@ func TestMissingBlock(t *testing.T) {
 		{"two between", "DELETE FROM blocks WHERE first IN (257, 513)", "512 changes from 257 to 768 are in no block"},
 		{"the newest", "DELETE FROM blocks WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
 		{"all", "DELETE FROM blocks", "1100 changes from 1 to 1100 are in no block"},
-		{"a block without ids", "UPDATE blocks SET ids = x'' WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
+		{"a block without changes", "UPDATE blocks SET size = 0 WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
 		{"a block together with its changes", "DELETE FROM changes WHERE seq BETWEEN 257 AND 512; DELETE FROM blocks WHERE first = 257", ""},
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")

@@ -32,7 +32,7 @@ func (p *pruner) blocks(victims []victim) error {
 			continue
 		}
 		first := int64(0)
-		err := p.j.db.query(blockOf, []any{idSize, victims[i].seq}, func(s *sqlite3.Stmt) error {
+		err := p.j.db.query(blockOf, []any{victims[i].seq}, func(s *sqlite3.Stmt) error {
 			first, next = s.ColumnInt64(0), s.ColumnInt64(1)
 			return nil
 		})
@@ -56,15 +56,17 @@ func (p *pruner) block(first, next int64) error {
 	if left, err := db.integer("SELECT EXISTS (SELECT 1 FROM changes WHERE seq >= ? AND seq < ?)", first, next); err != nil || left != 0 {
 		return err
 	}
-	if err := db.exec("DELETE FROM blocks WHERE first = ?", first); err != nil {
-		return err
+	for _, table := range []string{"blocks", "block_ids", "block_counts"} {
+		if err := db.exec("DELETE FROM "+table+" WHERE first = ?", first); err != nil {
+			return err
+		}
 	}
 	reached, err := db.reached(first)
 	if err != nil {
 		return err
 	}
 	var lower []block
-	err = db.query(blocks(false)+"WHERE first > ? ORDER BY first", []any{first}, func(s *sqlite3.Stmt) error {
+	err = db.query(selectBlocks+"WHERE first > ? ORDER BY first", []any{first}, func(s *sqlite3.Stmt) error {
 		b := columnBlock(s)
 		reached = max(reached, b.newest, b.seen.newest)
 		if b.reached == reached {
@@ -92,10 +94,10 @@ func (p *pruner) recount(first, next int64) error {
 	if err != nil {
 		return err
 	}
-	return p.j.db.exec("UPDATE blocks SET counts = ? WHERE first = ?", c.bytes(), first)
+	return p.j.db.saveCounts(first, c)
 }
 
-const blockOf = "SELECT first, first + length(ids) / ? FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
+const blockOf = "SELECT first, first + size FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
 
 // object removes changes of one object, sorted by number; object 0 stands for gaps and absences.
 func (p *pruner) object(object int64, seqs []int64) error {

@@ -262,8 +262,8 @@ func (r *Reader) ByID(ctx context.Context, prefix string) (Entry, error) {
 	low, high := idRange(prefix)
 	err := r.do(ctx, func() error {
 		var seqs []int64
-		err := r.db.query(blocks(true)+"ORDER BY first DESC", nil, func(s *sqlite3.Stmt) error {
-			b := columnBlock(s)
+		err := r.db.query("SELECT first, ids FROM block_ids ORDER BY first DESC", nil, func(s *sqlite3.Stmt) error {
+			b := columnIDs(s)
 			b.find(low, high, func(seq int64) { seqs = append(seqs, seq) })
 			if len(seqs) > 1000 {
 				return errDone // a short prefix: at least two of these match

@@ -75,9 +75,9 @@ func (s *scan) block() (*block, error) {
 		return nil, nil
 	}
 	var found *block
-	sql, from := blocks(false)+"WHERE first <= ? ORDER BY first DESC", s.f.high
+	sql, from := selectBlocks+"WHERE first <= ? ORDER BY first DESC", s.f.high
 	if s.f.q.OldestFirst {
-		sql = blocks(false) + "WHERE first >= (SELECT ifnull(max(first), 0) FROM blocks WHERE first <= ?) ORDER BY first"
+		sql = selectBlocks + "WHERE first >= (SELECT ifnull(max(first), 0) FROM blocks WHERE first <= ?) ORDER BY first"
 		from = s.f.low
 	}
 	err := s.r.db.query(sql, []any{from}, func(st *sqlite3.Stmt) error {

@@ -89,7 +89,7 @@ func (db *db) seenFrom(at int64) (seq int64, err error) {
 	if err != nil {
 		return 0, err
 	}
-	err = db.query("SELECT first, first + length(ids) / ? FROM blocks WHERE first >= ? AND seen_newest >= ? ORDER BY first", []any{idSize, low, at}, func(s *sqlite3.Stmt) error {
+	err = db.query("SELECT first, first + size FROM blocks WHERE first >= ? AND seen_newest >= ? ORDER BY first", []any{low, at}, func(s *sqlite3.Stmt) error {
 		seq, err = db.integer("SELECT seq FROM changes WHERE seq >= ? AND seq < ? AND time + lag >= ? ORDER BY seq LIMIT 1", s.ColumnInt64(0), s.ColumnInt64(1), at)
 		if err == nil && seq > 0 {
 			err = errDone

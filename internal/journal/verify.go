@@ -216,7 +216,7 @@ func (r *verifier) blocks(ctx context.Context) error {
 			}
 			if err == nil {
 				b.first = math.MaxInt64
-				err = r.db.query(blocks(true)+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
+				err = r.db.query(selectBlocks+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
 					b, found = columnBlock(s), true
 					return nil
 				})
@@ -240,7 +240,7 @@ func (r *verifier) blocks(ctx context.Context) error {
 // between looks for changes that are in no block, behind a given one. That block may have grown since it was read, or be
 // gone with its changes.
 func (r *verifier) between(block, to int64) error {
-	from, err := r.db.integer("SELECT first + length(ids) / ? FROM blocks WHERE first = ?", idSize, block)
+	from, err := r.db.integer("SELECT first + size FROM blocks WHERE first = ?", block)
 	if err != nil {
 		return err
 	}
@@ -255,6 +255,12 @@ func (r *verifier) between(block, to int64) error {
 func (r *verifier) block(b *block) error {
 	var records []record
 	var actual tallies
+	if err := r.db.readIDs(b); err != nil {
+		return err
+	}
+	if len(b.ids) != b.size*idSize {
+		r.damage(Index, "block %d has %d bytes of ids of %d changes", b.first, len(b.ids), b.size)
+	}
 	err := r.db.query(selectRecords+byRange, []any{b.first, b.next() - 1}, func(s *sqlite3.Stmt) error {
 		records = append(records, columnRecord(s))
 		return nil
@@ -289,7 +295,7 @@ func (r *verifier) block(b *block) error {
 	if err != nil {
 		return err
 	}
-	err = r.db.query("SELECT counts FROM blocks WHERE first = ?", []any{b.first}, func(s *sqlite3.Stmt) error {
+	err = r.db.query("SELECT counts FROM block_counts WHERE first = ?", []any{b.first}, func(s *sqlite3.Stmt) error {
 		stored = blob(s, 0)
 		return nil
 	})
