@@ -81,7 +81,6 @@ func (t *Builder) Make(ctx context.Context, e *journal.Entry, before, after []by
 	}
 	c, decoded, err = t.objects(&b, lean)
 	if lean {
-		c.Judge()
 		c.Before, c.After = nil, nil
 	}
 	return c, decoded, err

@@ -130,7 +130,7 @@ func (w *writer) batch(b *Batch) error {
 }
 
 const knownGap = `SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kinds k ON k.id = c.kind
-	WHERE g."from" = ?1 AND g."to" = ?2 AND g.namespace = ?3 AND k.resource = ?4 AND c.epoch IS ?5
+	WHERE g."from" = ?1 AND g."to" = ?2 AND c.namespace = ?3 AND k.resource = ?4 AND c.epoch IS ?5
 	AND (g."to" <> '' OR c.time + c.lag - c.since IS ?6)`
 
 func (w *writer) gap(kind int64, r *Row) error {
@@ -148,7 +148,7 @@ func (w *writer) gap(kind int64, r *Row) error {
 		return err
 	}
 	seq := w.tail.next()
-	if err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?, ?)", seq, ns, r.Gap.From, r.Gap.To, r.Gap.Reason); err != nil {
+	if err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?)", seq, r.Gap.From, r.Gap.To, r.Gap.Reason); err != nil {
 		return err
 	}
 	return w.insert(r, kind, nil, nil, nil, nil)
@@ -215,7 +215,7 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 		w.tail = newBlock(w.tail.next(), w.tail.reached)
 	}
 	var manager, since any
-	n := noted{kind: kind, op: opNumber(r.Op), quiet: r.Quiet}
+	n := noted{kind: kind, op: opNumber(r.Op), quiet: r.Quiet, severity: severityOf(&r.Meta)}
 	var err error
 	if n.namespace, err = w.names.id(r.Namespace); err != nil {
 		return err
@@ -235,8 +235,8 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 		}
 	}
 	r.Seq = w.tail.next()
-	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		r.Seq, object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, before, after, epochValue(r.Epoch), sumValue(r.Form))
+	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		r.Seq, object, kind, n.namespace, n.op, r.Quiet, n.severity, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, before, after, epochValue(r.Epoch), sumValue(r.Form))
 	if err != nil {
 		return err
 	}

@@ -35,12 +35,14 @@ CREATE INDEX objects_name ON objects (name, resource, namespace);
 CREATE INDEX objects_live ON objects (stream) WHERE stream IS NOT NULL;
 CREATE INDEX objects_owner ON objects (owner) WHERE owner <> '';
 CREATE TABLE changes (
-  seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, op INTEGER NOT NULL, quiet INTEGER NOT NULL,
-  version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT, before BLOB, after BLOB,
+  seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, namespace INTEGER NOT NULL, op INTEGER NOT NULL,
+  quiet INTEGER NOT NULL, severity INTEGER NOT NULL, version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT, before BLOB, after BLOB,
   epoch INTEGER, form INTEGER);
 CREATE INDEX changes_object ON changes (object);
+CREATE INDEX changes_severe ON changes (seq, namespace, severity) WHERE severity >= 2;
+CREATE INDEX changes_deleted ON changes (seq, namespace) WHERE op = 4;
 CREATE TABLE gaps (
-  seq INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
+  seq INTEGER PRIMARY KEY, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE INDEX gaps_versions ON gaps ("from", "to");
 CREATE TABLE blocks (
   first INTEGER PRIMARY KEY, size INTEGER NOT NULL, listed INTEGER NOT NULL, oldest INTEGER NOT NULL, newest INTEGER NOT NULL,

@@ -281,11 +281,19 @@ func (r *verifier) block(b *block) error {
 			r.damage(Index, "change %d does not match its block %d", e.Seq, b.first)
 		}
 		if !c.quiet {
-			actual.add(c.time, c.kind, c.namespace, c.op)
+			actual.add(c.time, c.kind, c.namespace, c.op, c.severity)
 		}
 	}
 	if err != nil {
 		return err
+	}
+	n, err := r.db.integer("SELECT count(*) FROM changes c JOIN objects o ON o.id = c.object WHERE c.seq BETWEEN ? AND ? AND c.namespace <> o.namespace",
+		b.first, b.next()-1)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		r.damage(Index, "%d changes of block %d are in other namespaces than their objects", n, b.first)
 	}
 	reached, err := r.db.reached(b.first)
 	if err == nil && b.reached != max(reached, b.newest, b.seen.newest) {
@@ -315,5 +323,5 @@ func (b *block) covers(c *record) bool {
 	case seen < b.seen.oldest || seen > b.seen.newest:
 		return false
 	}
-	return b.sum.ops>>c.op&1 == 1 && in(b.sum.kinds, c.kind) && in(b.sum.namespaces, c.namespace) && in(b.sum.managers, c.manager)
+	return b.sum.ops>>c.op&1 == 1 && b.sum.severities>>c.severity&1 == 1 && in(b.sum.kinds, c.kind) && in(b.sum.namespaces, c.namespace) && in(b.sum.managers, c.manager)
 }
