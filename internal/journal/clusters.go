@@ -12,12 +12,9 @@ import (
 // One journal can record several clusters. It is named after one of them; whatever belongs to another one is stored under
 // its resource, an @ and the cluster's name: deployments.apps@staging. So streams, kinds and objects of two clusters never
 // meet: each has versions, epochs, schemas and absences of its own. No resource has an @ in its name.
-//
-// The first row of another cluster raises the file's format from 6 to 7, so that a program that does not know of it refuses
-// the journal. A journal of one cluster keeps format 8.
 
 // formatClusters is the format of a journal with several clusters.
-const formatClusters = 9
+const formatClusters = format
 
 // qualify returns the stored form of a resource of a cluster.
 func qualify(resource, cluster string) string {

@@ -212,11 +212,13 @@ func TestDamagedContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	h, j := written(t, path, 25)
 	for _, c := range []struct{ why, sql string }{
-		{"a state", "UPDATE objects SET content = substr(content, 1, 7) || x'ff' || substr(content, 9) WHERE length(content) > 20"},
+		{"a state", "UPDATE live SET content = substr(content, 1, 7) || x'ff' || substr(content, 9) WHERE length(content) > 20"},
 		{"a difference", "UPDATE changes SET before = substr(before, 1, length(before) - 1) || x'00' WHERE before IS NOT NULL"},
 		{"a checksum", "UPDATE changes SET before = substr(before, 1, 1) || x'00000000' || substr(before, 6) WHERE before IS NOT NULL"},
 		{"an unknown form", "UPDATE changes SET before = x'09' || substr(before, 2) WHERE before IS NOT NULL"},
 		{"a content with a truncated header", "UPDATE changes SET before = substr(before, 1, 3) WHERE before IS NOT NULL"},
+		{"missing states", "DELETE FROM live"},
+		{"a state of no object", "INSERT INTO live SELECT 9999, stream, version, max_version, last, chain, sum, content FROM live LIMIT 1"},
 		{"a missing object", "DELETE FROM objects WHERE id = 1"},
 		{"missing names", "DELETE FROM strings"},
 		{"missing kinds", "DELETE FROM kinds"},
@@ -226,7 +228,7 @@ func TestDamagedContent(t *testing.T) {
 		{"a block that reaches another time", "UPDATE blocks SET reached = reached + 1"},
 		{"an unknown operation", "UPDATE changes SET op = 77"},
 		{"an unknown severity", "UPDATE changes SET severity = 9"},
-		{"a last change that does not exist", "UPDATE objects SET last = last + 1"},
+		{"a last change that does not exist", "UPDATE live SET last = last + 1"},
 	} {
 		if err := j.db.script("SAVEPOINT s; " + c.sql); err != nil {
 			t.Fatal(err)

@@ -60,7 +60,7 @@ func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 		}{
 			{"SELECT count(*) FROM changes WHERE object IS NULL AND op = " + strconv.Itoa(opNumber(event.Gap)), &s.Gaps},
 			{"SELECT count(*) FROM objects", &s.Objects},
-			{"SELECT count(*) FROM objects WHERE stream IS NOT NULL", &s.Live},
+			{"SELECT count(*) FROM live", &s.Live},
 		}
 		for _, c := range counts {
 			n, err := r.db.integer(c.sql)
@@ -128,7 +128,7 @@ func (db *db) kindStats(to *Stats) error {
 		return err
 	}
 	err = db.query(`SELECT s.s, live, size FROM
-		(SELECT resource of, count(stream) live, total(length(content)) size FROM objects GROUP BY resource)
+		(SELECT resource of, count(*) live, total(length(content)) size FROM live JOIN objects o ON o.id = object GROUP BY resource)
 		LEFT JOIN strings s ON s.id = of`, nil, func(s *sqlite3.Stmt) error {
 		k := of(s.ColumnText(0))
 		k.Live += s.ColumnInt64(1)

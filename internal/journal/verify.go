@@ -122,6 +122,9 @@ func (r *verifier) pages(ctx context.Context) error {
 }
 
 func (r *verifier) objects(ctx context.Context) error {
+	if err := r.do(ctx, r.strays); err != nil {
+		return err
+	}
 	total := int64(0)
 	for after := int64(0); ; {
 		var ids []int64
@@ -149,6 +152,15 @@ func (r *verifier) objects(ctx context.Context) error {
 		after = ids[len(ids)-1]
 		r.progress("objects", int64(r.rep.Objects), total)
 	}
+}
+
+// strays looks for states without an object.
+func (r *verifier) strays() error {
+	n, err := r.db.integer("SELECT count(*) FROM live WHERE object NOT IN (SELECT id FROM objects)")
+	if n > 0 {
+		r.damage(Index, "%d states have no object", n)
+	}
+	return err
 }
 
 // object reads an object's chain, from its state backwards.
@@ -181,7 +193,7 @@ func (r *verifier) object(id int64) error {
 		}
 		return nil
 	})
-	if err == nil && o.last != newest {
+	if err == nil && o.content != nil && o.last != newest {
 		r.damage(Index, "%s ends with change %d, not %d", o.name, newest, o.last)
 	}
 	return err
@@ -195,7 +207,7 @@ type verified struct {
 }
 
 func (r *verifier) named(id int64) (o verified, err error) {
-	err = r.db.query(`SELECT ifnull(k.s, '?'), ifnull(n.s, ''), o.name, o.last, o.content FROM objects o
+	err = r.db.query(`SELECT ifnull(k.s, '?'), ifnull(n.s, ''), o.name, l.last, l.content FROM objects o LEFT JOIN live l ON l.object = o.id
 		LEFT JOIN strings k ON k.id = o.resource LEFT JOIN strings n ON n.id = o.namespace WHERE o.id = ?`, []any{id}, func(s *sqlite3.Stmt) error {
 		o = verified{s.ColumnText(0) + " " + strings.TrimPrefix(s.ColumnText(1)+"/"+s.ColumnText(2), "/"), s.ColumnInt64(3), blob(s, 4)}
 		return nil
