@@ -26,7 +26,7 @@ func TestEncoder(t *testing.T) {
 	state, difference := e.Update(second.Before, second.After)
 	for query, want := range map[string][]byte{
 		"SELECT content FROM live":                 state,
-		"SELECT before FROM changes WHERE seq = 2": difference,
+		"SELECT before FROM contents WHERE seq = 2": difference,
 	} {
 		var got []byte
 		err := j.db.query(query, nil, func(s *sqlite3.Stmt) error {

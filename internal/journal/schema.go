@@ -38,11 +38,12 @@ CREATE TABLE live (
 CREATE INDEX live_stream ON live (stream);
 CREATE TABLE changes (
   seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, namespace INTEGER NOT NULL, op INTEGER NOT NULL,
-  quiet INTEGER NOT NULL, severity INTEGER NOT NULL, version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT, before BLOB, after BLOB,
-  epoch INTEGER, form INTEGER);
+  quiet INTEGER NOT NULL, severity INTEGER NOT NULL, version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER,
+  manager INTEGER, owner TEXT, epoch INTEGER, form INTEGER);
 CREATE INDEX changes_object ON changes (object);
 CREATE INDEX changes_severe ON changes (seq, namespace, severity) WHERE severity >= 2;
 CREATE INDEX changes_deleted ON changes (seq, namespace) WHERE op = 4;
+CREATE TABLE contents (seq INTEGER PRIMARY KEY, before BLOB, after BLOB);
 CREATE TABLE gaps (
   seq INTEGER PRIMARY KEY, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE INDEX gaps_versions ON gaps ("from", "to");

@@ -114,7 +114,7 @@ func (db *db) kindStats(to *Stats) error {
 		return kinds[name]
 	}
 	err := db.query(`SELECT s.s, n, quiet, size FROM
-		(SELECT kind of, count(*) n, total(quiet) quiet, total(length(before)) + total(length(after)) size FROM changes GROUP BY kind)
+		(SELECT kind of, count(*) n, total(quiet) quiet, total(length(before)) + total(length(after)) size FROM changes c LEFT JOIN contents t ON t.seq = c.seq GROUP BY kind)
 		LEFT JOIN kinds k ON k.id = of LEFT JOIN strings s ON s.id = k.resource`, nil, func(s *sqlite3.Stmt) error {
 		k := of(s.ColumnText(0))
 		k.Changes += s.ColumnInt64(1)

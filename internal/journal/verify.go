@@ -112,6 +112,7 @@ func (r *verifier) pages(ctx context.Context) error {
 		})
 		if err == nil {
 			r.progress("pages", n, n)
+			err = r.strays()
 		}
 		return err
 	})
@@ -122,9 +123,6 @@ func (r *verifier) pages(ctx context.Context) error {
 }
 
 func (r *verifier) objects(ctx context.Context) error {
-	if err := r.do(ctx, r.strays); err != nil {
-		return err
-	}
 	total := int64(0)
 	for after := int64(0); ; {
 		var ids []int64
@@ -154,11 +152,18 @@ func (r *verifier) objects(ctx context.Context) error {
 	}
 }
 
-// strays looks for states without an object.
+// strays looks for states without an object, and for contents without a change.
 func (r *verifier) strays() error {
-	n, err := r.db.integer("SELECT count(*) FROM live WHERE object NOT IN (SELECT id FROM objects)")
-	if n > 0 {
-		r.damage(Index, "%d states have no object", n)
+	states, err := r.db.integer("SELECT count(*) FROM live WHERE object NOT IN (SELECT id FROM objects)")
+	if states > 0 {
+		r.damage(Index, "%d states have no object", states)
+	}
+	if err != nil {
+		return err
+	}
+	contents, err := r.db.integer("SELECT count(*) FROM contents WHERE seq NOT IN (SELECT seq FROM changes)")
+	if contents > 0 {
+		r.damage(Index, "%d contents have no change", contents)
 	}
 	return err
 }
@@ -177,8 +182,8 @@ func (r *verifier) object(id int64) error {
 		}
 	}
 	newest := int64(0)
-	err = r.db.query("SELECT seq, op, before, after FROM changes WHERE object = ? ORDER BY seq DESC", []any{id}, func(s *sqlite3.Stmt) error {
-		l := link{s.ColumnInt64(0), opOf(s.ColumnInt(1)), blob(s, 2), blob(s, 3)}
+	err = r.db.query(selectLinks+"ORDER BY c.seq DESC", []any{id}, func(s *sqlite3.Stmt) error {
+		l := columnLink(s)
 		newest = max(newest, l.seq)
 		r.rep.Changes++
 		base := next
