@@ -73,17 +73,13 @@ func (db *db) noteAbsent(cluster string, since time.Time) error {
 
 // absence writes an absence and closes it.
 func (w *writer) absence(kind int64, r *Row) error {
-	ns, err := w.names.id("")
-	if err != nil {
-		return err
-	}
 	if err := w.db.exec("DELETE FROM meta WHERE key = ?", qualify(absentKey, r.Kind.Cluster)); err != nil {
 		return err
 	}
 	if err := w.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", qualify(absenceKey, r.Kind.Cluster), strconv.FormatInt(r.At.UnixMilli(), 10)); err != nil {
 		return err
 	}
-	err = w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?, ?)", w.tail.next(), ns,
+	err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?)", w.tail.next(),
 		strconv.FormatInt(r.Absence.Changes, 10), strconv.FormatInt(r.Absence.Incomplete, 10), r.Absence.Reason)
 	if err != nil {
 		return err

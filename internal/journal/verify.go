@@ -233,7 +233,7 @@ func (r *verifier) blocks(ctx context.Context) error {
 			}
 			if err == nil {
 				b.first = math.MaxInt64
-				err = r.db.query(blocks(true)+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
+				err = r.db.query(selectBlocks+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
 					b, found = columnBlock(s), true
 					return nil
 				})
@@ -257,7 +257,7 @@ func (r *verifier) blocks(ctx context.Context) error {
 // between looks for changes that are in no block, behind a given one. That block may have grown since it was read, or be
 // gone with its changes.
 func (r *verifier) between(block, to int64) error {
-	from, err := r.db.integer("SELECT first + length(ids) / ? FROM blocks WHERE first = ?", idSize, block)
+	from, err := r.db.integer("SELECT first + size FROM blocks WHERE first = ?", block)
 	if err != nil {
 		return err
 	}
@@ -272,6 +272,12 @@ func (r *verifier) between(block, to int64) error {
 func (r *verifier) block(b *block) error {
 	var records []record
 	var actual tallies
+	if err := r.db.readIDs(b); err != nil {
+		return err
+	}
+	if len(b.ids) != b.size*idSize {
+		r.damage(Index, "block %d has %d bytes of ids of %d changes", b.first, len(b.ids), b.size)
+	}
 	err := r.db.query(selectRecords+byRange, []any{b.first, b.next() - 1}, func(s *sqlite3.Stmt) error {
 		records = append(records, columnRecord(s))
 		return nil
@@ -292,14 +298,29 @@ func (r *verifier) block(b *block) error {
 			r.damage(Index, "change %d does not match its block %d", e.Seq, b.first)
 		}
 		if !c.quiet {
-			actual.add(c.time, c.kind, c.namespace, c.op)
+			actual.add(c.time, c.kind, c.namespace, c.op, c.severity)
 		}
 	}
 	if err != nil {
 		return err
 	}
+	n, err := r.db.integer("SELECT count(*) FROM changes c JOIN objects o ON o.id = c.object WHERE c.seq BETWEEN ? AND ? AND c.namespace <> o.namespace",
+		b.first, b.next()-1)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		r.damage(Index, "%d changes of block %d are in other namespaces than their objects", n, b.first)
+	}
+	reached, err := r.db.reached(b.first)
+	if err == nil && b.reached != max(reached, b.newest, b.seen.newest) {
+		r.damage(Index, "block %d does not match the times before it", b.first)
+	}
 	var stored []byte
-	err = r.db.query("SELECT counts FROM blocks WHERE first = ?", []any{b.first}, func(s *sqlite3.Stmt) error {
+	if err != nil {
+		return err
+	}
+	err = r.db.query("SELECT counts FROM block_counts WHERE first = ?", []any{b.first}, func(s *sqlite3.Stmt) error {
 		stored = blob(s, 0)
 		return nil
 	})
@@ -319,5 +340,5 @@ func (b *block) covers(c *record) bool {
 	case seen < b.seen.oldest || seen > b.seen.newest:
 		return false
 	}
-	return b.sum.ops>>c.op&1 == 1 && in(b.sum.kinds, c.kind) && in(b.sum.namespaces, c.namespace) && in(b.sum.managers, c.manager)
+	return b.sum.ops>>c.op&1 == 1 && b.sum.severities>>c.severity&1 == 1 && in(b.sum.kinds, c.kind) && in(b.sum.namespaces, c.namespace) && in(b.sum.managers, c.manager)
 }
