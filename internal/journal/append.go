@@ -87,12 +87,15 @@ func (w *writer) all(batches []Batch) error {
 
 func (w *writer) batch(b *Batch) error {
 	var stream int64
-	var err error
 	if b.Stream != (Stream{}) {
-		if stream, err = w.db.setHead(b.Stream, b.Head); err != nil {
+		resource, err := w.names.resource(b.Stream.Cluster, b.Stream.GroupResource)
+		if err != nil {
 			return err
 		}
-		if err := w.names.setShortNames(b.Stream.resource(), b.ShortNames); err != nil {
+		if stream, err = w.db.setHead(resource, b.Stream, b.Head); err != nil {
+			return err
+		}
+		if err := w.names.setShortNames(resource, b.ShortNames); err != nil {
 			return err
 		}
 	}
@@ -138,7 +141,7 @@ func (w *writer) gap(kind int64, r *Row) error {
 	if err != nil {
 		return err
 	}
-	resource, err := w.names.id(resourceOf(r.Kind))
+	resource, err := w.names.resource(r.Kind.Cluster, r.Kind.GroupResource())
 	if err != nil {
 		return err
 	}
@@ -268,7 +271,7 @@ func (w *writer) object(r *Row) (*object, error) {
 
 // find returns the object of a change, with id 0 if the journal does not have it, and the number of its resource.
 func (w *writer) find(r *Row) (o *object, resource int64, err error) {
-	if resource, err = w.names.id(resourceOf(r.Kind)); err != nil {
+	if resource, err = w.names.resource(r.Kind.Cluster, r.Kind.GroupResource()); err != nil {
 		return nil, 0, err
 	}
 	o = &object{}

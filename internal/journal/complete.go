@@ -10,7 +10,7 @@ import (
 // An empty namespace means all namespaces.
 func (r *Reader) Names(ctx context.Context, resources []string, namespace, prefix string, limit int) (names []string, err error) {
 	err = r.do(ctx, func() error {
-		ids, err := r.db.resources(resources, nil)
+		some, err := r.db.resources(resources, nil)
 		if err != nil {
 			return err
 		}
@@ -19,8 +19,8 @@ func (r *Reader) Names(ctx context.Context, resources []string, namespace, prefi
 			return err
 		}
 		wanted := map[int64]bool{}
-		for _, id := range ids {
-			wanted[id] = true
+		for _, of := range some {
+			wanted[of.id] = true
 		}
 		return r.db.query("SELECT DISTINCT name, resource, namespace FROM objects WHERE name >= ? AND name < ? ORDER BY name",
 			[]any{prefix, prefix + "\U0010ffff"}, func(s *sqlite3.Stmt) error {

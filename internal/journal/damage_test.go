@@ -220,6 +220,8 @@ func TestDamagedContent(t *testing.T) {
 		{"a missing object", "DELETE FROM objects WHERE id = 1"},
 		{"missing names", "DELETE FROM strings"},
 		{"missing kinds", "DELETE FROM kinds"},
+		{"missing resources", "DELETE FROM resources"},
+		{"missing clusters", "DELETE FROM clusters"},
 		{"a block with other ids", "UPDATE blocks SET ids = zeroblob(length(ids))"},
 		{"an unknown operation", "UPDATE changes SET op = 77"},
 		{"a last change that does not exist", "UPDATE objects SET last = last + 1"},
@@ -240,6 +242,32 @@ func TestDamagedContent(t *testing.T) {
 			_ = os.Remove(path + end)
 		}
 		h, j = written(t, path, 25)
+	}
+}
+
+// TestReferences: Verify finds each row that refers to a missing one.
+func TestReferences(t *testing.T) {
+	for _, tc := range []struct{ sql, want string }{
+		{"UPDATE resources SET cluster = 9", "resources refer to no row of clusters"},
+		{"UPDATE kinds SET resource = 9", "kinds refer to no row of resources"},
+		{"UPDATE streams SET resource = 9", "streams refer to no row of resources"},
+		{"UPDATE objects SET resource = 9", "objects refer to no row of resources"},
+	} {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		j := open(t, path)
+		add(t, j, pod(event.Created, 1))
+		must(t, j.db.script(tc.sql))
+		r, err := OpenReader(t.Context(), path)
+		must(t, err)
+		found := 0
+		_, err = r.Verify(t.Context(), Verifying{Damage: func(d Damage) {
+			if d.Text == "1 rows of "+tc.want {
+				found++
+			}
+		}})
+		if must(t, err, r.Close(), j.Close()); found != 1 {
+			t.Errorf("%s: found %d times", tc.sql, found)
+		}
 	}
 }
 

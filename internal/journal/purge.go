@@ -28,7 +28,7 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 			err = j.db.finishes(p)
 		}
 		if err == nil {
-			cluster, err = j.keyOf(p)
+			cluster, err = j.clusterOf(p)
 		}
 		if err != nil {
 			return err

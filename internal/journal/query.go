@@ -59,14 +59,11 @@ func (db *db) filter(q Query) (*filter, error) {
 	if len(resources) > 0 && len(q.Names) > 0 {
 		resources = slices.Concat(resources, q.Dependents())
 	}
-	resources, err := db.stored(resources, q.Clusters)
-	if err != nil {
+	var err error
+	if f.kinds, err = db.kindsOf(resources, q.Clusters); err != nil {
 		return nil, err
 	}
-	if f.clusters, err = db.kindsWithin(q.Clusters); err != nil {
-		return nil, err
-	}
-	if f.kinds, err = db.ids(resources, "SELECT k.id FROM strings s JOIN kinds k ON k.resource = s.id WHERE s.s = ?"); err != nil {
+	if f.clusters, err = db.ids(q.Clusters, "SELECT k.id FROM kinds k"+ofResources+"WHERE c.name = ?"); err != nil {
 		return nil, err
 	}
 	if f.nowhere, err = db.integer("SELECT id FROM strings WHERE s = ''"); err != nil {
@@ -223,64 +220,37 @@ func (db *db) named(f *filter) (objects []object, err error) {
 	}
 	for _, resource := range resources {
 		if len(f.q.Names) == 0 {
-			each("resource = ? AND uid = ?", resource, f.q.UID)
+			each("resource = ? AND uid = ?", resource.id, f.q.UID)
 			continue
 		}
-		names, err := db.namesOf(f.q, resource)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
+		for _, name := range f.q.NamesOf(resource.name) {
 			if f.namespaces == nil {
-				each("name = ? AND resource = ?", name, resource)
+				each("name = ? AND resource = ?", name, resource.id)
 			}
 			for namespace := range f.namespaces {
-				each("name = ? AND resource = ? AND namespace = ?", name, resource, namespace)
+				each("name = ? AND resource = ? AND namespace = ?", name, resource.id, namespace)
 			}
 		}
 	}
 	return objects, err
 }
 
-// namesOf returns the names that a query gives to objects of a resource.
-func (db *db) namesOf(q Query, resource int64) ([]string, error) {
-	stored, err := db.texts("SELECT s FROM strings WHERE id = ?", resource)
-	if err != nil || len(stored) == 0 {
-		return nil, err
+// kindsOf returns the numbers of the kinds of some group-resources in some clusters, or in all; nil without group-resources.
+func (db *db) kindsOf(resources, clusters []string) (map[int64]bool, error) {
+	if len(resources) == 0 {
+		return nil, nil
 	}
-	name, _ := unqualify(stored[0])
-	return q.NamesOf(name), nil
-}
-
-// resources returns the numbers of group-resources in some clusters; all of them if none is named.
-func (db *db) resources(names, clusters []string) (ids []int64, err error) {
-	add := func(s *sqlite3.Stmt) error {
-		ids = append(ids, s.ColumnInt64(0))
-		return nil
-	}
-	if len(names) == 0 && len(clusters) == 0 {
-		err = db.query("SELECT DISTINCT resource FROM kinds", nil, add)
-		return ids, err
-	}
-	if len(names) == 0 {
-		keys, err := db.within(clusters)
-		for _, key := range keys {
-			if err == nil {
-				err = db.query("SELECT DISTINCT resource FROM kinds WHERE "+ofCluster("plural"), []any{key}, add)
-			}
-		}
-		return ids, err
-	}
-	stored, err := db.stored(names, clusters)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(stored))) {
-		if err := db.query("SELECT id FROM strings WHERE s = ?", []any{name}, add); err != nil {
-			return nil, err
+	some, err := db.resources(resources, clusters)
+	ids := map[int64]bool{}
+	for _, r := range some {
+		if err == nil {
+			err = db.query("SELECT id FROM kinds WHERE resource = ?", []any{r.id}, func(s *sqlite3.Stmt) error {
+				ids[s.ColumnInt64(0)] = true
+				return nil
+			})
 		}
 	}
-	return ids, nil
+	return ids, err
 }
 
 // mayHave reports whether a block can have a change that matches.

@@ -71,7 +71,7 @@ func (r *verifier) progress(part string, done, total int64) {
 // says that Verify could not finish.
 func (r *Reader) Verify(ctx context.Context, v Verifying) (Report, error) {
 	run := verifier{Reader: r, v: v, rep: Report{By: map[Part]int{}}}
-	for _, part := range []func(context.Context) error{run.pages, run.objects, run.blocks} {
+	for _, part := range []func(context.Context) error{run.pages, run.references, run.objects, run.blocks} {
 		if err := run.unreadable("the file", part(ctx)); err != nil {
 			return run.rep, err
 		}
@@ -119,6 +119,27 @@ func (r *verifier) pages(ctx context.Context) error {
 		return fmt.Errorf("verify journal: %w", ctx.Err())
 	}
 	return err
+}
+
+// references looks for rows that refer to no row of a table of names. Those of changes are found when their entries are made.
+func (r *verifier) references(ctx context.Context) error {
+	return r.do(ctx, func() error {
+		for _, ref := range []struct{ from, column, to string }{
+			{"resources", "cluster", "clusters"},
+			{"kinds", "resource", "resources"},
+			{"streams", "resource", "resources"},
+			{"objects", "resource", "resources"},
+		} {
+			n, err := r.db.integer(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT IN (SELECT id FROM %s)", ref.from, ref.column, ref.to))
+			if err != nil {
+				return err
+			}
+			if n > 0 {
+				r.damage(Index, "%d rows of %s refer to no row of %s", n, ref.from, ref.to)
+			}
+		}
+		return nil
+	})
 }
 
 func (r *verifier) objects(ctx context.Context) error {
@@ -195,8 +216,8 @@ type verified struct {
 }
 
 func (r *verifier) named(id int64) (o verified, err error) {
-	err = r.db.query(`SELECT ifnull(k.s, '?'), ifnull(n.s, ''), o.name, o.last, o.content FROM objects o
-		LEFT JOIN strings k ON k.id = o.resource LEFT JOIN strings n ON n.id = o.namespace WHERE o.id = ?`, []any{id}, func(s *sqlite3.Stmt) error {
+	err = r.db.query(`SELECT ifnull(k.plural, '?'), ifnull(n.s, ''), o.name, o.last, o.content FROM objects o
+		LEFT JOIN resources k ON k.id = o.resource LEFT JOIN strings n ON n.id = o.namespace WHERE o.id = ?`, []any{id}, func(s *sqlite3.Stmt) error {
 		o = verified{s.ColumnText(0) + " " + strings.TrimPrefix(s.ColumnText(1)+"/"+s.ColumnText(2), "/"), s.ColumnInt64(3), blob(s, 4)}
 		return nil
 	})
