@@ -66,7 +66,7 @@ func (n *names) noteAbsent(cluster string, since time.Time) error {
 
 // absence writes an absence and closes it.
 func (w *writer) absence(kind int64, r *Row) error {
-	ns, err := w.names.id("")
+	ns, err := w.names.namespace(r.Kind.Cluster, "", w.tail.next())
 	if err != nil {
 		return err
 	}

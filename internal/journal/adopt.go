@@ -133,7 +133,7 @@ func (db *db) adopt(s Stream, k kin, from []held) (Head, error) {
 		return h, err
 	}
 	for _, f := range from {
-		if err := db.hand(f, to, s.Namespace); err != nil {
+		if err := db.hand(f, to, s); err != nil {
 			return h, err
 		}
 	}
@@ -167,14 +167,19 @@ func (h Head) alike(o Head) bool {
 
 // hand moves objects. A stream that lost some must be relisted; it keeps its version for other streams that take over
 // the rest.
-func (db *db) hand(from held, to int64, namespace string) error {
+func (db *db) hand(from held, to int64, s Stream) error {
 	if from.all {
 		return errors.Join(
 			db.exec("UPDATE objects SET stream = ? WHERE stream = ?", to, from.id),
 			db.exec("DELETE FROM streams WHERE id = ?", from.id))
 	}
+	cluster, err := db.clusterID(s.Cluster)
+	if err != nil {
+		return err
+	}
 	return errors.Join(
-		db.exec("UPDATE objects SET stream = ? WHERE stream = ? AND namespace = (SELECT id FROM strings WHERE s = ?)", to, from.id, namespace),
+		db.exec("UPDATE objects SET stream = ? WHERE stream = ? AND namespace = (SELECT id FROM namespaces WHERE name = ? AND cluster = ?)",
+			to, from.id, s.Namespace, cluster),
 		db.exec("UPDATE streams SET live = 0, ever_live = 0 WHERE id = ?", from.id))
 }
 

@@ -137,7 +137,8 @@ const knownGap = `SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kind
 	AND (g."to" <> '' OR c.time + c.lag - c.since IS ?6)`
 
 func (w *writer) gap(kind int64, r *Row) error {
-	ns, err := w.names.id(r.Namespace)
+	seq := w.tail.next()
+	ns, err := w.names.namespace(r.Kind.Cluster, r.Namespace, seq)
 	if err != nil {
 		return err
 	}
@@ -150,7 +151,6 @@ func (w *writer) gap(kind int64, r *Row) error {
 		w.done.Duplicates += int(known)
 		return err
 	}
-	seq := w.tail.next()
 	if err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?, ?)", seq, ns, r.Gap.From, r.Gap.To, r.Gap.Reason); err != nil {
 		return err
 	}
@@ -220,11 +220,11 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 	var manager, since any
 	n := noted{kind: kind, op: opNumber(r.Op), quiet: r.Quiet}
 	var err error
-	if n.namespace, err = w.names.id(r.Namespace); err != nil {
+	if n.namespace, err = w.names.namespace(r.Kind.Cluster, r.Namespace, w.tail.next()); err != nil {
 		return err
 	}
 	if r.Manager != "" {
-		if n.manager, err = w.names.id(r.Manager); err != nil {
+		if n.manager, err = w.names.manager(r.Manager, w.tail.next()); err != nil {
 			return err
 		}
 		manager = n.manager
@@ -258,7 +258,7 @@ func (w *writer) object(r *Row) (*object, error) {
 	if err != nil || o.id != 0 {
 		return o, err
 	}
-	ns, err := w.names.id(r.Namespace)
+	ns, err := w.names.namespace(r.Kind.Cluster, r.Namespace, w.tail.next())
 	if err != nil {
 		return nil, err
 	}

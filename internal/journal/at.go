@@ -154,7 +154,7 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 		}
 		o := selected{id: s.ColumnInt64(0), resource: of, name: s.ColumnText(2)}
 		var err error
-		o.namespace, err = r.names.text(namespace)
+		o.namespace, err = r.names.namespaces.text(r.db, namespace)
 		all = append(all, o)
 		return err
 	}
@@ -195,7 +195,7 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 // still reports whether the journal still has a selected object. After the object is removed, another one can get its number.
 func (r *Reader) still(o *selected) (there bool, err error) {
 	err = r.db.query("SELECT resource, uid, namespace, name FROM objects WHERE id = ?", []any{o.id}, func(s *sqlite3.Stmt) error {
-		namespace, err := r.names.text(s.ColumnInt64(2))
+		namespace, err := r.names.namespaces.text(r.db, s.ColumnInt64(2))
 		there = s.ColumnInt64(0) == o.resource.id && uid(s.ColumnText(1)) == o.uid && namespace == o.namespace && s.ColumnText(3) == o.name
 		return err
 	})

@@ -14,8 +14,8 @@ func (r *Reader) Names(ctx context.Context, resources []string, namespace, prefi
 		if err != nil {
 			return err
 		}
-		within, err := r.names.find(namespace)
-		if err != nil || within == 0 && namespace != "" {
+		within, err := r.db.ids([]string{namespace}, namespacesNamed)
+		if err != nil {
 			return err
 		}
 		wanted := map[int64]bool{}
@@ -24,7 +24,7 @@ func (r *Reader) Names(ctx context.Context, resources []string, namespace, prefi
 		}
 		return r.db.query("SELECT DISTINCT name, resource, namespace FROM objects WHERE name >= ? AND name < ? ORDER BY name",
 			[]any{prefix, prefix + "\U0010ffff"}, func(s *sqlite3.Stmt) error {
-				if !wanted[s.ColumnInt64(1)] || namespace != "" && s.ColumnInt64(2) != within {
+				if !wanted[s.ColumnInt64(1)] || namespace != "" && !within[s.ColumnInt64(2)] {
 					return nil
 				}
 				if n := s.ColumnText(0); len(names) == 0 || names[len(names)-1] != n {

@@ -218,7 +218,8 @@ func TestDamagedContent(t *testing.T) {
 		{"an unknown form", "UPDATE changes SET before = x'09' || substr(before, 2) WHERE before IS NOT NULL"},
 		{"a content with a truncated header", "UPDATE changes SET before = substr(before, 1, 3) WHERE before IS NOT NULL"},
 		{"a missing object", "DELETE FROM objects WHERE id = 1"},
-		{"missing names", "DELETE FROM strings"},
+		{"missing namespaces", "DELETE FROM namespaces"},
+		{"missing managers", "DELETE FROM managers"},
 		{"missing kinds", "DELETE FROM kinds"},
 		{"missing resources", "DELETE FROM resources"},
 		{"missing clusters", "DELETE FROM clusters"},
@@ -251,6 +252,8 @@ func TestReferences(t *testing.T) {
 		{"UPDATE resources SET cluster = 9", "resources refer to no row of clusters"},
 		{"UPDATE kinds SET resource = 9", "kinds refer to no row of resources"},
 		{"UPDATE streams SET resource = 9", "streams refer to no row of resources"},
+		{"UPDATE namespaces SET cluster = 9", "namespaces refer to no row of clusters"},
+		{"UPDATE objects SET namespace = 9", "objects refer to no row of namespaces"},
 		{"UPDATE objects SET resource = 9", "objects refer to no row of resources"},
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")

@@ -51,6 +51,7 @@ func TestPage(t *testing.T) {
 		fmt.Sprintf("`application_id` `0x%x`", applicationID),
 		fmt.Sprintf("format %d", format),
 		fmt.Sprintf("every %dth change", wholeEvery),
+		fmt.Sprintf("only when %d,%d changes have passed", notedEvery/1000, notedEvery%1000),
 		fmt.Sprintf("%d changes", blockSize),
 		fmt.Sprintf("first %d bytes", idSize),
 		"`" + purging + "`, only while a purge",

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -47,9 +48,9 @@ type Journal struct {
 	db      *db
 	codec   *codec
 	names   names
-	unused  unused
-	tail    block // the newest block
-	quietAt int64 // retention has searched for quiet changes up to here
+	tail    block     // the newest block
+	swept   time.Time // when retention last looked for unused namespaces; zero: not yet
+	quietAt int64     // retention has searched for quiet changes up to here
 	reserve int64
 	full    bool            // a write failed on a full disk, and no append has succeeded since
 	listed  map[int64]int64 // bytes of the listed changes of full blocks, by their first; see floor
@@ -117,7 +118,7 @@ func (j *Journal) open(o Options) error {
 	if err := j.db.prepareFile(false); err != nil {
 		return err
 	}
-	j.names = names{db: j.db}
+	j.names = newNames(j.db)
 	if j.cluster, err = j.db.cluster(); err != nil {
 		return err
 	}

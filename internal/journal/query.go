@@ -26,9 +26,9 @@ type filter struct {
 	wide       map[int64]bool // cluster-scoped kinds, whose gaps belong to no namespace
 	fields     []field
 	managers   map[int64]bool
-	ops        uint64   // a bit per wanted operation
-	nowhere    int64    // the number of the empty namespace
-	objects    []object // those with a name or UID
+	ops        uint64         // a bit per wanted operation
+	nowhere    map[int64]bool // the empty namespaces
+	objects    []object       // those with a name or UID
 	byObject   bool
 	since      int64
 	until      int64 // exclusive; 0: no limit
@@ -40,7 +40,7 @@ type filter struct {
 // field is a selection.Field by the file's numbers.
 type field struct {
 	selection.Field
-	id int64 // of the namespace
+	ids map[int64]bool // of the namespaces of this name
 }
 
 // filter resolves the names in a query. Names that the journal has never seen match nothing.
@@ -66,13 +66,13 @@ func (db *db) filter(q Query) (*filter, error) {
 	if f.clusters, err = db.ids(q.Clusters, "SELECT k.id FROM kinds k"+ofResources+"WHERE c.name = ?"); err != nil {
 		return nil, err
 	}
-	if f.nowhere, err = db.integer("SELECT id FROM strings WHERE s = ''"); err != nil {
+	if f.nowhere, err = db.ids([]string{""}, namespacesNamed); err != nil {
 		return nil, err
 	}
 	if err := f.places(db); err != nil {
 		return nil, err
 	}
-	f.managers, err = db.matching(q.Managers, func(p string) bool { return p != "?" && selection.IsGlob(p) },
+	f.managers, err = db.matching(managerRows, nil, q.Managers, func(p string) bool { return p != "?" && selection.IsGlob(p) },
 		func(s string) bool { return selection.MatchesManager(q.Managers, s) })
 	if err != nil {
 		return nil, err
@@ -95,9 +95,9 @@ func (f *filter) places(db *db) (err error) {
 	within := selection.Namespaces{Include: f.q.Namespaces, Exclude: f.q.Without}
 	if len(within.Include) == 0 {
 		names := slices.DeleteFunc(slices.Clone(within.Exclude), func(p string) bool { return p == "" }) // it excludes nothing
-		f.without, err = db.matching(names, selection.IsGlob, func(s string) bool { return !within.Has(s) })
+		f.without, err = db.matching(namespaceRows, f.q.Clusters, names, selection.IsGlob, func(s string) bool { return !within.Has(s) })
 	} else {
-		f.namespaces, err = db.matching(within.Include, func(p string) bool { return selection.IsGlob(p) || len(within.Exclude) > 0 }, within.Has)
+		f.namespaces, err = db.matching(namespaceRows, f.q.Clusters, within.Include, func(p string) bool { return selection.IsGlob(p) || len(within.Exclude) > 0 }, within.Has)
 		f.wide = map[int64]bool{}
 	}
 	if err == nil && f.wide != nil {
@@ -107,12 +107,9 @@ func (f *filter) places(db *db) (err error) {
 		})
 	}
 	for _, of := range f.q.Fields {
-		c := field{Field: of, id: -1} // of a name that the journal does not have
+		c := field{Field: of}
 		if err == nil && of.Namespace {
-			err = db.query("SELECT id FROM strings WHERE s = ?", []any{of.Value}, func(s *sqlite3.Stmt) error {
-				c.id = s.ColumnInt64(0)
-				return nil
-			})
+			c.ids, err = db.ids([]string{of.Value}, namespacesNamed)
 		}
 		f.fields = append(f.fields, c)
 	}
@@ -127,7 +124,7 @@ func (f *filter) in(namespace int64) bool {
 // has reports whether an object of a selected kind matches by its namespace and its name.
 func (f *filter) has(namespace int64, name string) bool {
 	for _, c := range f.fields {
-		if is := c.Namespace && c.id == namespace || !c.Namespace && c.Value == name; is == c.Not {
+		if is := c.Namespace && c.ids[namespace] || !c.Namespace && c.Value == name; is == c.Not {
 			return false
 		}
 	}
@@ -158,20 +155,35 @@ func (f *filter) narrow() {
 // fewIDs is how many numbers a condition lists.
 const fewIDs = 4
 
-// matching returns the numbers of the strings that some patterns match; nil if there are no patterns. Names are looked up;
-// where one of them needs a search, all strings are matched.
-func (db *db) matching(patterns []string, search, match func(string) bool) (map[int64]bool, error) {
-	if !slices.ContainsFunc(patterns, search) {
-		return db.ids(patterns, "SELECT id FROM strings WHERE s = ?")
+// The queries of matching: numbers, names and clusters.
+const (
+	namespaceRows   = "SELECT n.id, n.name, c.name FROM namespaces n JOIN clusters c ON c.id = n.cluster"
+	managerRows     = "SELECT n.id, n.name, '' FROM managers n"
+	namespacesNamed = "SELECT id FROM namespaces WHERE name = ?"
+)
+
+// matching returns the numbers of the rows, in some clusters or in all, whose names some patterns match; nil if there are no
+// patterns. Names are looked up; where one of them needs a search, all rows are matched.
+func (db *db) matching(rows string, clusters, patterns []string, search, match func(string) bool) (map[int64]bool, error) {
+	if len(patterns) == 0 {
+		return nil, nil
 	}
 	ids := map[int64]bool{}
-	err := db.query("SELECT id, s FROM strings", nil, func(s *sqlite3.Stmt) error {
-		if match(s.ColumnText(1)) {
+	add := func(s *sqlite3.Stmt) error {
+		if match(s.ColumnText(1)) && anyOr(clusters, s.ColumnText(2)) {
 			ids[s.ColumnInt64(0)] = true
 		}
 		return nil
-	})
-	return ids, err
+	}
+	if slices.ContainsFunc(patterns, search) {
+		return ids, db.query(rows, nil, add)
+	}
+	for _, name := range patterns {
+		if err := db.query(rows+" WHERE n.name = ?", []any{name}, add); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
 // wantedOps returns a bit for each operation that a query wants.
@@ -306,5 +318,5 @@ func (f *filter) placed(r *record, op event.Op) bool {
 	if op != event.Gap {
 		return f.has(r.namespace, r.name)
 	}
-	return r.namespace == f.nowhere && !f.wide[r.kind] || f.in(r.namespace)
+	return f.nowhere[r.namespace] && !f.wide[r.kind] || f.in(r.namespace)
 }

@@ -62,7 +62,7 @@ func (r *Reader) open() error {
 	if err := r.db.checkFormat(); err != nil {
 		return err
 	}
-	r.names = names{db: r.db}
+	r.names = newNames(r.db)
 	r.cluster, err = r.db.cluster()
 	return err
 }
@@ -228,11 +228,11 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	ns, err := r.names.text(c.namespace)
+	ns, err := r.names.namespaces.text(r.db, c.namespace)
 	if err != nil {
 		return Entry{}, err
 	}
-	manager, err := r.names.text(c.manager)
+	manager, err := r.names.managers.text(r.db, c.manager)
 	if err != nil {
 		return Entry{}, err
 	}

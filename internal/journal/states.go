@@ -126,7 +126,7 @@ func (p *statePage) fill(j *Journal, st Stream, after int64) error {
 		})
 	for i := range p.states {
 		if err == nil {
-			p.states[i].Namespace, err = j.names.text(namespaces[i])
+			p.states[i].Namespace, err = j.names.namespaces.text(j.db, namespaces[i])
 		}
 	}
 	return err

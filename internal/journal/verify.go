@@ -128,7 +128,9 @@ func (r *verifier) references(ctx context.Context) error {
 			{"resources", "cluster", "clusters"},
 			{"kinds", "resource", "resources"},
 			{"streams", "resource", "resources"},
+			{"namespaces", "cluster", "clusters"},
 			{"objects", "resource", "resources"},
+			{"objects", "namespace", "namespaces"},
 		} {
 			n, err := r.db.integer(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT IN (SELECT id FROM %s)", ref.from, ref.column, ref.to))
 			if err != nil {
@@ -216,8 +218,8 @@ type verified struct {
 }
 
 func (r *verifier) named(id int64) (o verified, err error) {
-	err = r.db.query(`SELECT ifnull(k.plural, '?'), ifnull(n.s, ''), o.name, o.last, o.content FROM objects o
-		LEFT JOIN resources k ON k.id = o.resource LEFT JOIN strings n ON n.id = o.namespace WHERE o.id = ?`, []any{id}, func(s *sqlite3.Stmt) error {
+	err = r.db.query(`SELECT ifnull(k.plural, '?'), ifnull(n.name, ''), o.name, o.last, o.content FROM objects o
+		LEFT JOIN resources k ON k.id = o.resource LEFT JOIN namespaces n ON n.id = o.namespace WHERE o.id = ?`, []any{id}, func(s *sqlite3.Stmt) error {
 		o = verified{s.ColumnText(0) + " " + strings.TrimPrefix(s.ColumnText(1)+"/"+s.ColumnText(2), "/"), s.ColumnInt64(3), blob(s, 4)}
 		return nil
 	})

@@ -51,8 +51,8 @@ func (r *Reader) namesAfter(resources []string, namespace, prefix string, last [
 	for _, of := range some {
 		wanted[of.id] = of
 	}
-	within, err := r.names.find(namespace)
-	if err != nil || within == 0 && namespace != "" {
+	within, err := r.db.ids([]string{namespace}, namespacesNamed)
+	if err != nil {
 		return nil, true, err
 	}
 	type row struct {
@@ -66,7 +66,7 @@ func (r *Reader) namesAfter(resources []string, namespace, prefix string, last [
 		append(last[:3:3], prefix+"\U0010ffff"), func(s *sqlite3.Stmt) error {
 			o := row{s.ColumnText(0), wanted[s.ColumnInt64(1)], s.ColumnInt64(2)}
 			last[0], last[1], last[2] = o.name, s.ColumnInt64(1), o.namespace
-			if o.resource.id != 0 && (namespace == "" || o.namespace == within) {
+			if o.resource.id != 0 && (namespace == "" || within[o.namespace]) {
 				rows = append(rows, o)
 			}
 			if n++; n == namesPage {
@@ -78,7 +78,7 @@ func (r *Reader) namesAfter(resources []string, namespace, prefix string, last [
 		return nil, true, err
 	}
 	for _, o := range rows { // read all first: text runs other statements
-		ns, err := r.names.text(o.namespace)
+		ns, err := r.names.namespaces.text(r.db, o.namespace)
 		if err != nil {
 			return nil, true, err
 		}

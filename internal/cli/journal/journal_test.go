@@ -171,7 +171,7 @@ func TestVerify(t *testing.T) {
 		{"a block does not list a change's manager", func(t *testing.T, path string) {
 			c, err := sqlite3.Open("file:" + path)
 			must(t, err)
-			must(t, c.Exec("UPDATE changes SET manager = 99 WHERE seq = 1; INSERT INTO strings VALUES (99, 'me')"))
+			must(t, c.Exec("UPDATE changes SET manager = 99 WHERE seq = 1; INSERT INTO managers VALUES (99, 'me', 1)"))
 			must(t, c.Close())
 		}, "1 damage", []string{"damaged index: change 1 does not match its block 1", "Index: tattler log may omit"}},
 	} {
