@@ -265,7 +265,7 @@ func TestGetDamaged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.Exec("UPDATE objects SET content = x'09' || substr(content, 2) WHERE name = 'back'")
+	err = c.Exec("UPDATE live SET content = x'09' || substr(content, 2) WHERE object = (SELECT id FROM objects WHERE name = 'back')")
 	if err := errors.Join(err, c.Close()); err != nil {
 		t.Fatal(err)
 	}

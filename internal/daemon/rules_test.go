@@ -250,7 +250,7 @@ func harm(t *testing.T, path string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = c.Exec("UPDATE objects SET content = substr(content, 1, 9) || x'ff' || substr(content, 11) WHERE name = 'a'")
+	err = c.Exec("UPDATE live SET content = substr(content, 1, 9) || x'ff' || substr(content, 11) WHERE object = (SELECT id FROM objects WHERE name = 'a')")
 	if err := errors.Join(err, c.Close()); err != nil {
 		t.Fatal(err)
 	}

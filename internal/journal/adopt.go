@@ -170,7 +170,7 @@ func (h Head) alike(o Head) bool {
 func (db *db) hand(from held, to int64, s Stream) error {
 	if from.all {
 		return errors.Join(
-			db.exec("UPDATE objects SET stream = ? WHERE stream = ?", to, from.id),
+			db.exec("UPDATE live SET stream = ? WHERE stream = ?", to, from.id),
 			db.exec("DELETE FROM streams WHERE id = ?", from.id))
 	}
 	cluster, err := db.clusterID(s.Cluster)
@@ -178,17 +178,17 @@ func (db *db) hand(from held, to int64, s Stream) error {
 		return err
 	}
 	return errors.Join(
-		db.exec("UPDATE objects SET stream = ? WHERE stream = ? AND namespace = (SELECT id FROM namespaces WHERE name = ? AND cluster = ?)",
-			to, from.id, s.Namespace, cluster),
+		db.exec(`UPDATE live SET stream = ? WHERE stream = ? AND (SELECT namespace FROM objects WHERE id = live.object) =
+			(SELECT id FROM namespaces WHERE name = ? AND cluster = ?)`, to, from.id, s.Namespace, cluster),
 		db.exec("UPDATE streams SET live = 0, ever_live = 0 WHERE id = ?", from.id))
 }
 
 // dropNamesakes detaches all but the newest of objects with one name, which two streams may each have held: the newest
 // one proves that the others are gone.
 func (j *Journal) dropNamesakes(s Stream) error {
-	const older = `id IN (SELECT id FROM
-		(SELECT o.id, row_number() OVER (PARTITION BY o.namespace, o.name ORDER BY o.last DESC, o.id DESC) AS n
-			FROM objects o WHERE o.stream = ?)
+	const older = `object IN (SELECT id FROM
+		(SELECT o.id, row_number() OVER (PARTITION BY o.namespace, o.name ORDER BY l.last DESC, o.id DESC) AS n
+			FROM live l JOIN objects o ON o.id = l.object WHERE l.stream = ?)
 		WHERE n > 1)`
 	stream, err := j.db.streamID(s)
 	for more := true; more && err == nil; {

@@ -186,21 +186,21 @@ func (w *writer) change(stream, kind int64, r *Row) error {
 			return err
 		}
 	}
-	return w.setState(o, stream, r, duplicate)
+	return w.setState(o, stream, r)
 }
 
 func (w *writer) insertChange(o *object, kind int64, r *Row) error {
 	var before, after []byte
-	o.chainLen++
+	o.chain++
 	if len(r.Before) > 0 && leaves(r.Op) {
 		before = w.codec.diff(r.Before, r.After)
 	} else if len(r.Before) > 0 {
 		before = w.codec.whole(r.Before)
 	}
 	if !leaves(r.Op) {
-		o.chainLen = 0
-	} else if o.chainLen >= wholeEvery {
-		after, o.chainLen = w.codec.whole(r.After), 0
+		o.chain = 0
+	} else if o.chain >= wholeEvery {
+		after, o.chain = w.codec.whole(r.After), 0
 	}
 	var owner any // NULL: as the object's
 	if text := ownerText(r.Owner); text != o.owner {
@@ -263,7 +263,7 @@ func (w *writer) object(r *Row) (*object, error) {
 		return nil, err
 	}
 	o.owner = ownerText(r.Owner)
-	err = w.db.exec("INSERT INTO objects (resource, uid, namespace, name, owner, last, chain_len) VALUES (?, ?, ?, ?, ?, 0, 0)",
+	err = w.db.exec("INSERT INTO objects (resource, uid, namespace, name, owner) VALUES (?, ?, ?, ?, ?)",
 		resource, uidKey(&r.Meta), ns, r.Name, o.owner)
 	o.id = w.db.c.LastInsertRowID()
 	return o, err
@@ -275,13 +275,27 @@ func (w *writer) find(r *Row) (o *object, resource int64, err error) {
 		return nil, 0, err
 	}
 	o = &object{}
-	err = w.db.query("SELECT id, stream, version, max_version, owner, last, chain_len, content FROM objects WHERE resource = ? AND uid = ?",
-		[]any{resource, uidKey(&r.Meta)}, func(s *sqlite3.Stmt) error {
-			o.id, o.stream, o.object.ResourceVersion, o.maxVersion = s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnText(2), s.ColumnText(3)
-			o.owner, o.last, o.chainLen, o.head = s.ColumnText(4), s.ColumnInt64(5), s.ColumnInt(6), headOf(s, 7)
-			return nil
-		})
+	err = w.db.query(`SELECT o.id, o.owner, l.stream, l.max_version, l.last, l.chain, l.content FROM objects o LEFT JOIN live l ON l.object = o.id
+		WHERE o.resource = ? AND o.uid = ?`, []any{resource, uidKey(&r.Meta)}, func(s *sqlite3.Stmt) error {
+		o.id, o.owner, o.stream, o.maxVersion = s.ColumnInt64(0), s.ColumnText(1), s.ColumnInt64(2), s.ColumnText(3)
+		o.last, o.chain, o.head = s.ColumnInt64(4), s.ColumnInt(5), headOf(s, 6)
+		return nil
+	})
+	if err == nil && o.id != 0 && o.head == nil {
+		err = w.ended(o)
+	}
 	return o, resource, err
+}
+
+// ended finds of an object that is not live what the row of a live one would say.
+func (w *writer) ended(o *object) (err error) {
+	if o.last, err = w.db.integer("SELECT max(seq) FROM changes WHERE object = ?", o.id); err != nil {
+		return err
+	}
+	return w.db.query("SELECT version FROM changes WHERE object = ? ORDER BY length(version) DESC, version DESC LIMIT 1", []any{o.id}, func(s *sqlite3.Stmt) error {
+		o.maxVersion = s.ColumnText(0)
+		return nil
+	})
 }
 
 // known reports whether the journal has a change with this id (see package event). An object that is gone, or back, is
@@ -341,7 +355,7 @@ func (w *writer) rewrite(stream int64, r *Row) error {
 			return err
 		}
 	}
-	return w.setState(o, stream, r, true)
+	return w.setState(o, stream, r)
 }
 
 // pin stores the newest change's after before the state is replaced by something that the next change does not lead
@@ -359,33 +373,27 @@ func (w *writer) pin(o *object, next []byte) error {
 		content = w.codec.whole(after)
 	}
 	if next == nil {
-		o.chainLen = 0
+		o.chain = 0
 	}
 	return w.db.exec("UPDATE changes SET after = ? WHERE seq = ?", content, o.last)
 }
 
-func (w *writer) setState(o *object, stream int64, r *Row, duplicate bool) error {
-	maxVersion := o.maxVersion
-	if c, ok := compareVersions(r.ResourceVersion, o.maxVersion); !ok || c > 0 {
-		maxVersion = r.ResourceVersion
-	}
+// setState writes the row of a live object, or removes it.
+func (w *writer) setState(o *object, stream int64, r *Row) error {
 	if o.stream != 0 && o.stream != stream { // it no longer has all of its objects
 		if err := w.db.exec("UPDATE streams SET version = '', live = 0, ever_live = 0 WHERE id = ?", o.stream); err != nil {
 			return err
 		}
 	}
-	version, sum := versionValue(r.ResourceVersion), sumValue(r.Sum)
-	switch {
-	case !leaves(r.Op):
-		return w.db.exec("UPDATE objects SET stream = NULL, version = ?, max_version = ?, last = ?, chain_len = ?, content = NULL, sum = NULL WHERE id = ?",
-			version, versionValue(maxVersion), o.last, o.chainLen, o.id)
-	case duplicate && matches(o.head, r.After):
-		return w.db.exec("UPDATE objects SET stream = ?, version = ?, max_version = ?, last = ?, chain_len = ?, sum = ? WHERE id = ?",
-			stream, version, versionValue(maxVersion), o.last, o.chainLen, sum, o.id)
-	case o.stream == stream: // nearly always; the index of streams is not touched
-		return w.db.exec("UPDATE objects SET version = ?, max_version = ?, last = ?, chain_len = ?, content = ?, sum = ? WHERE id = ?",
-			version, versionValue(maxVersion), o.last, o.chainLen, w.codec.state(r.After), sum, o.id)
+	if !leaves(r.Op) {
+		return w.db.exec("DELETE FROM live WHERE object = ?", o.id)
 	}
-	return w.db.exec("UPDATE objects SET stream = ?, version = ?, max_version = ?, last = ?, chain_len = ?, content = ?, sum = ? WHERE id = ?",
-		stream, version, versionValue(maxVersion), o.last, o.chainLen, w.codec.state(r.After), sum, o.id)
+	if c, ok := compareVersions(r.ResourceVersion, o.maxVersion); o.maxVersion == "" || ok && c > 0 {
+		o.maxVersion = r.ResourceVersion
+	}
+	row := []any{versionValue(r.ResourceVersion), versionValue(o.maxVersion), o.last, o.chain, sumValue(r.Sum), w.codec.state(r.After), o.id}
+	if o.head != nil && o.stream == stream { // nearly always; the index of streams is not touched
+		return w.db.exec("UPDATE live SET version = ?, max_version = ?, last = ?, chain = ?, sum = ?, content = ? WHERE object = ?", row...)
+	}
+	return w.db.exec("INSERT OR REPLACE INTO live (version, max_version, last, chain, sum, content, object, stream) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", append(row, stream)...)
 }

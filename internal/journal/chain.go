@@ -61,7 +61,7 @@ func (db *db) chain(object, seq int64) (links []link, state []byte, err error) {
 }
 
 func (db *db) state(object int64) (content []byte, err error) {
-	err = db.query("SELECT content FROM objects WHERE id = ?", []any{object}, func(s *sqlite3.Stmt) error {
+	err = db.query("SELECT content FROM live WHERE object = ?", []any{object}, func(s *sqlite3.Stmt) error {
 		content = blob(s, 0)
 		return nil
 	})

@@ -212,11 +212,13 @@ func TestDamagedContent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	h, j := written(t, path, 25)
 	for _, c := range []struct{ why, sql string }{
-		{"a state", "UPDATE objects SET content = substr(content, 1, 7) || x'ff' || substr(content, 9) WHERE length(content) > 20"},
+		{"a state", "UPDATE live SET content = substr(content, 1, 7) || x'ff' || substr(content, 9) WHERE length(content) > 20"},
 		{"a difference", "UPDATE changes SET before = substr(before, 1, length(before) - 1) || x'00' WHERE before IS NOT NULL"},
 		{"a checksum", "UPDATE changes SET before = substr(before, 1, 1) || x'00000000' || substr(before, 6) WHERE before IS NOT NULL"},
 		{"an unknown form", "UPDATE changes SET before = x'09' || substr(before, 2) WHERE before IS NOT NULL"},
 		{"a content with a truncated header", "UPDATE changes SET before = substr(before, 1, 3) WHERE before IS NOT NULL"},
+		{"missing states", "DELETE FROM live"},
+		{"a state of no object", "INSERT INTO live SELECT 9999, stream, version, max_version, last, chain, sum, content FROM live LIMIT 1"},
 		{"a missing object", "DELETE FROM objects WHERE id = 1"},
 		{"missing namespaces", "DELETE FROM namespaces"},
 		{"missing managers", "DELETE FROM managers"},
@@ -225,7 +227,7 @@ func TestDamagedContent(t *testing.T) {
 		{"missing clusters", "DELETE FROM clusters"},
 		{"a block with other ids", "UPDATE blocks SET ids = zeroblob(length(ids))"},
 		{"an unknown operation", "UPDATE changes SET op = 77"},
-		{"a last change that does not exist", "UPDATE objects SET last = last + 1"},
+		{"a last change that does not exist", "UPDATE live SET last = last + 1"},
 	} {
 		if err := j.db.script("SAVEPOINT s; " + c.sql); err != nil {
 			t.Fatal(err)
@@ -254,6 +256,8 @@ func TestReferences(t *testing.T) {
 		{"UPDATE streams SET resource = 9", "streams refer to no row of resources"},
 		{"UPDATE namespaces SET cluster = 9", "namespaces refer to no row of clusters"},
 		{"UPDATE objects SET namespace = 9", "objects refer to no row of namespaces"},
+		{"UPDATE live SET object = 9", "live refer to no row of objects"},
+		{"UPDATE live SET stream = 9", "live refer to no row of streams"},
 		{"UPDATE objects SET resource = 9", "objects refer to no row of resources"},
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")

@@ -25,7 +25,7 @@ func TestEncoder(t *testing.T) {
 	defer e.Close()
 	state, difference := e.Update(second.Before, second.After)
 	for query, want := range map[string][]byte{
-		"SELECT content FROM objects":              state,
+		"SELECT content FROM live":                 state,
 		"SELECT before FROM changes WHERE seq = 2": difference,
 	} {
 		var got []byte

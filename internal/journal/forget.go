@@ -2,6 +2,7 @@ package journal
 
 import (
 	"context"
+	"errors"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -43,7 +44,7 @@ func (j *Journal) forgetSome(s Stream) (done bool, err error) {
 // detach takes objects out of their streams and drops their states, up to forgetRows, by number. The newest change of each
 // then gets its own after.
 func (j *Journal) detach(which string, args ...any) (some []object, err error) {
-	err = j.db.query("SELECT id, last FROM objects WHERE "+which+" ORDER BY id LIMIT ?", append(args, forgetRows),
+	err = j.db.query("SELECT object, last FROM live WHERE "+which+" ORDER BY object LIMIT ?", append(args, forgetRows),
 		func(s *sqlite3.Stmt) error {
 			some = append(some, object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)})
 			return nil
@@ -59,7 +60,7 @@ func (j *Journal) detach(which string, args ...any) (some []object, err error) {
 
 func (w *writer) detach(o *object) error {
 	if o.last == 0 { // no history
-		return w.db.exec("DELETE FROM objects WHERE id = ?", o.id)
+		return errors.Join(w.db.exec("DELETE FROM live WHERE object = ?", o.id), w.db.exec("DELETE FROM objects WHERE id = ?", o.id))
 	}
 	var after []byte
 	err := w.db.query("SELECT after FROM changes WHERE seq = ?", []any{o.last}, func(s *sqlite3.Stmt) error {
@@ -72,5 +73,5 @@ func (w *writer) detach(o *object) error {
 	if err != nil {
 		return err
 	}
-	return w.db.exec("UPDATE objects SET stream = NULL, content = NULL, sum = NULL, chain_len = 0 WHERE id = ?", o.id)
+	return w.db.exec("DELETE FROM live WHERE object = ?", o.id)
 }

@@ -41,7 +41,7 @@ func TestForgetInSteps(t *testing.T) {
 	if h, ok, err := j.Head(t.Context(), pods); !ok || h.Live || h.EverLive || h.Version != "" || err != nil {
 		t.Errorf("half forgotten: %+v, %t, %v", h, ok, err)
 	}
-	if left, err := j.db.integer("SELECT count(*) FROM objects WHERE stream IS NOT NULL"); left != n-forgetRows || err != nil {
+	if left, err := j.db.integer("SELECT count(*) FROM live"); left != n-forgetRows || err != nil {
 		t.Errorf("%d are live, %v", left, err)
 	}
 	shop := Stream{GroupResource: "pods", Namespace: "shop"}
@@ -55,7 +55,7 @@ func TestForgetInSteps(t *testing.T) {
 	if all, err := j.Streams(t.Context()); len(all) != 0 || err != nil {
 		t.Errorf("%v, %v", all, err)
 	}
-	if states, err := j.db.integer("SELECT count(*) FROM objects WHERE content IS NOT NULL OR stream IS NOT NULL"); states != 0 || err != nil {
+	if states, err := j.db.integer("SELECT count(*) FROM live"); states != 0 || err != nil {
 		t.Errorf("%d states are kept, %v", states, err)
 	}
 	if d := cmp.Diff(want, contents(t, path)); d != "" {

@@ -7,7 +7,7 @@ import (
 )
 
 // byOwner selects the objects of a controller by its kind and name. Its UID may be unknown by now.
-const byOwner = `SELECT id, last, name, namespace, resource FROM objects WHERE owner <> '' AND owner >= ?1 || char(10) AND owner < ?1 || char(11)`
+const byOwner = "SELECT id, " + lastOf + `, name, namespace, resource FROM objects o WHERE owner <> '' AND owner >= ?1 || char(10) AND owner < ?1 || char(11)`
 
 // controller is an object whose dependents are searched.
 type controller struct {

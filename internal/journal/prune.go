@@ -83,10 +83,12 @@ func (p *pruner) object(object int64, seqs []int64) error {
 			return err
 		}
 	}
-	if err := db.exec("UPDATE objects SET last = ifnull((SELECT max(seq) FROM changes WHERE object = ?1), 0) WHERE id = ?1", object); err != nil {
+	newest := seqs[len(seqs)-1]
+	if err := db.exec("UPDATE live SET last = ifnull((SELECT max(seq) FROM changes WHERE object = ?1), 0) WHERE object = ?1 AND last = ?2", object, newest); err != nil {
 		return err
 	}
-	return db.exec("DELETE FROM objects WHERE id = ? AND last = 0 AND stream IS NULL", object)
+	return db.exec(`DELETE FROM objects WHERE id = ?1
+		AND NOT EXISTS (SELECT 1 FROM changes WHERE object = ?1) AND NOT EXISTS (SELECT 1 FROM live WHERE object = ?1)`, object)
 }
 
 // runs splits an object's changes into runs of consecutive ones.

@@ -216,6 +216,9 @@ func (db *db) ids(of []string, sql string) (map[int64]bool, error) {
 	return ids, nil
 }
 
+// lastOf is the newest change of an object o; 0 if it has none.
+const lastOf = "ifnull((SELECT max(seq) FROM changes WHERE object = o.id), 0)"
+
 // named returns the objects with one of the query's names and its UID, each with its newest change.
 func (db *db) named(f *filter) (objects []object, err error) {
 	resources, err := db.resources(f.q.Resources, f.q.Clusters)
@@ -223,7 +226,7 @@ func (db *db) named(f *filter) (objects []object, err error) {
 		if err != nil {
 			return
 		}
-		err = db.query("SELECT id, last, uid, name, namespace FROM objects WHERE "+where, args, func(s *sqlite3.Stmt) error {
+		err = db.query("SELECT id, "+lastOf+", uid, name, namespace FROM objects o WHERE "+where, args, func(s *sqlite3.Stmt) error {
 			if (f.q.UID == "" || f.q.UID == s.ColumnText(2)) && f.has(s.ColumnInt64(4), s.ColumnText(3)) {
 				objects = append(objects, object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)})
 			}

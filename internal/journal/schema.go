@@ -35,11 +35,13 @@ CREATE TABLE streams (
   UNIQUE (resource, namespace, selection));
 CREATE TABLE objects (
   id INTEGER PRIMARY KEY, resource INTEGER NOT NULL, uid TEXT NOT NULL, namespace INTEGER NOT NULL, name TEXT NOT NULL,
-  owner TEXT NOT NULL, stream INTEGER, version, max_version, last INTEGER NOT NULL, chain_len INTEGER NOT NULL,
-  content BLOB, sum INTEGER, UNIQUE (resource, uid));
+  owner TEXT NOT NULL, UNIQUE (resource, uid));
 CREATE INDEX objects_name ON objects (name, resource, namespace);
-CREATE INDEX objects_live ON objects (stream) WHERE stream IS NOT NULL;
 CREATE INDEX objects_owner ON objects (owner) WHERE owner <> '';
+CREATE TABLE live (
+  object INTEGER PRIMARY KEY, stream INTEGER NOT NULL, version, max_version, last INTEGER NOT NULL, chain INTEGER NOT NULL,
+  sum INTEGER, content BLOB NOT NULL);
+CREATE INDEX live_stream ON live (stream);
 CREATE TABLE changes (
   seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, op INTEGER NOT NULL, quiet INTEGER NOT NULL,
   version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT, before BLOB, after BLOB,

@@ -11,7 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-func must(t *testing.T, errs ...error) {
+func must(t testing.TB, errs ...error) {
 	t.Helper()
 	for _, err := range errs {
 		if err != nil {

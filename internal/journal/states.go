@@ -110,20 +110,20 @@ func (p *statePage) fill(j *Journal, st Stream, after int64) error {
 		return err
 	}
 	var namespaces []int64
-	err = j.db.query("SELECT id, namespace, name, uid, version, content, sum FROM objects WHERE stream = ? AND id > ? ORDER BY id",
-		[]any{stream, after}, func(s *sqlite3.Stmt) error {
-			if len(p.states) == stateRows || len(p.raw) > stateBytes {
-				p.last = false
-				return errDone
-			}
-			o := state{id: s.ColumnInt64(0), from: len(p.raw)}
-			o.Name, o.UID, o.ResourceVersion = s.ColumnText(2), uid(s.ColumnText(3)), s.ColumnText(4)
-			o.Sum = uint64(s.ColumnInt64(6)) //nolint:gosec // the same bits
-			p.raw = append(p.raw, s.ColumnRawBlob(5)...)
-			o.to = len(p.raw)
-			p.states, namespaces = append(p.states, o), append(namespaces, s.ColumnInt64(1))
-			return nil
-		})
+	err = j.db.query(`SELECT o.id, o.namespace, o.name, o.uid, l.version, l.content, l.sum FROM live l JOIN objects o ON o.id = l.object
+		WHERE l.stream = ? AND l.object > ? ORDER BY l.object`, []any{stream, after}, func(s *sqlite3.Stmt) error {
+		if len(p.states) == stateRows || len(p.raw) > stateBytes {
+			p.last = false
+			return errDone
+		}
+		o := state{id: s.ColumnInt64(0), from: len(p.raw)}
+		o.Name, o.UID, o.ResourceVersion = s.ColumnText(2), uid(s.ColumnText(3)), s.ColumnText(4)
+		o.Sum = uint64(s.ColumnInt64(6)) //nolint:gosec // the same bits
+		p.raw = append(p.raw, s.ColumnRawBlob(5)...)
+		o.to = len(p.raw)
+		p.states, namespaces = append(p.states, o), append(namespaces, s.ColumnInt64(1))
+		return nil
+	})
 	for i := range p.states {
 		if err == nil {
 			p.states[i].Namespace, err = j.names.namespaces.text(j.db, namespaces[i])

@@ -60,7 +60,7 @@ func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 		}{
 			{"SELECT count(*) FROM changes WHERE object IS NULL AND op = " + strconv.Itoa(opNumber(event.Gap)), &s.Gaps},
 			{"SELECT count(*) FROM objects", &s.Objects},
-			{"SELECT count(*) FROM objects WHERE stream IS NOT NULL", &s.Live},
+			{"SELECT count(*) FROM live", &s.Live},
 		}
 		for _, c := range counts {
 			n, err := r.db.integer(c.sql)
@@ -131,7 +131,7 @@ func (db *db) kindStats(to *Stats) error {
 	if err != nil {
 		return err
 	}
-	err = db.query("SELECT resource, count(stream), total(length(content)) FROM objects GROUP BY resource", nil, func(s *sqlite3.Stmt) error {
+	err = db.query("SELECT resource, count(*), total(length(content)) FROM live JOIN objects o ON o.id = object GROUP BY resource", nil, func(s *sqlite3.Stmt) error {
 		k := of(s.ColumnInt64(0))
 		k.Live += s.ColumnInt64(1)
 		k.StatesSize += s.ColumnInt64(2)

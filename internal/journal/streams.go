@@ -72,14 +72,13 @@ func (db *db) setHead(resource int64, st Stream, h Head) (int64, error) {
 		resource, st.Namespace, st.Selection, h.Version, h.Epoch, h.Live, h.EverLive, h.Pipeline, h.Identity, h.At, int64(h.Served)) //nolint:gosec // the same bits
 }
 
-// object is a row of objects.
+// object is a row of objects, with its row of live.
 type object struct {
-	object     Object // without JSON
 	id         int64
-	stream     int64 // 0: not live
-	maxVersion string
 	owner      string
 	last       int64  // its newest change; 0 if retention has removed all
-	chainLen   int    // changes since the last one that needs no later one to be read
+	maxVersion string // the highest version of its changes, or one that is not a number
+	stream     int64  // 0: not live
+	chain      int    // changes since the last one that needs no later one to be read
 	head       []byte // head of its state; nil if it is not live
 }

@@ -21,7 +21,7 @@ func (j *Journal) Sums(ctx context.Context, key string) error {
 		if err != nil || was == key {
 			return err
 		}
-		if err := j.db.exec("UPDATE objects SET sum = NULL WHERE sum IS NOT NULL"); err != nil {
+		if err := j.db.exec("UPDATE live SET sum = NULL WHERE sum IS NOT NULL"); err != nil {
 			return err
 		}
 		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", sumsKey, key)

@@ -121,7 +121,7 @@ func (r *verifier) pages(ctx context.Context) error {
 	return err
 }
 
-// references looks for rows that refer to no row of a table of names. Those of changes are found when their entries are made.
+// references looks for rows that refer to a missing row. Those of changes are found when their entries are made.
 func (r *verifier) references(ctx context.Context) error {
 	return r.do(ctx, func() error {
 		for _, ref := range []struct{ from, column, to string }{
@@ -131,6 +131,8 @@ func (r *verifier) references(ctx context.Context) error {
 			{"namespaces", "cluster", "clusters"},
 			{"objects", "resource", "resources"},
 			{"objects", "namespace", "namespaces"},
+			{"live", "object", "objects"},
+			{"live", "stream", "streams"},
 		} {
 			n, err := r.db.integer(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT IN (SELECT id FROM %s)", ref.from, ref.column, ref.to))
 			if err != nil {
@@ -204,7 +206,7 @@ func (r *verifier) object(id int64) error {
 		}
 		return nil
 	})
-	if err == nil && o.last != newest {
+	if err == nil && o.content != nil && o.last != newest {
 		r.damage(Index, "%s ends with change %d, not %d", o.name, newest, o.last)
 	}
 	return err
@@ -218,7 +220,7 @@ type verified struct {
 }
 
 func (r *verifier) named(id int64) (o verified, err error) {
-	err = r.db.query(`SELECT ifnull(k.plural, '?'), ifnull(n.name, ''), o.name, o.last, o.content FROM objects o
+	err = r.db.query(`SELECT ifnull(k.plural, '?'), ifnull(n.name, ''), o.name, l.last, l.content FROM objects o LEFT JOIN live l ON l.object = o.id
 		LEFT JOIN resources k ON k.id = o.resource LEFT JOIN namespaces n ON n.id = o.namespace WHERE o.id = ?`, []any{id}, func(s *sqlite3.Stmt) error {
 		o = verified{s.ColumnText(0) + " " + strings.TrimPrefix(s.ColumnText(1)+"/"+s.ColumnText(2), "/"), s.ColumnInt64(3), blob(s, 4)}
 		return nil

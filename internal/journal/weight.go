@@ -19,10 +19,10 @@ const (
 func (r *Reader) States(ctx context.Context) (size int64, err error) {
 	for last, from := int64(1), int64(0); from < last; from += weighRows {
 		err := r.do(ctx, func() (err error) {
-			if last, err = r.db.integer("SELECT max(id) FROM objects"); err != nil {
+			if last, err = r.db.integer("SELECT max(object) FROM live"); err != nil {
 				return err
 			}
-			const sql = "SELECT count(content), total(length(content)) FROM objects WHERE id > ? AND id <= ?"
+			const sql = "SELECT count(*), total(length(content)) FROM live WHERE object > ? AND object <= ?"
 			return r.db.query(sql, []any{from, from + weighRows}, func(s *sqlite3.Stmt) error {
 				content := s.ColumnInt64(1)
 				size += s.ColumnInt64(0)*stateSize + content + content/4
