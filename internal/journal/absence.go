@@ -82,7 +82,7 @@ func (w *writer) absence(kind int64, r *Row) error {
 	if err != nil {
 		return err
 	}
-	return w.insert(r, kind, nil, nil, nil, nil)
+	return w.insert(r, kind, nil, nil)
 }
 
 // absenceOf undoes absence.

@@ -154,7 +154,7 @@ func (w *writer) gap(kind int64, r *Row) error {
 	if err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?, ?)", seq, ns, r.Gap.From, r.Gap.To, r.Gap.Reason); err != nil {
 		return err
 	}
-	return w.insert(r, kind, nil, nil, nil, nil)
+	return w.insert(r, kind, nil, nil)
 }
 
 // change writes a change of an object and its new state. A duplicate writes no change, but still sets the state: a
@@ -207,10 +207,13 @@ func (w *writer) insertChange(o *object, kind int64, r *Row) error {
 		owner = text
 	}
 	o.last = w.tail.next()
-	return w.insert(r, kind, o.id, owner, before, after)
+	if err := w.insert(r, kind, o.id, owner); err != nil || before == nil && after == nil {
+		return err
+	}
+	return w.db.exec("INSERT INTO contents VALUES (?, ?, ?)", r.Seq, before, after)
 }
 
-func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []byte) error {
+func (w *writer) insert(r *Row, kind int64, object, owner any) error {
 	if w.tail.full() {
 		if err := w.db.saveBlock(&w.tail); err != nil {
 			return err
@@ -238,8 +241,8 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 		}
 	}
 	r.Seq = w.tail.next()
-	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		r.Seq, object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, before, after, epochValue(r.Epoch), sumValue(r.Form))
+	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		r.Seq, object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, epochValue(r.Epoch), sumValue(r.Form))
 	if err != nil {
 		return err
 	}
@@ -375,7 +378,7 @@ func (w *writer) pin(o *object, next []byte) error {
 	if next == nil {
 		o.chain = 0
 	}
-	return w.db.exec("UPDATE changes SET after = ? WHERE seq = ?", content, o.last)
+	return w.db.setAfter(o.last, content)
 }
 
 // setState writes the row of a live object, or removes it.

@@ -409,14 +409,12 @@ type descent struct {
 // page reads some changes. With an error, those before the damage are returned.
 func (h *descent) page(r *Reader) (steps []Step, err error) {
 	var links []link
-	err = r.db.query("SELECT seq, op, before, after FROM changes WHERE object = ? AND seq <= ? ORDER BY seq DESC", []any{h.object, h.to},
-		func(s *sqlite3.Stmt) error {
-			links = append(links, link{s.ColumnInt64(0), opOf(s.ColumnInt(1)), blob(s, 2), blob(s, 3)})
-			if len(links) == stepsPage {
-				return errDone
-			}
-			return nil
-		})
+	err = r.db.query(selectLinks+"AND c.seq <= ? ORDER BY c.seq DESC", []any{h.object, h.to}, func(s *sqlite3.Stmt) error {
+		if links = append(links, columnLink(s)); len(links) == stepsPage {
+			return errDone
+		}
+		return nil
+	})
 	if h.done = len(links) < stepsPage; err != nil || len(links) == 0 || !h.begun && links[0].seq != h.to {
 		h.done = true
 		return nil, err

@@ -28,6 +28,18 @@ type link struct {
 	before, after []byte // contents; nil if not stored here
 }
 
+// selectLinks is the query of an object's links.
+const selectLinks = "SELECT c.seq, c.op, t.before, t.after FROM changes c LEFT JOIN contents t ON t.seq = c.seq WHERE c.object = ? "
+
+func columnLink(s *sqlite3.Stmt) link {
+	return link{s.ColumnInt64(0), opOf(s.ColumnInt(1)), blob(s, 2), blob(s, 3)}
+}
+
+// setAfter stores the content after a change.
+func (db *db) setAfter(seq int64, content []byte) error {
+	return db.exec("INSERT INTO contents (seq, after) VALUES (?, ?) ON CONFLICT DO UPDATE SET after = excluded.after", seq, content)
+}
+
 // leaves reports whether the object exists after the operation.
 func leaves(op event.Op) bool { return op != event.Deleted && op != event.Left && op.HasObject() }
 
@@ -35,16 +47,15 @@ func leaves(op event.Op) bool { return op != event.Deleted && op != event.Left &
 // object's state if it is needed.
 func (db *db) chain(object, seq int64) (links []link, state []byte, err error) {
 	done := false
-	err = db.query("SELECT seq, op, before, after FROM changes WHERE object = ? AND seq >= ? ORDER BY seq", []any{object, seq},
-		func(s *sqlite3.Stmt) error {
-			l := link{s.ColumnInt64(0), opOf(s.ColumnInt(1)), blob(s, 2), blob(s, 3)}
-			links = append(links, l)
-			if !leaves(l.op) || isWhole(l.after) {
-				done = true
-				return errDone
-			}
-			return nil
-		})
+	err = db.query(selectLinks+"AND c.seq >= ? ORDER BY c.seq", []any{object, seq}, func(s *sqlite3.Stmt) error {
+		l := columnLink(s)
+		links = append(links, l)
+		if !leaves(l.op) || isWhole(l.after) {
+			done = true
+			return errDone
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, nil, err
 	}

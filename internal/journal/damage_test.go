@@ -213,12 +213,13 @@ func TestDamagedContent(t *testing.T) {
 	h, j := written(t, path, 25)
 	for _, c := range []struct{ why, sql string }{
 		{"a state", "UPDATE live SET content = substr(content, 1, 7) || x'ff' || substr(content, 9) WHERE length(content) > 20"},
-		{"a difference", "UPDATE changes SET before = substr(before, 1, length(before) - 1) || x'00' WHERE before IS NOT NULL"},
-		{"a checksum", "UPDATE changes SET before = substr(before, 1, 1) || x'00000000' || substr(before, 6) WHERE before IS NOT NULL"},
-		{"an unknown form", "UPDATE changes SET before = x'09' || substr(before, 2) WHERE before IS NOT NULL"},
-		{"a content with a truncated header", "UPDATE changes SET before = substr(before, 1, 3) WHERE before IS NOT NULL"},
+		{"a difference", "UPDATE contents SET before = substr(before, 1, length(before) - 1) || x'00' WHERE before IS NOT NULL"},
+		{"a checksum", "UPDATE contents SET before = substr(before, 1, 1) || x'00000000' || substr(before, 6) WHERE before IS NOT NULL"},
+		{"an unknown form", "UPDATE contents SET before = x'09' || substr(before, 2) WHERE before IS NOT NULL"},
+		{"a content with a truncated header", "UPDATE contents SET before = substr(before, 1, 3) WHERE before IS NOT NULL"},
 		{"missing states", "DELETE FROM live"},
 		{"a state of no object", "INSERT INTO live SELECT 9999, stream, version, max_version, last, chain, sum, content FROM live LIMIT 1"},
+		{"a content of no change", "INSERT INTO contents VALUES (9999, x'00', NULL)"},
 		{"a missing object", "DELETE FROM objects WHERE id = 1"},
 		{"missing namespaces", "DELETE FROM namespaces"},
 		{"missing managers", "DELETE FROM managers"},
@@ -258,11 +259,12 @@ func TestReferences(t *testing.T) {
 		{"UPDATE objects SET namespace = 9", "objects refer to no row of namespaces"},
 		{"UPDATE live SET object = 9", "live refer to no row of objects"},
 		{"UPDATE live SET stream = 9", "live refer to no row of streams"},
+		{"UPDATE contents SET seq = 9", "contents refer to no row of changes"},
 		{"UPDATE objects SET resource = 9", "objects refer to no row of resources"},
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		j := open(t, path)
-		add(t, j, pod(event.Created, 1))
+		add(t, j, pod(event.Created, 1), pod(event.Updated, 2))
 		must(t, j.db.script(tc.sql))
 		r, err := OpenReader(t.Context(), path)
 		must(t, err)

@@ -5,10 +5,10 @@
 //   - What may be skipped: nothing. A change whose id the journal already has is not written again.
 //   - Deletes: a deletion keeps the whole last object. An object recreated under its name is another object. Retention
 //     removes whole changes, and never one that is needed to read a later one.
-//   - Stored rows: a change is never rewritten but by retention and purge, with one exception. What an object was after
-//     its newest change is stored in its state (table live) only, once. Before Append replaces that state by one from which it could
-//     not be derived, or before Forget or Resume drops it, the object is copied into the newest change's after column;
-//     otherwise its content would be lost. Storing it with each change instead would store every state twice.
+//   - Stored rows: a change is never rewritten, and its contents only by retention and purge, with one exception. What an
+//     object was after its newest change is stored only once, as its state (table live). Before Append replaces that state
+//     by one from which it could not be derived, or before Forget or Resume drops it, the object is copied into the newest
+//     change's after; otherwise its content would be lost. Storing it with each change instead would store every state twice.
 //   - Clusters: one journal can record several; see clusters.go. Rows, streams and absences of two clusters never meet.
 //   - Durability: one transaction holds the changes, the new states and the version of their stream, so a restart
 //     resumes exactly after the last recorded change. Once Append has returned, they survive a crash of the machine.

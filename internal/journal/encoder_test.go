@@ -25,8 +25,8 @@ func TestEncoder(t *testing.T) {
 	defer e.Close()
 	state, difference := e.Update(second.Before, second.After)
 	for query, want := range map[string][]byte{
-		"SELECT content FROM live":                 state,
-		"SELECT before FROM changes WHERE seq = 2": difference,
+		"SELECT content FROM live":                  state,
+		"SELECT before FROM contents WHERE seq = 2": difference,
 	} {
 		var got []byte
 		err := j.db.query(query, nil, func(s *sqlite3.Stmt) error {

@@ -54,7 +54,7 @@ func (j *Journal) lower(seq, budget *int64) (done bool, err error) {
 		return false, nil
 	}
 	size := int64(0)
-	err = j.db.query("SELECT seq, length(before), length(after) FROM changes WHERE seq >= ? AND seq < ? AND NOT quiet ORDER BY seq DESC",
+	err = j.db.query("SELECT c.seq, length(before), length(after) FROM changes c LEFT JOIN contents t ON t.seq = c.seq WHERE c.seq >= ? AND c.seq < ? AND NOT quiet ORDER BY c.seq DESC",
 		[]any{first, *seq}, func(s *sqlite3.Stmt) error {
 			size += rowSize + s.ColumnInt64(1) + s.ColumnInt64(2)
 			if size >= *budget {

@@ -56,7 +56,7 @@ func TestRetainFloor(t *testing.T) {
 	defer r.Close()
 	s, err := r.Size(ctx)
 	must(t, err)
-	kept, err := j.db.integer("SELECT total(length(before)) + total(length(after)) FROM changes")
+	kept, err := j.db.integer("SELECT total(length(before)) + total(length(after)) FROM contents")
 	must(t, err)
 	if got.Removed == 0 || len(got.Lost) > 0 || s.Last != newest || kept < 400<<10 || kept > 512<<10 {
 		t.Errorf("%+v; %d to %d are left, in %d bytes; want a quarter of the limit, and nothing that a sink lacks removed", got, s.First, s.Last, kept)

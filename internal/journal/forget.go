@@ -63,7 +63,7 @@ func (w *writer) detach(o *object) error {
 		return errors.Join(w.db.exec("DELETE FROM live WHERE object = ?", o.id), w.db.exec("DELETE FROM objects WHERE id = ?", o.id))
 	}
 	var after []byte
-	err := w.db.query("SELECT after FROM changes WHERE seq = ?", []any{o.last}, func(s *sqlite3.Stmt) error {
+	err := w.db.query("SELECT after FROM contents WHERE seq = ?", []any{o.last}, func(s *sqlite3.Stmt) error {
 		after = blob(s, 0)
 		return nil
 	})

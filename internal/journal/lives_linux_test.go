@@ -142,7 +142,9 @@ func BenchmarkLives(b *testing.B) {
 		must(b, err)
 		all, free, size, err := j.db.pages()
 		must(b, err)
-		report := func(n int64, d time.Duration, unit string) { b.ReportMetric(float64(d.Microseconds())/float64(n), unit) }
+		report := func(n int64, d time.Duration, unit string) {
+			b.ReportMetric(float64(d.Microseconds())/float64(n), unit)
+		}
 		report(int64(rows), took, "append-µs/row")
 		b.ReportMetric(float64(pages)/float64(rows), "pages/row")
 		b.ReportMetric(float64((all-free)*size)/float64(rows), "file-B/row")

@@ -393,6 +393,9 @@ func TestModel(t *testing.T) {
 			h.addCluster()
 			path := filepath.Join(t.TempDir(), "j", "journal.db")
 			j := open(t, path)
+			for _, table := range []string{"changes", "objects"} { // until a restart or a purge
+				must(t, j.db.script("CREATE TEMP TRIGGER never_"+table+" BEFORE UPDATE ON "+table+" BEGIN SELECT RAISE(ABORT, 'a row is updated'); END"))
+			}
 			for step := range 120 {
 				batches, want := h.next()
 				got, err := j.Append(t.Context(), batches)

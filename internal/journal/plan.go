@@ -62,7 +62,7 @@ const (
 	// cutLetters empties dead letters of changes that lost their before, with the reason, as a receiver's answer may
 	// repeat what it was sent.
 	cutLetters = `UPDATE dead SET reason = 'purged', body = NULL
-		WHERE EXISTS (SELECT 1 FROM changes c WHERE c.seq = dead.seq AND substr(c.before, 1, 1) = ?)`
+		WHERE EXISTS (SELECT 1 FROM contents c WHERE c.seq = dead.seq AND substr(c.before, 1, 1) = ?)`
 	// orphaned are dead letters whose change is gone.
 	orphaned = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.seq = dead.seq)"
 )
@@ -72,7 +72,7 @@ var (
 	// purgedRows are the changes of a span seen before a time.
 	purgedRows = " FROM changes WHERE seq BETWEEN ?1 AND ?2 AND time + lag < ?3 AND " + ofKinds(4) + " "
 	// toCut are changes seen from a time on whose predecessor was not.
-	toCut = ` FROM changes c WHERE c.before IS NOT NULL AND c.time + c.lag >= ?1 AND substr(c.before, 1, 1) <> ?2 AND ` + ofKinds(3) + `
+	toCut = ` FROM changes c JOIN contents t ON t.seq = c.seq WHERE t.before IS NOT NULL AND c.time + c.lag >= ?1 AND substr(t.before, 1, 1) <> ?2 AND ` + ofKinds(3) + `
 		AND ifnull((SELECT p.time + p.lag >= ?1 FROM changes p WHERE p.object = c.object AND p.seq < c.seq ORDER BY p.seq DESC LIMIT 1), 0) = 0`
 )
 

@@ -125,20 +125,20 @@ func (p *pruner) run(object int64, seqs []int64) error {
 			return err
 		}
 		if after != nil {
-			if err := db.exec("UPDATE changes SET after = ? WHERE seq = ?", after, prev); err != nil {
+			if err := db.setAfter(prev, after); err != nil {
 				return err
 			}
 		}
 	}
 	for _, seq := range seqs {
-		if err := db.exec("DELETE FROM changes WHERE seq = ?", seq); err != nil {
+		if err := errors.Join(db.exec("DELETE FROM contents WHERE seq = ?", seq), db.exec("DELETE FROM changes WHERE seq = ?", seq)); err != nil {
 			return err
 		}
 	}
 	if !p.cut {
 		return nil
 	}
-	return db.exec("UPDATE changes SET before = ? WHERE before IS NOT NULL AND seq = (SELECT min(seq) FROM changes WHERE object = ? AND seq > ?)",
+	return db.exec("UPDATE contents SET before = ? WHERE before IS NOT NULL AND seq = (SELECT min(seq) FROM changes WHERE object = ? AND seq > ?)",
 		purged(), object, seqs[len(seqs)-1])
 }
 

@@ -113,8 +113,9 @@ func (j *Journal) cutFirst(ctx context.Context, cluster any) error {
 			if last, err = j.db.integer("SELECT max(id) FROM objects"); err != nil {
 				return err
 			}
-			return j.db.exec(`UPDATE changes SET before = ?1 WHERE before IS NOT NULL AND substr(before, 1, 1) <> ?2 AND `+ofKinds(5)+`
-				AND seq IN (SELECT min(seq) FROM changes WHERE object >= ?3 AND object < ?4 GROUP BY object)`, purged(), purgedForm, from, from+purgeRows, cluster)
+			return j.db.exec(`UPDATE contents SET before = ?1 WHERE before IS NOT NULL AND substr(before, 1, 1) <> ?2
+				AND seq IN (SELECT seq FROM changes WHERE `+ofKinds(5)+`
+				AND seq IN (SELECT min(seq) FROM changes WHERE object >= ?3 AND object < ?4 GROUP BY object))`, purged(), purgedForm, from, from+purgeRows, cluster)
 		})
 		if err != nil {
 			return err

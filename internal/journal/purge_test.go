@@ -142,7 +142,7 @@ func (v *vault) raw() []byte {
 // blobs returns the contents in the tables.
 func (v *vault) blobs() (all [][]byte) {
 	v.Helper()
-	for _, sql := range []string{"SELECT before FROM changes", "SELECT after FROM changes", "SELECT content FROM live"} {
+	for _, sql := range []string{"SELECT before FROM contents", "SELECT after FROM contents", "SELECT content FROM live"} {
 		must(v.T, v.j.db.query(sql, nil, func(s *sqlite3.Stmt) error {
 			if b := blob(s, 0); len(b) > 60 {
 				all = append(all, b)

@@ -71,7 +71,7 @@ func TestRetainDamaged(t *testing.T) {
 	quiet := pod(event.Updated, 3)
 	quiet.Quiet = true
 	add(t, j, pod(event.Created, 1), pod(event.Updated, 2), quiet, pod(event.Updated, 4))
-	must(t, j.db.script("UPDATE changes SET before = x'09' || substr(before, 2) WHERE seq = 3"))
+	must(t, j.db.script("UPDATE contents SET before = x'09' || substr(before, 2) WHERE seq = 3"))
 	p := pruner{j: j, done: &Retained{}}
 	if err := j.write(t.Context(), "shrink", func() error { return p.step(epoch, Retention{Size: 1}, 4) }); err != nil || p.removed != 1 {
 		t.Fatalf("%d were removed, %v", p.removed, err)

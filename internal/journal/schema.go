@@ -44,9 +44,10 @@ CREATE TABLE live (
 CREATE INDEX live_stream ON live (stream);
 CREATE TABLE changes (
   seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, op INTEGER NOT NULL, quiet INTEGER NOT NULL,
-  version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT, before BLOB, after BLOB,
+  version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT,
   epoch INTEGER, form INTEGER);
 CREATE INDEX changes_object ON changes (object);
+CREATE TABLE contents (seq INTEGER PRIMARY KEY, before BLOB, after BLOB);
 CREATE TABLE gaps (
   seq INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE INDEX gaps_versions ON gaps ("from", "to");

@@ -118,7 +118,7 @@ func (db *db) kindStats(to *Stats) error {
 		return kinds[resource]
 	}
 	err = db.query(`SELECT k.resource, n, quiet, size FROM
-		(SELECT kind of, count(*) n, total(quiet) quiet, total(length(before)) + total(length(after)) size FROM changes GROUP BY kind)
+		(SELECT kind of, count(*) n, total(quiet) quiet, total(length(before)) + total(length(after)) size FROM changes c LEFT JOIN contents t ON t.seq = c.seq GROUP BY kind)
 		LEFT JOIN kinds k ON k.id = of`, nil, func(s *sqlite3.Stmt) error {
 		k := of(s.ColumnInt64(0))
 		k.Changes += s.ColumnInt64(1)

@@ -71,7 +71,7 @@ func (r *verifier) progress(part string, done, total int64) {
 // says that Verify could not finish.
 func (r *Reader) Verify(ctx context.Context, v Verifying) (Report, error) {
 	run := verifier{Reader: r, v: v, rep: Report{By: map[Part]int{}}}
-	for _, part := range []func(context.Context) error{run.pages, run.references, run.objects, run.blocks} {
+	for _, part := range []func(context.Context) error{run.pages, run.objects, run.blocks} {
 		if err := run.unreadable("the file", part(ctx)); err != nil {
 			return run.rep, err
 		}
@@ -112,6 +112,7 @@ func (r *verifier) pages(ctx context.Context) error {
 		})
 		if err == nil {
 			r.progress("pages", n, n)
+			err = r.references()
 		}
 		return err
 	})
@@ -122,28 +123,27 @@ func (r *verifier) pages(ctx context.Context) error {
 }
 
 // references looks for rows that refer to a missing row. Those of changes are found when their entries are made.
-func (r *verifier) references(ctx context.Context) error {
-	return r.do(ctx, func() error {
-		for _, ref := range []struct{ from, column, to string }{
-			{"resources", "cluster", "clusters"},
-			{"kinds", "resource", "resources"},
-			{"streams", "resource", "resources"},
-			{"namespaces", "cluster", "clusters"},
-			{"objects", "resource", "resources"},
-			{"objects", "namespace", "namespaces"},
-			{"live", "object", "objects"},
-			{"live", "stream", "streams"},
-		} {
-			n, err := r.db.integer(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT IN (SELECT id FROM %s)", ref.from, ref.column, ref.to))
-			if err != nil {
-				return err
-			}
-			if n > 0 {
-				r.damage(Index, "%d rows of %s refer to no row of %s", n, ref.from, ref.to)
-			}
+func (r *verifier) references() error {
+	for _, ref := range []struct{ from, column, to, key string }{
+		{"resources", "cluster", "clusters", "id"},
+		{"kinds", "resource", "resources", "id"},
+		{"streams", "resource", "resources", "id"},
+		{"namespaces", "cluster", "clusters", "id"},
+		{"objects", "resource", "resources", "id"},
+		{"objects", "namespace", "namespaces", "id"},
+		{"live", "object", "objects", "id"},
+		{"live", "stream", "streams", "id"},
+		{"contents", "seq", "changes", "seq"},
+	} {
+		n, err := r.db.integer(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT IN (SELECT %s FROM %s)", ref.from, ref.column, ref.key, ref.to))
+		if err != nil {
+			return err
 		}
-		return nil
-	})
+		if n > 0 {
+			r.damage(Index, "%d rows of %s refer to no row of %s", n, ref.from, ref.to)
+		}
+	}
+	return nil
 }
 
 func (r *verifier) objects(ctx context.Context) error {
@@ -190,8 +190,8 @@ func (r *verifier) object(id int64) error {
 		}
 	}
 	newest := int64(0)
-	err = r.db.query("SELECT seq, op, before, after FROM changes WHERE object = ? ORDER BY seq DESC", []any{id}, func(s *sqlite3.Stmt) error {
-		l := link{s.ColumnInt64(0), opOf(s.ColumnInt(1)), blob(s, 2), blob(s, 3)}
+	err = r.db.query(selectLinks+"ORDER BY c.seq DESC", []any{id}, func(s *sqlite3.Stmt) error {
+		l := columnLink(s)
 		newest = max(newest, l.seq)
 		r.rep.Changes++
 		base := next

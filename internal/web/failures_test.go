@@ -40,7 +40,7 @@ func TestDamagedVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Exec("UPDATE changes SET before = x'09' || substr(before, 2) WHERE seq = 4"); err != nil {
+	if err := c.Exec("UPDATE contents SET before = x'09' || substr(before, 2) WHERE seq = 4"); err != nil {
 		t.Fatal(err)
 	}
 	if err := c.Close(); err != nil {

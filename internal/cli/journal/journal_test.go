@@ -165,7 +165,7 @@ func TestVerify(t *testing.T) {
 		{"a content was changed, with valid page checksums", func(t *testing.T, path string) {
 			c, err := sqlite3.Open("file:" + path)
 			must(t, err)
-			must(t, c.Exec("UPDATE changes SET before = substr(before, 1, 2) || x'00' || substr(before, 4) WHERE seq = 2"))
+			must(t, c.Exec("UPDATE contents SET before = substr(before, 1, 2) || x'00' || substr(before, 4) WHERE seq = 2"))
 			must(t, c.Close())
 		}, "2 damages", []string{"damaged content: change 2, before, of pods shop/web: ", "Content: these changes"}},
 		{"a block does not list a change's manager", func(t *testing.T, path string) {

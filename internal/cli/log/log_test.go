@@ -304,7 +304,7 @@ func TestDamage(t *testing.T) {
 	b.add(maps, event.Deleted, "shop", "flipped", data("1"), nil)
 	b.add(maps, event.Created, "shop", "fine", nil, data("1"))
 	path := b.close()
-	exec(t, path, "UPDATE changes SET before = x'00000000007b7d' WHERE op = 4")
+	exec(t, path, "UPDATE contents SET before = x'00000000007b7d' WHERE seq IN (SELECT seq FROM changes WHERE op = 4)")
 	for _, format := range []string{"json", "text", "oneline"} {
 		for _, o := range []Options{{}, {Limit: -1}, {Options: selection.Options{Objects: selection.Objects{Labels: "!x"}}}} {
 			o.Output = format
