@@ -303,6 +303,9 @@ func (r *verifier) block(b *block) error {
 			actual.add(c.time, c.kind, c.namespace, c.op)
 		}
 	}
+	if err == nil {
+		err = r.uses(b)
+	}
 	if err != nil {
 		return err
 	}
@@ -313,6 +316,18 @@ func (r *verifier) block(b *block) error {
 	})
 	if err == nil && b.size > 0 && !bytes.Equal(stored, actual.bytes()) {
 		r.damage(Index, "the counts of block %d do not match its changes", b.first)
+	}
+	return err
+}
+
+// uses looks for changes of a block that use a namespace or a manager whose noted last use is too long ago: retention would
+// remove the name too early.
+func (r *verifier) uses(b *block) error {
+	n, err := r.db.integer(`SELECT count(*) FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON g.seq = c.seq
+		LEFT JOIN namespaces n ON n.id = ifnull(o.namespace, g.namespace) LEFT JOIN managers m ON m.id = c.manager
+		WHERE c.seq BETWEEN ?1 AND ?2 AND (c.seq >= n.last + ?3 OR c.seq >= m.last + ?3)`, b.first, b.next()-1, notedEvery)
+	if n > 0 {
+		r.damage(Index, "%d changes of block %d use a name that is noted as unused", n, b.first)
 	}
 	return err
 }
