@@ -12,6 +12,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/journal/journaltest"
 )
 
 type obj = map[string]any
@@ -163,8 +164,10 @@ func (w *writer) json(o obj) []byte {
 
 func (w *writer) append(row journal.Row) {
 	w.t.Helper()
+	rows := []journal.Row{row}
+	journaltest.Judge(rows)
 	batch := journal.Batch{
-		Stream: journal.Stream{GroupResource: row.Kind.GroupResource()}, Rows: []journal.Row{row},
+		Stream: journal.Stream{GroupResource: row.Kind.GroupResource()}, Rows: rows,
 		Head: journal.Head{Version: fmt.Sprint(w.version), Epoch: 1, Live: true, EverLive: true, At: w.at},
 	}
 	if row.Op == event.Absent {

@@ -71,7 +71,7 @@ type Version struct {
 	// ManagedFields are those of After, which lacks them, as jsonmap.DecodeObject decodes them; nil without After.
 	ManagedFields any
 	// Exact reports that the change is the one that the journal will build from the same texts, with the kind's stored
-	// schema. An exact update is judged (change.Change.Judge).
+	// schema.
 	Exact bool
 	// Sum is the new object's feed.Version sum; 0 if unknown.
 	Sum uint64
@@ -379,9 +379,7 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 	if w.o.Objects {
 		return &v, unsure
 	}
-	if v.Exact && op.Differs() {
-		v.Judge()
-	}
+	v.Judge()
 	v.Before, v.After, v.ManagedFields = nil, nil, nil
 	return &v, unsure
 }

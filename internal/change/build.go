@@ -200,7 +200,7 @@ func (c *Change) Subject() string {
 func (c *Change) SetObjects(before, after map[string]any) {
 	dropManagedFields(before)
 	dropManagedFields(after)
-	c.Before, c.After, c.severity = before, after, ""
+	c.Before, c.After = before, after
 }
 
 // Replaced reports whether the only listed difference is the whole object. It is then listed only in part if the objects

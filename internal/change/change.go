@@ -31,8 +31,6 @@ type Change struct {
 	// Blind is set for an update, conversion, deletion or departure whose earlier state is unknown, because a
 	// purge removed it. It has no Fields then, whatever it changed.
 	Blind bool
-
-	severity event.Severity // see Judge
 }
 
 // FieldChange is a changed field and its current owner.

@@ -46,18 +46,22 @@ func (f *FieldChange) Event() event.Change {
 	}
 }
 
-// Severity returns the severity, derived from the objects or stored by Judge.
+// Severity returns the severity: as it was judged when the change was recorded, or else derived from the objects.
 func (c *Change) Severity() event.Severity {
 	switch {
-	case c.severity != "":
-		return c.severity
+	case c.Meta.Severity != "":
+		return c.Meta.Severity
 	case c.Absence != nil && c.Absence.Incomplete > 0:
 		return event.Warning
 	case c.Quiet || c.Blind || c.Absence != nil:
 		return event.Normal
 	}
-	return severity.Of(c.Op, c.Kind.GroupKind(), c.Before, c.After)
+	before := c.Before
+	if !c.Op.Differs() { // from before a selection let the object in, or before it was recreated
+		before = nil
+	}
+	return severity.Of(c.Op, c.Kind.GroupKind(), before, c.After)
 }
 
-// Judge stores the severity while the objects are available, for a change that is passed on without them.
-func (c *Change) Judge() { c.severity = c.Severity() }
+// Judge stores the severity while the objects are available, for a change that is recorded, or passed on without them.
+func (c *Change) Judge() { c.Meta.Severity = c.Severity() }

@@ -29,7 +29,7 @@ func (p Paths) Narrow(c *Change) (shown bool) {
 			left = append(left, f)
 		}
 	}
-	c.Fields, c.severity = left, ""
+	c.Fields = left
 	quiet := !slices.ContainsFunc(left, func(f FieldChange) bool { return !f.Quiet })
 	if c.Op == event.Updated {
 		c.attribute()

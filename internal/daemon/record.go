@@ -7,6 +7,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/capture"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -75,7 +76,9 @@ func (a *absence) count(b *journal.Batch) {
 // be watched.
 func (a *absence) row(end time.Time, failing int) journal.Row {
 	a.Incomplete = int64(len(a.gaps) + failing)
-	return journal.Row{Meta: journal.Meta{Op: event.Absent, Kind: journal.AbsenceKind, Since: a.since, At: end, Time: end, Absence: &a.Absence}}
+	c := change.Change{Meta: journal.Meta{Op: event.Absent, Kind: journal.AbsenceKind, Since: a.since, At: end, Time: end, Absence: &a.Absence}}
+	c.Judge()
+	return journal.Row{Meta: c.Meta}
 }
 
 // run writes until messages is closed. If that fails, it calls failed, once, and drops the rest: the watcher
@@ -236,5 +239,8 @@ func batchOf(b *capture.Batch, cluster string) journal.Batch {
 }
 
 func rowOf(v *capture.Version) journal.Row {
+	if !v.Op.HasObject() && !v.Rewritten { // others were judged by their objects
+		v.Judge()
+	}
 	return journal.Row{Meta: v.Meta, Before: v.BeforeJSON, After: v.AfterJSON, Sum: v.Sum, Rewritten: v.Rewritten}
 }

@@ -1,7 +1,8 @@
 // Package history rebuilds the changes of a journal: it computes the differences and who wrote them from the versions
 // that the journal stores.
 //
-// It uses the current rules and the newest schemas, so a change can look different than when it was recorded.
+// It uses the current rules and the newest schemas, so a change can look different than when it was recorded. Its severity is
+// the recorded one.
 package history
 
 import (
@@ -81,7 +82,6 @@ func (t *Builder) Make(ctx context.Context, e *journal.Entry, before, after []by
 	}
 	c, decoded, err = t.objects(&b, lean)
 	if lean {
-		c.Judge()
 		c.Before, c.After = nil, nil
 	}
 	return c, decoded, err

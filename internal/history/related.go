@@ -105,7 +105,7 @@ type loader struct {
 // named returns the named objects that the journal has, which must be of one cluster.
 func (l *loader) named(ctx context.Context) (all []relations.Ref, err error) {
 	q := l.s.Query
-	q.Owned, q.Fields, q.Quiet, q.Snapshots, q.Ops, q.Managers = nil, nil, true, true, nil, nil
+	q.Owned, q.Fields, q.Quiet, q.Snapshots, q.Ops, q.Managers, q.Severities = nil, nil, true, true, nil, nil, nil
 	var clusters []string
 	add := func(k journal.Kind, namespace, name string) {
 		ref := relations.Ref{Group: k.Group, Kind: k.Kind, Namespace: namespace, Name: name}

@@ -66,10 +66,6 @@ func (n *names) noteAbsent(cluster string, since time.Time) error {
 
 // absence writes an absence and closes it.
 func (w *writer) absence(kind int64, r *Row) error {
-	ns, err := w.names.namespace(r.Kind.Cluster, "", w.tail.next())
-	if err != nil {
-		return err
-	}
 	cluster, err := w.names.cluster(r.Kind.Cluster)
 	if err != nil {
 		return err
@@ -77,7 +73,7 @@ func (w *writer) absence(kind int64, r *Row) error {
 	if err := w.db.exec("UPDATE clusters SET absent = NULL, absence = ? WHERE id = ?", r.At, cluster); err != nil {
 		return err
 	}
-	err = w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?, ?)", w.tail.next(), ns,
+	err = w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?)", w.tail.next(),
 		strconv.FormatInt(r.Absence.Changes, 10), strconv.FormatInt(r.Absence.Incomplete, 10), r.Absence.Reason)
 	if err != nil {
 		return err

@@ -36,12 +36,12 @@ func (j *Journal) AppendThen(ctx context.Context, batches []Batch, then func()) 
 		if err := j.boundLog(); err != nil {
 			return err
 		}
-		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone(), recount: j.recount}
+		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone(), reread: j.reread}
 		if err := j.db.transaction(func() error { return w.all(batches) }); err != nil {
 			j.names.forget() //  the transaction may have made some of them
 			return err
 		}
-		j.tail, j.full, j.recount = w.tail, false, false
+		j.tail, j.full, j.reread = w.tail, false, false
 		w.done.Last = w.tail.next() - 1
 		then()
 		if w.done.Rows > 0 {
@@ -63,14 +63,14 @@ type writer struct {
 	codec   *codec
 	cluster string
 	tail    block
-	recount bool // the tail's counts are not up to date
+	reread  bool // retention changed the tail
 	done    Appended
 }
 
 func (w *writer) all(batches []Batch) error {
-	if w.recount {
+	if w.reread {
 		var err error
-		if w.tail.counts, err = w.db.recount(w.tail.first, w.tail.next()); err != nil {
+		if w.tail, err = w.db.tail(); err != nil {
 			return err
 		}
 	}
@@ -133,7 +133,7 @@ func (w *writer) batch(b *Batch) error {
 }
 
 const knownGap = `SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kinds k ON k.id = c.kind
-	WHERE g."from" = ?1 AND g."to" = ?2 AND g.namespace = ?3 AND k.resource = ?4 AND c.epoch IS ?5
+	WHERE g."from" = ?1 AND g."to" = ?2 AND c.namespace = ?3 AND k.resource = ?4 AND c.epoch IS ?5
 	AND (g."to" <> '' OR c.time + c.lag - c.since IS ?6)`
 
 func (w *writer) gap(kind int64, r *Row) error {
@@ -151,7 +151,7 @@ func (w *writer) gap(kind int64, r *Row) error {
 		w.done.Duplicates += int(known)
 		return err
 	}
-	if err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?, ?)", seq, ns, r.Gap.From, r.Gap.To, r.Gap.Reason); err != nil {
+	if err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?)", seq, r.Gap.From, r.Gap.To, r.Gap.Reason); err != nil {
 		return err
 	}
 	return w.insert(r, kind, nil, nil)
@@ -218,10 +218,10 @@ func (w *writer) insert(r *Row, kind int64, object, owner any) error {
 		if err := w.db.saveBlock(&w.tail); err != nil {
 			return err
 		}
-		w.tail = newBlock(w.tail.next())
+		w.tail = newBlock(w.tail.next(), w.tail.reached)
 	}
 	var manager, since any
-	n := noted{kind: kind, op: opNumber(r.Op), quiet: r.Quiet}
+	n := noted{kind: kind, op: opNumber(r.Op), quiet: r.Quiet, severity: severityOf(&r.Meta)}
 	var err error
 	if n.namespace, err = w.names.namespace(r.Kind.Cluster, r.Namespace, w.tail.next()); err != nil {
 		return err
@@ -241,8 +241,8 @@ func (w *writer) insert(r *Row, kind int64, object, owner any) error {
 		}
 	}
 	r.Seq = w.tail.next()
-	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		r.Seq, object, kind, n.op, r.Quiet, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, epochValue(r.Epoch), sumValue(r.Form))
+	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		r.Seq, object, kind, n.namespace, n.op, r.Quiet, n.severity, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, epochValue(r.Epoch), sumValue(r.Form))
 	if err != nil {
 		return err
 	}

@@ -10,12 +10,12 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// tally is how many listed changes of a kind in a namespace happened in a second. Changes whose time is an interval count
+// tally is how many listed changes of a kind in a namespace, with an operation and a severity, happened in a second. Changes whose time is an interval count
 // at its end.
 type tally struct {
 	second          int64
 	kind, namespace int64
-	op              int
+	op, severity    int
 	n               int64
 }
 
@@ -23,19 +23,22 @@ type tally struct {
 // BenchmarkCounts.
 type tallies []tally
 
+// opBits is how many bits of a stored count's third number are the operation. The rest are the severity.
+const opBits = 4
+
 // mergeWithin is how many of the last counts are searched for the same one.
 const mergeWithin = 16
 
 // add counts a listed change that happened at a time in milliseconds.
-func (c *tallies) add(at, kind, namespace int64, op int) {
+func (c *tallies) add(at, kind, namespace int64, op, severity int) {
 	second := at / 1000
 	for i := len(*c) - 1; i >= max(0, len(*c)-mergeWithin); i-- {
-		if k := &(*c)[i]; k.second == second && k.kind == kind && k.namespace == namespace && k.op == op {
+		if k := &(*c)[i]; k.second == second && k.kind == kind && k.namespace == namespace && k.op == op && k.severity == severity {
 			k.n++
 			return
 		}
 	}
-	*c = append(*c, tally{second, kind, namespace, op, 1})
+	*c = append(*c, tally{second, kind, namespace, op, severity, 1})
 }
 
 // bytes encodes the counts for the file: of each, the varint of its second minus that of the one before, and uvarints.
@@ -44,7 +47,7 @@ func (c tallies) bytes() []byte {
 	last := int64(0)
 	for _, k := range c {
 		b = binary.AppendVarint(b, k.second-last)
-		for _, v := range []int64{k.kind, k.namespace, int64(k.op), k.n} {
+		for _, v := range []int64{k.kind, k.namespace, int64(k.op | k.severity<<opBits), k.n} {
 			b = binary.AppendUvarint(b, uint64(v)) //nolint:gosec // never negative
 		}
 		last = k.second
@@ -70,7 +73,7 @@ func eachTally(b []byte, f func(*tally)) bool {
 			}
 			v[i], b = int64(u), b[n:] //nolint:gosec // the same bits
 		}
-		k.kind, k.namespace, k.op, k.n = v[0], v[1], int(v[2]), v[3]
+		k.kind, k.namespace, k.op, k.severity, k.n = v[0], v[1], int(v[2]&(1<<opBits-1)), int(v[2]>>opBits), v[3]
 		f(&k)
 	}
 	return true
@@ -78,10 +81,9 @@ func eachTally(b []byte, f func(*tally)) bool {
 
 // recount counts the listed changes of a block.
 func (db *db) recount(first, next int64) (c tallies, err error) {
-	err = db.query(`SELECT c.time, c.kind, ifnull(o.namespace, g.namespace), c.op
-		FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq
-		WHERE c.seq >= ? AND c.seq < ? AND NOT c.quiet ORDER BY c.seq`, []any{first, next}, func(s *sqlite3.Stmt) error {
-		c.add(s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2), s.ColumnInt(3))
+	const sql = "SELECT time, kind, namespace, op, severity FROM changes WHERE seq >= ? AND seq < ? AND NOT quiet ORDER BY seq"
+	err = db.query(sql, []any{first, next}, func(s *sqlite3.Stmt) error {
+		c.add(s.ColumnInt64(0), s.ColumnInt64(1), s.ColumnInt64(2), s.ColumnInt(3), s.ColumnInt(4))
 		return nil
 	})
 	return c, err
@@ -103,7 +105,7 @@ const maxSteps = 10_000
 
 // Counts counts the listed changes that happened from q.Since to q.Until, in steps of whole seconds, of which the
 // first begins at q.Since.Truncate(step).
-// Of q it uses Since and Until, which must be set, Clusters, Resources, Namespaces, Without, Ops and Snapshots. A change whose time is only
+// Of q it uses Since and Until, which must be set, Clusters, Resources, Namespaces, Without, Ops, Severities and Snapshots. A change whose time is only
 // known to be in an interval counts at its end. The series are in no particular order; a step without changes is 0.
 func (r *Reader) Counts(ctx context.Context, q Query, step time.Duration) (all []Series, err error) {
 	c := counting{
@@ -114,14 +116,17 @@ func (r *Reader) Counts(ctx context.Context, q Query, step time.Duration) (all [
 		c.until++
 	}
 	c.steps = min(max((c.until-c.base+c.step-1)/c.step, 0), maxSteps)
-	for from := int64(0); from >= 0 && err == nil; {
+	for done := false; !done && err == nil; {
 		err = r.do(ctx, func() error {
 			if c.filter == nil {
-				if c.filter, err = r.db.filter(Query{Clusters: q.Clusters, Resources: q.Resources, Namespaces: q.Namespaces, Without: q.Without, Ops: q.Ops, Snapshots: q.Snapshots}); err != nil {
+				if c.filter, err = r.db.filter(Query{Clusters: q.Clusters, Resources: q.Resources, Namespaces: q.Namespaces, Without: q.Without, Ops: q.Ops, Severities: q.Severities, Snapshots: q.Snapshots}); err != nil {
+					return err
+				}
+				if c.low, c.high, err = r.db.bounded(c.since*1000, c.until*1000); err != nil {
 					return err
 				}
 			}
-			from, err = c.page(r, from)
+			done, err = c.page(r)
 			return err
 		})
 	}
@@ -142,21 +147,22 @@ type seriesKey struct {
 // counting is one run of Counts.
 type counting struct {
 	since, base, until, step, steps int64
+	low, high                       int64 // blocks to read
 	filter                          *filter
 	series                          map[seriesKey]*Series
 	last                            seriesKey
 	lastSeries                      *Series // of last
 }
 
-// page counts some blocks from a number on, and returns where the next page begins; -1 at the end.
-func (c *counting) page(r *Reader, from int64) (next int64, err error) {
-	next = -1
+// page counts some blocks, and reports whether they were the last.
+func (c *counting) page(r *Reader) (done bool, err error) {
 	n := 0
 	var bad int64
-	err = r.db.query("SELECT first, counts FROM blocks WHERE first >= ? AND newest >= ? AND oldest < ? ORDER BY first",
-		[]any{from, c.since * 1000, c.until * 1000}, func(s *sqlite3.Stmt) error {
+	done = true
+	err = r.db.query("SELECT b.first, c.counts FROM blocks b JOIN block_counts c ON c.first = b.first WHERE b.first BETWEEN ? AND ? AND b.newest >= ? AND b.oldest < ? ORDER BY b.first",
+		[]any{c.low, c.high, c.since * 1000, c.until * 1000}, func(s *sqlite3.Stmt) error {
 			if n++; n > countedBlocks {
-				next = s.ColumnInt64(0)
+				c.low, done = s.ColumnInt64(0), false
 				return errDone
 			}
 			if !eachTally(s.ColumnRawBlob(1), c.add) {
@@ -169,13 +175,13 @@ func (c *counting) page(r *Reader, from int64) (next int64, err error) {
 		err = damaged(r.path, "blocks", "unreadable counts of block %d", bad)
 	}
 	if err != nil {
-		return 0, err
+		return false, err
 	}
-	return next, c.name(r)
+	return done, c.name(r)
 }
 
 func (c *counting) add(k *tally) {
-	if k.second < c.since || k.second >= c.until {
+	if k.second < c.since || k.second >= c.until || !c.filter.judged(k.op, k.severity) {
 		return
 	}
 	key := seriesKey{k.kind, k.namespace, k.op}
@@ -183,7 +189,7 @@ func (c *counting) add(k *tally) {
 		c.last, c.lastSeries = key, c.series[key]
 		if c.lastSeries == nil {
 			c.lastSeries = &Series{Op: opOf(k.op)}
-			if c.wants(key) {
+			if c.wants(k) {
 				c.lastSeries.Counts = make([]int, c.steps)
 			}
 			c.series[key] = c.lastSeries
@@ -195,8 +201,8 @@ func (c *counting) add(k *tally) {
 }
 
 // wants reports whether a series is selected: as filter.wants, for what a count knows.
-func (c *counting) wants(k seriesKey) bool {
-	r := record{op: k.op, kind: k.kind, namespace: k.namespace}
+func (c *counting) wants(k *tally) bool {
+	r := record{op: k.op, severity: k.severity, kind: k.kind, namespace: k.namespace}
 	return c.filter.wants(&r)
 }
 
@@ -216,10 +222,14 @@ func (c *counting) name(r *Reader) (err error) {
 	return nil
 }
 
+func (db *db) saveCounts(first int64, c tallies) error {
+	return db.exec("INSERT OR REPLACE INTO block_counts VALUES (?, ?)", first, c.bytes())
+}
+
 // counts returns the stored counts of a block.
 func (db *db) counts(first int64) (c tallies, err error) {
 	ok := true
-	err = db.query("SELECT counts FROM blocks WHERE first = ?", []any{first}, func(s *sqlite3.Stmt) error {
+	err = db.query("SELECT counts FROM block_counts WHERE first = ?", []any{first}, func(s *sqlite3.Stmt) error {
 		ok = eachTally(s.ColumnRawBlob(0), func(k *tally) { c = append(c, *k) })
 		return nil
 	})

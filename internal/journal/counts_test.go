@@ -18,6 +18,7 @@ func (m *model) checkCounts(t *testing.T, r *Reader) {
 	t.Helper()
 	for _, q := range []Query{
 		{Snapshots: true}, {}, {Resources: []string{"pods"}, Snapshots: true}, {Namespaces: []string{"s*"}}, {Ops: []event.Op{event.Updated, event.Gap}},
+		{Severities: []event.Severity{event.Failure}}, {Severities: []event.Severity{event.Recovery, event.Warning}, Snapshots: true},
 	} {
 		want, oldest, newest := map[string]int{}, time.Time{}, time.Time{}
 		for e, err := range r.Rows(t.Context(), q) {
@@ -115,7 +116,7 @@ func BenchmarkCounts(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
-	size, err := j.db.integer("SELECT sum(length(counts)) FROM blocks")
+	size, err := j.db.integer("SELECT sum(length(counts)) FROM block_counts")
 	if err := errors.Join(err, j.Close()); err != nil {
 		b.Fatal(err)
 	}

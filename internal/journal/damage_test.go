@@ -227,8 +227,12 @@ func TestDamagedContent(t *testing.T) {
 		{"missing kinds", "DELETE FROM kinds"},
 		{"missing resources", "DELETE FROM resources"},
 		{"missing clusters", "DELETE FROM clusters"},
-		{"a block with other ids", "UPDATE blocks SET ids = zeroblob(length(ids))"},
+		{"a block with other ids", "UPDATE block_ids SET ids = zeroblob(length(ids))"},
+		{"a block without ids", "DELETE FROM block_ids"},
+		{"a block without counts", "DELETE FROM block_counts"},
+		{"a block that reaches another time", "UPDATE blocks SET reached = reached + 1"},
 		{"an unknown operation", "UPDATE changes SET op = 77"},
+		{"an unknown severity", "UPDATE changes SET severity = 9"},
 		{"a last change that does not exist", "UPDATE live SET last = last + 1"},
 	} {
 		if err := j.db.script("SAVEPOINT s; " + c.sql); err != nil {
@@ -284,8 +288,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestMissingBlock: changes without a block are not found through blocks. Verify reports them, once, and does not report gaps
-// that retention left.
+// TestMissingBlock: changes without a block, or with another one, are not found through blocks. Verify reports them, once, and
+// does not report gaps that retention left.
 func TestMissingBlock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := open(t, path)
@@ -301,7 +305,11 @@ func TestMissingBlock(t *testing.T) {
 		{"two between", "DELETE FROM blocks WHERE first IN (257, 513)", "512 changes from 257 to 768 are in no block"},
 		{"the newest", "DELETE FROM blocks WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
 		{"all", "DELETE FROM blocks", "1100 changes from 1 to 1100 are in no block"},
-		{"a block without ids", "UPDATE blocks SET ids = x'' WHERE first = 1025", "76 changes from 1025 to 1100 are in no block"},
+		{"a block without changes", "UPDATE blocks SET size = 0 WHERE first = 1025", "block 1025 has 380 bytes of ids of 0 changes; 76 changes from 1025 to 1100 are in no block"},
+		{"changes of another severity", "UPDATE changes SET severity = 3 WHERE seq = 300", "change 300 does not match its block 257; the counts of block 257 do not match its changes"},
+		{"changes in another namespace", "INSERT INTO namespaces VALUES (9, 1, 'other', 300); UPDATE changes SET namespace = 9 WHERE seq = 300",
+			"change 300 does not match its block 257; 1 changes of block 257 are in other namespaces than their objects; the counts of block 257 do not match its changes"},
+		{"a block that reaches too far", "UPDATE blocks SET reached = reached + 1 WHERE first = 513", "block 513 does not match the times before it; block 769 does not match the times before it"},
 		{"a block together with its changes", "DELETE FROM changes WHERE seq BETWEEN 257 AND 512; DELETE FROM blocks WHERE first = 257", ""},
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")
@@ -312,7 +320,7 @@ func TestMissingBlock(t *testing.T) {
 		must(t, err)
 		var got []string
 		rep, err := r.Verify(t.Context(), Verifying{Damage: func(d Damage) {
-			if d.Part == Index && strings.Contains(d.Text, "in no block") {
+			if d.Part == Index && strings.Contains(d.Text, "block") {
 				got = append(got, d.Text)
 			}
 		}})

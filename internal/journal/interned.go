@@ -122,7 +122,7 @@ func (j *Journal) removeUnused(ctx context.Context, now time.Time) (removed int,
 func (j *Journal) removeAllUnused() error {
 	_, err := j.removeNames("DELETE FROM managers WHERE id NOT IN (SELECT manager FROM changes WHERE manager IS NOT NULL)")
 	if err == nil {
-		_, err = j.removeNames("DELETE FROM namespaces WHERE id NOT IN (SELECT namespace FROM objects) AND id NOT IN (SELECT namespace FROM gaps)")
+		_, err = j.removeNames("DELETE FROM namespaces WHERE id NOT IN (SELECT namespace FROM objects) AND id NOT IN (SELECT namespace FROM changes)")
 	}
 	return err
 }

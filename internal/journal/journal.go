@@ -55,7 +55,7 @@ type Journal struct {
 	full    bool            // a write failed on a full disk, and no append has succeeded since
 	listed  map[int64]int64 // bytes of the listed changes of full blocks, by their first; see floor
 	file    os.FileInfo     // at path when it was opened
-	recount bool            // changes of the newest block were removed: its counts must be made again
+	reread  bool            // retention changed the newest block in the file
 	changed chan struct{}
 }
 

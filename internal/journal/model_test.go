@@ -175,12 +175,13 @@ func (h *history) row(i int) Row {
 			r.Time = r.At // unknown within the interval
 		}
 	}
+	r.Severity = severities[max(0, h.IntN(12)-8)]
 	if h.IntN(3) == 0 {
 		r.Owner = &event.Owner{Kind: "ReplicaSet", Name: "web-" + strconv.Itoa(h.IntN(3)), UID: "o"}
 	}
 	switch n := h.IntN(60); {
 	case n == 0:
-		r.Owner, r.Net, r.Op, r.Gap = nil, false, event.Gap, &event.GapInfo{From: strconv.Itoa(h.IntN(5)), To: "9", Reason: "the server has no history"}
+		r.Owner, r.Net, r.Severity, r.Op, r.Gap = nil, false, event.Warning, event.Gap, &event.GapInfo{From: strconv.Itoa(h.IntN(5)), To: "9", Reason: "the server has no history"}
 		return r
 	case n == 1 && len(h.rows) > 0:
 		if r := h.rows[h.IntN(len(h.rows))].Row; r.Kind == h.kinds[i] {

@@ -32,12 +32,12 @@ func (p *pruner) blocks(victims []victim) error {
 			continue
 		}
 		first := int64(0)
-		err := p.j.db.query(blockOf, []any{idSize, victims[i].seq}, func(s *sqlite3.Stmt) error {
+		err := p.j.db.query(blockOf, []any{victims[i].seq}, func(s *sqlite3.Stmt) error {
 			first, next = s.ColumnInt64(0), s.ColumnInt64(1)
 			return nil
 		})
 		if err == nil && first < p.j.tail.first {
-			err = p.j.db.exec("DELETE FROM blocks WHERE first = ?1 AND NOT EXISTS (SELECT 1 FROM changes WHERE seq >= ?1 AND seq < ?2)", first, next)
+			err = p.block(first, next)
 		}
 		if err == nil && slices.ContainsFunc(victims[i:], func(v victim) bool { return v.seq < next && !v.quiet }) {
 			err = p.recount(first, next)
@@ -49,19 +49,55 @@ func (p *pruner) blocks(victims []victim) error {
 	return nil
 }
 
+// block removes a block if its changes are gone. What the blocks behind it have reached may be lower then: after a time ahead
+// of all others, which only this one had.
+func (p *pruner) block(first, next int64) error {
+	db := p.j.db
+	if left, err := db.integer("SELECT EXISTS (SELECT 1 FROM changes WHERE seq >= ? AND seq < ?)", first, next); err != nil || left != 0 {
+		return err
+	}
+	for _, table := range []string{"blocks", "block_ids", "block_counts"} {
+		if err := db.exec("DELETE FROM "+table+" WHERE first = ?", first); err != nil {
+			return err
+		}
+	}
+	reached, err := db.reached(first)
+	if err != nil {
+		return err
+	}
+	var lower []block
+	err = db.query(selectBlocks+"WHERE first > ? ORDER BY first", []any{first}, func(s *sqlite3.Stmt) error {
+		b := columnBlock(s)
+		reached = max(reached, b.newest, b.seen.newest)
+		if b.reached == reached {
+			return errDone
+		}
+		b.reached = reached
+		lower = append(lower, b)
+		return nil
+	})
+	for i := range lower {
+		if err == nil {
+			err = db.exec("UPDATE blocks SET reached = ? WHERE first = ?", lower[i].reached, lower[i].first)
+		}
+		p.j.reread = p.j.reread || lower[i].first == p.j.tail.first
+	}
+	return err
+}
+
 // recount stores the counts of a block that is left, after some of its listed changes were removed.
 func (p *pruner) recount(first, next int64) error {
 	if first >= p.j.tail.first {
-		p.j.recount = true
+		p.j.reread = true
 	}
 	c, err := p.j.db.recount(first, next)
 	if err != nil {
 		return err
 	}
-	return p.j.db.exec("UPDATE blocks SET counts = ? WHERE first = ?", c.bytes(), first)
+	return p.j.db.saveCounts(first, c)
 }
 
-const blockOf = "SELECT first, first + length(ids) / ? FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
+const blockOf = "SELECT first, first + size FROM blocks WHERE first <= ? ORDER BY first DESC LIMIT 1"
 
 // object removes changes of one object, sorted by number; object 0 stands for gaps and absences.
 func (p *pruner) object(object int64, seqs []int64) error {

@@ -27,7 +27,8 @@ type filter struct {
 	fields     []field
 	managers   map[int64]bool
 	ops        uint64         // a bit per wanted operation
-	nowhere    map[int64]bool // the empty namespaces
+	severities uint64         // a bit per wanted severity; 0: all
+	nowhere    map[int64]bool // the empty namespaces of the wanted clusters
 	objects    []object       // those with a name or UID
 	byObject   bool
 	since      int64
@@ -45,7 +46,7 @@ type field struct {
 
 // filter resolves the names in a query. Names that the journal has never seen match nothing.
 func (db *db) filter(q Query) (*filter, error) {
-	f := &filter{q: q, low: q.After + 1, high: q.Before - 1, ops: wantedOps(q)}
+	f := &filter{q: q, low: q.After + 1, high: q.Before - 1, ops: wantedOps(q), severities: wantedSeverities(q)}
 	if q.Before == 0 {
 		f.high = 1<<63 - 1
 	}
@@ -55,18 +56,25 @@ func (db *db) filter(q Query) (*filter, error) {
 	if !q.Until.IsZero() {
 		f.until = q.Until.UnixMilli()
 	}
+	low, high, err := db.bounded(f.since, f.until)
+	if err != nil {
+		return nil, err
+	}
+	if f.low = max(f.low, low); !q.OldestFirst { // changes that come while it is read are behind what was yielded
+		f.high = min(f.high, high)
+	}
 	resources := q.Resources
 	if len(resources) > 0 && len(q.Names) > 0 {
 		resources = slices.Concat(resources, q.Dependents())
 	}
-	var err error
 	if f.kinds, err = db.kindsOf(resources, q.Clusters); err != nil {
 		return nil, err
 	}
 	if f.clusters, err = db.ids(q.Clusters, "SELECT k.id FROM kinds k"+ofResources+"WHERE c.name = ?"); err != nil {
 		return nil, err
 	}
-	if f.nowhere, err = db.ids([]string{""}, namespacesNamed); err != nil {
+	none := func(name string) bool { return name == "" }
+	if f.nowhere, err = db.matching(namespaceRows, q.Clusters, []string{""}, selection.IsGlob, none); err != nil {
 		return nil, err
 	}
 	if err := f.places(db); err != nil {
@@ -131,29 +139,40 @@ func (f *filter) has(namespace int64, name string) bool {
 	return f.in(namespace)
 }
 
-// narrow makes the conditions. Lists of up to fewIDs numbers are conditions, padded to that length: few statements serve
-// all queries.
+// narrow makes the conditions. Lists of up to mostIDs numbers are conditions, padded to a power of fewIDs: few statements
+// serve all queries.
 func (f *filter) narrow() {
 	if !f.q.Quiet {
 		f.sql = " AND NOT c.quiet"
 	}
 	oneOf := func(ids map[int64]bool, condition string) {
-		if len(ids) == 0 || len(ids) > fewIDs {
+		n := fewIDs
+		for n < len(ids) {
+			n *= fewIDs
+		}
+		if len(ids) == 0 || n > mostIDs {
 			return
 		}
-		f.sql += fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", fewIDs-1)+")")
+		f.sql += fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", n-1)+")")
 		list := slices.Sorted(maps.Keys(ids))
-		for i := range fewIDs {
+		for i := range n {
 			f.args = append(f.args, list[min(i, len(list)-1)])
 		}
 	}
 	oneOf(f.kinds, " AND (c.object IS NULL OR c.kind %s)") // an absence belongs to every kind and namespace
 	oneOf(f.managers, " AND c.manager %s")
-	oneOf(f.namespaces, " AND (c.object IS NULL OR o.namespace %s)")
+	if len(f.namespaces) > 0 {
+		within := maps.Clone(f.namespaces)
+		maps.Copy(within, f.nowhere) // gaps and absences may be of no namespace
+		oneOf(within, " AND c.namespace %s")
+	}
 }
 
-// fewIDs is how many numbers a condition lists.
-const fewIDs = 4
+const (
+	// fewIDs is how many numbers a condition lists, or a power of it up to mostIDs: a namespace has one in each cluster.
+	fewIDs  = 4
+	mostIDs = 64
+)
 
 // The queries of matching: numbers, names and clusters.
 const (
@@ -196,6 +215,29 @@ func wantedOps(q Query) (bits uint64) {
 		}
 	}
 	return bits
+}
+
+// wantedSeverities returns a bit for each severity that a query wants.
+func wantedSeverities(q Query) (bits uint64) {
+	for _, s := range q.Severities {
+		if n := slices.Index(severities[:], s); n >= 0 {
+			bits |= 1 << n
+		} else {
+			bits |= 1 << len(severities) // which no change has
+		}
+	}
+	return bits
+}
+
+// rare returns a partial index that has all changes that match, with its condition; empty if there is none.
+func (f *filter) rare() (index, condition string) {
+	switch {
+	case f.severities != 0 && f.severities&(1<<severe-1) == 0: // gaps, which match, are warnings
+		return "changes_severe", fmt.Sprintf("c.severity >= %d", severe)
+	case f.ops == 1<<opNumber(event.Deleted):
+		return "changes_deleted", fmt.Sprintf("c.op = %d", opNumber(event.Deleted))
+	}
+	return "", ""
 }
 
 // ids returns the numbers that sql yields for each name; nil if there are no names.
@@ -283,7 +325,7 @@ func (f *filter) mayHave(b *block) bool {
 		return false
 	default:
 		gaps := f.ops&b.sum.ops&gapBit != 0
-		return f.ops&b.sum.ops != 0 && among(f.kinds, b.sum.kinds) && (gaps || among(f.namespaces, b.sum.namespaces)) && among(f.managers, b.sum.managers)
+		return f.ops&b.sum.ops != 0 && (gaps || f.severities == 0 || f.severities&b.sum.severities != 0) && among(f.kinds, b.sum.kinds) && (gaps || among(f.namespaces, b.sum.namespaces)) && among(f.managers, b.sum.managers)
 	}
 }
 
@@ -307,6 +349,7 @@ func (f *filter) wants(r *record) bool {
 		f.clusters != nil && !f.clusters[r.kind],
 		f.kinds != nil && !f.kinds[r.kind] && !absent,
 		f.managers != nil && !f.managers[r.manager],
+		!f.judged(r.op, r.severity),
 		!absent && !f.placed(r, op),
 		f.since != 0 && to < f.since,
 		f.until != 0 && from >= f.until:
@@ -314,6 +357,11 @@ func (f *filter) wants(r *record) bool {
 	default:
 		return true
 	}
+}
+
+// judged reports whether a severity matches. A gap has any.
+func (f *filter) judged(op, severity int) bool {
+	return f.severities == 0 || opOf(op) == event.Gap || f.severities>>severity&1 == 1
 }
 
 // placed reports whether the namespace of a record matches, and its name.

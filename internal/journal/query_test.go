@@ -53,7 +53,7 @@ func TestQueries(t *testing.T) {
 // absence adds an absence.
 func (h *history) absence() Batch {
 	b := Batch{Rows: []Row{{Meta: Meta{
-		Op: event.Absent, Kind: AbsenceKind, Since: h.clock.Add(-time.Minute), At: h.clock, Time: h.clock, Absence: &event.Absence{Reason: event.AbsenceStopped},
+		Op: event.Absent, Kind: AbsenceKind, Severity: event.Warning, Since: h.clock.Add(-time.Minute), At: h.clock, Time: h.clock, Absence: &event.Absence{Reason: event.AbsenceStopped},
 	}}}}
 	h.append([]Batch{b})
 	return b
@@ -86,6 +86,9 @@ func (h *history) query() Query {
 			q.Fields = append(q.Fields, selection.Field{Namespace: true, Value: []string{some().Namespace, "none"}[h.IntN(2)], Not: h.IntN(2) == 0})
 		},
 		func() { q.Ops = []event.Op{some().Op, event.Gap} },
+		func() { q.Ops = []event.Op{event.Deleted} },
+		func() { q.Severities = []event.Severity{event.Failure, event.Warning}[h.IntN(2):] },
+		func() { q.Severities = append(q.Severities, severities[h.IntN(len(severities))]) },
 		func() { q.Managers = [][]string{{"manager-1", "nobody"}, {"?"}, {"?", "*-2"}, {"m*"}}[h.IntN(4)] },
 		func() { q.Limit = 1 + h.IntN(400) },
 	} {

@@ -164,7 +164,7 @@ func (r *Reader) Contents(ctx context.Context, e *Entry) (before, after []byte, 
 // record is a row of changes with the columns joined to it.
 type record struct {
 	seq, object, kind       int64
-	op                      int
+	op, severity            int
 	quiet                   bool
 	version                 string
 	time, lag, since        int64
@@ -186,9 +186,14 @@ const (
 )
 
 // selectRecords is the query of records, without its condition.
-const selectRecords = `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
-	ifnull(o.namespace, g.namespace), o.name, o.uid, g."from", g."to", g.reason, c.epoch, c.form
-	FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
+var selectRecords = recordsBy("")
+
+// recordsBy is selectRecords by an index of changes.
+func recordsBy(index string) string {
+	return `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
+	c.namespace, o.name, o.uid, g."from", g."to", g.reason, c.epoch, c.form, c.severity
+	FROM changes c ` + index + ` LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
+}
 
 // after returns the moment after which the change happened, if known. net says that a list derived the change; else the
 // server sent it late, which a negative since says.
@@ -217,8 +222,9 @@ func columnRecord(s *sqlite3.Stmt) record {
 		version: s.ColumnText(5), time: s.ColumnInt64(6), lag: s.ColumnInt64(7), since: s.ColumnInt64(8),
 		bounded: s.ColumnType(8) != sqlite3.NULL, manager: s.ColumnInt64(9), owner: s.ColumnText(10), namespace: s.ColumnInt64(11),
 		name: s.ColumnText(12), uid: s.ColumnText(13), gapFrom: s.ColumnText(14), gapTo: s.ColumnText(15), gapText: s.ColumnText(16),
-		epoch: s.ColumnInt64(17),
-		form:  uint64(s.ColumnInt64(18)), //nolint:gosec // the same bits
+		epoch:    s.ColumnInt64(17),
+		form:     uint64(s.ColumnInt64(18)), //nolint:gosec // the same bits
+		severity: s.ColumnInt(19),
 	}
 }
 
@@ -249,6 +255,10 @@ func (r *Reader) entry(c *record) (Entry, error) {
 			return Entry{}, damaged(r.path, fmt.Sprintf("change %d", c.seq), "absence: %w", err)
 		}
 	}
+	if c.severity < 0 || c.severity >= len(severities) {
+		return Entry{}, damaged(r.path, fmt.Sprintf("change %d", c.seq), "severity %d", c.severity)
+	}
+	e.Severity = severities[c.severity]
 	if e.Op == "" || e.Op.HasObject() && c.uid == "" {
 		return Entry{}, damaged(r.path, fmt.Sprintf("change %d", c.seq), "operation %d of object %d", c.op, c.object)
 	}
@@ -262,8 +272,8 @@ func (r *Reader) ByID(ctx context.Context, prefix string) (Entry, error) {
 	low, high := idRange(prefix)
 	err := r.do(ctx, func() error {
 		var seqs []int64
-		err := r.db.query(blocks(true)+"ORDER BY first DESC", nil, func(s *sqlite3.Stmt) error {
-			b := columnBlock(s)
+		err := r.db.query("SELECT first, ids FROM block_ids ORDER BY first DESC", nil, func(s *sqlite3.Stmt) error {
+			b := columnIDs(s)
 			b.find(low, high, func(seq int64) { seqs = append(seqs, seq) })
 			if len(seqs) > 1000 {
 				return errDone // a short prefix: at least two of these match
@@ -313,6 +323,11 @@ func (r *Reader) page(sql string, args []any, f *filter, to *[]Entry) error {
 	if err != nil {
 		return err
 	}
+	return r.entries(records, to)
+}
+
+// entries appends the entries of records.
+func (r *Reader) entries(records []record, to *[]Entry) error {
 	for i := range records {
 		e, err := r.entry(&records[i])
 		if err != nil {

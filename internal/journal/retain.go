@@ -208,7 +208,7 @@ const (
 
 // aged chooses changes seen before a time. Clocks jump, so they may follow newer ones; the blocks narrow the search.
 func (p *pruner) aged(cut, upTo int64) (old []victim, err error) {
-	err = p.j.db.query("SELECT first, first + length(ids) / ? FROM blocks WHERE first <= ? AND seen_oldest < ? ORDER BY first", []any{idSize, upTo, cut},
+	err = p.j.db.query("SELECT first, first + size FROM blocks WHERE first <= ? AND seen_oldest < ? ORDER BY first", []any{upTo, cut},
 		func(s *sqlite3.Stmt) error {
 			from, to := s.ColumnInt64(0), min(s.ColumnInt64(1)-1, upTo)
 			err := p.find(&old, victimRows+"WHERE seq BETWEEN ? AND ? AND time + lag < ? ORDER BY seq LIMIT ?", from, to, cut, retainRows-len(old))

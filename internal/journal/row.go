@@ -3,6 +3,7 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +31,20 @@ func opNumber(op event.Op) int {
 	return 0
 }
 
+// severities are the severities by their numbers in the file; from severe on, changes are in the index changes_severe.
+var severities = [...]event.Severity{event.Normal, event.Recovery, severe: event.Warning, event.Failure}
+
+const severe = 2
+
+// severityOf returns the number of a change's severity. One that was not judged is normal, but a gap is always a warning, so
+// that the index has it: it matches any severity.
+func severityOf(m *Meta) int {
+	if m.Op == event.Gap {
+		return severe
+	}
+	return max(0, slices.Index(severities[:], m.Severity))
+}
+
 func (r *Row) check() error {
 	switch {
 	case r.Rewritten && (r.Op != "" || len(r.After) == 0 || len(r.After) > delta.MaxSize):
@@ -40,6 +55,8 @@ func (r *Row) check() error {
 		return fmt.Errorf("operation %q", r.Op)
 	case len(r.Before) > delta.MaxSize || len(r.After) > delta.MaxSize:
 		return fmt.Errorf("%s of %s/%s with more than %d bytes", r.Op, r.Namespace, r.Name, delta.MaxSize)
+	case r.Severity != "" && !slices.Contains(severities[:], r.Severity):
+		return fmt.Errorf("severity %q", r.Severity)
 	case r.Time.IsZero() || r.At.IsZero():
 		return fmt.Errorf("%s of %s/%s without a time", r.Op, r.Namespace, r.Name)
 	case r.Op == event.Gap && (r.Gap == nil || len(r.Before)+len(r.After) > 0):
@@ -174,5 +191,6 @@ func Stored(m Meta) Meta {
 	if m.Epoch <= 1 {
 		m.Epoch = 0
 	}
+	m.Severity = severities[severityOf(&m)]
 	return m
 }

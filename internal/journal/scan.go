@@ -25,6 +25,8 @@ const (
 	// keep a read transaction open for long.
 	pageBlocks = 32
 	pageReads  = 512
+	// pageIndexed is how many sequence numbers of a partial index are in a page.
+	pageIndexed = 1 << 17
 )
 
 // next returns the next entries, valid until the next call, and sets done with the last of them.
@@ -39,6 +41,9 @@ func (s *scan) next(ctx context.Context, q Query) (entries []Entry, err error) {
 		s.entries = s.entries[:0]
 		if s.f.byObject {
 			return s.merge()
+		}
+		if index, where := s.f.rare(); index != "" {
+			return s.rare(index, where)
 		}
 		return s.blocks()
 	})
@@ -69,15 +74,56 @@ func (s *scan) blocks() error {
 	return nil
 }
 
+// rare reads a partial index of changes until a page is full, and moves the filter's bounds past what it read.
+func (s *scan) rare(index, where string) error {
+	f := s.f
+	newest, err := s.r.db.integer("SELECT max(seq) FROM changes")
+	if err != nil {
+		return err
+	}
+	end := min(f.high, newest)
+	low, high, order := f.low, end, "DESC"
+	if f.q.OldestFirst {
+		high, order = min(high, low+pageIndexed), "ASC"
+	} else {
+		low = max(low, high-pageIndexed)
+	}
+	var records []record
+	read := 0
+	sql := recordsBy("INDEXED BY "+index) + "WHERE " + where + " AND c.seq BETWEEN ? AND ?" + f.sql + " ORDER BY c.seq " + order
+	err = s.r.db.query(sql, append([]any{low, high}, f.args...), func(st *sqlite3.Stmt) error {
+		c := columnRecord(st)
+		read++
+		if f.wants(&c) {
+			records = append(records, c)
+		}
+		if len(records) == min(pageSize, s.left) || read == pageBlocks*blockSize {
+			low, high = c.seq, c.seq
+			return errDone
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if f.q.OldestFirst {
+		f.low = high + 1
+	} else {
+		f.high, end = low-1, low-1
+	}
+	s.done = f.low > end
+	return s.r.entries(records, &s.entries)
+}
+
 // block returns the next block that may have a match; nil at the end.
 func (s *scan) block() (*block, error) {
 	if s.f.low > s.f.high {
 		return nil, nil
 	}
 	var found *block
-	sql, from := blocks(false)+"WHERE first <= ? ORDER BY first DESC", s.f.high
+	sql, from := selectBlocks+"WHERE first <= ? ORDER BY first DESC", s.f.high
 	if s.f.q.OldestFirst {
-		sql = blocks(false) + "WHERE first >= (SELECT ifnull(max(first), 0) FROM blocks WHERE first <= ?) ORDER BY first"
+		sql = selectBlocks + "WHERE first >= (SELECT ifnull(max(first), 0) FROM blocks WHERE first <= ?) ORDER BY first"
 		from = s.f.low
 	}
 	err := s.r.db.query(sql, []any{from}, func(st *sqlite3.Stmt) error {
@@ -187,12 +233,8 @@ func (s *scan) fill(r *run) error {
 	if err != nil {
 		return err
 	}
-	for i := range records {
-		e, err := s.r.entry(&records[i])
-		if err != nil {
-			return err
-		}
-		r.entries = append(r.entries, e)
+	if err := s.r.entries(records, &r.entries); err != nil {
+		return err
 	}
 	if s.f.q.OldestFirst {
 		r.low = last + 1

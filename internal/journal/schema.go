@@ -43,18 +43,21 @@ CREATE TABLE live (
   sum INTEGER, content BLOB NOT NULL);
 CREATE INDEX live_stream ON live (stream);
 CREATE TABLE changes (
-  seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, op INTEGER NOT NULL, quiet INTEGER NOT NULL,
-  version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER, manager INTEGER, owner TEXT,
-  epoch INTEGER, form INTEGER);
+  seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, namespace INTEGER NOT NULL, op INTEGER NOT NULL,
+  quiet INTEGER NOT NULL, severity INTEGER NOT NULL, version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER,
+  manager INTEGER, owner TEXT, epoch INTEGER, form INTEGER);
 CREATE INDEX changes_object ON changes (object);
+CREATE INDEX changes_severe ON changes (seq, namespace, severity) WHERE severity >= 2;
+CREATE INDEX changes_deleted ON changes (seq, namespace) WHERE op = 4;
 CREATE TABLE contents (seq INTEGER PRIMARY KEY, before BLOB, after BLOB);
 CREATE TABLE gaps (
-  seq INTEGER PRIMARY KEY, namespace INTEGER NOT NULL, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
+  seq INTEGER PRIMARY KEY, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE INDEX gaps_versions ON gaps ("from", "to");
 CREATE TABLE blocks (
-  first INTEGER PRIMARY KEY, ids BLOB NOT NULL, oldest INTEGER NOT NULL, newest INTEGER NOT NULL,
-  listed INTEGER NOT NULL, kinds BLOB NOT NULL, sum BLOB NOT NULL, seen_oldest INTEGER NOT NULL, seen_newest INTEGER NOT NULL,
-  counts BLOB NOT NULL);
+  first INTEGER PRIMARY KEY, size INTEGER NOT NULL, listed INTEGER NOT NULL, oldest INTEGER NOT NULL, newest INTEGER NOT NULL,
+  seen_oldest INTEGER NOT NULL, seen_newest INTEGER NOT NULL, reached INTEGER NOT NULL, kinds BLOB NOT NULL, sum BLOB NOT NULL);
+CREATE TABLE block_ids (first INTEGER PRIMARY KEY, ids BLOB NOT NULL);
+CREATE TABLE block_counts (first INTEGER PRIMARY KEY, counts BLOB NOT NULL);
 CREATE TABLE rules (seq INTEGER PRIMARY KEY, fingerprint TEXT NOT NULL, at INTEGER);
 CREATE TABLE sinks (name TEXT PRIMARY KEY, cursor INTEGER, paused INTEGER NOT NULL, lost INTEGER NOT NULL DEFAULT 0) WITHOUT ROWID;
 CREATE TABLE dead (

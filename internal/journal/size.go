@@ -83,10 +83,13 @@ func (r *Reader) SeqAt(ctx context.Context, t time.Time) (seq int64, err error) 
 	return seq, err
 }
 
-// seenFrom returns the first change seen at a time or later; 0 without one. Clocks jump, so it cannot bisect; the
-// blocks narrow the search.
+// seenFrom returns the first change seen at a time or later; 0 without one.
 func (db *db) seenFrom(at int64) (seq int64, err error) {
-	err = db.query("SELECT first, first + length(ids) / ? FROM blocks WHERE seen_newest >= ? ORDER BY first", []any{idSize, at}, func(s *sqlite3.Stmt) error {
+	low, err := db.reaching(at)
+	if err != nil {
+		return 0, err
+	}
+	err = db.query("SELECT first, first + size FROM blocks WHERE first >= ? AND seen_newest >= ? ORDER BY first", []any{low, at}, func(s *sqlite3.Stmt) error {
 		seq, err = db.integer("SELECT seq FROM changes WHERE seq >= ? AND seq < ? AND time + lag >= ? ORDER BY seq LIMIT 1", s.ColumnInt64(0), s.ColumnInt64(1), at)
 		if err == nil && seq > 0 {
 			err = errDone

@@ -241,7 +241,7 @@ func (r *verifier) blocks(ctx context.Context) error {
 			}
 			if err == nil {
 				b.first = math.MaxInt64
-				err = r.db.query(blocks(true)+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
+				err = r.db.query(selectBlocks+"WHERE first > ? ORDER BY first LIMIT 1", []any{from}, func(s *sqlite3.Stmt) error {
 					b, found = columnBlock(s), true
 					return nil
 				})
@@ -265,7 +265,7 @@ func (r *verifier) blocks(ctx context.Context) error {
 // between looks for changes that are in no block, behind a given one. That block may have grown since it was read, or be
 // gone with its changes.
 func (r *verifier) between(block, to int64) error {
-	from, err := r.db.integer("SELECT first + length(ids) / ? FROM blocks WHERE first = ?", idSize, block)
+	from, err := r.db.integer("SELECT first + size FROM blocks WHERE first = ?", block)
 	if err != nil {
 		return err
 	}
@@ -280,6 +280,12 @@ func (r *verifier) between(block, to int64) error {
 func (r *verifier) block(b *block) error {
 	var records []record
 	var actual tallies
+	if err := r.db.readIDs(b); err != nil {
+		return err
+	}
+	if len(b.ids) != b.size*idSize {
+		r.damage(Index, "block %d has %d bytes of ids of %d changes", b.first, len(b.ids), b.size)
+	}
 	err := r.db.query(selectRecords+byRange, []any{b.first, b.next() - 1}, func(s *sqlite3.Stmt) error {
 		records = append(records, columnRecord(s))
 		return nil
@@ -300,7 +306,7 @@ func (r *verifier) block(b *block) error {
 			r.damage(Index, "change %d does not match its block %d", e.Seq, b.first)
 		}
 		if !c.quiet {
-			actual.add(c.time, c.kind, c.namespace, c.op)
+			actual.add(c.time, c.kind, c.namespace, c.op, c.severity)
 		}
 	}
 	if err == nil {
@@ -309,8 +315,23 @@ func (r *verifier) block(b *block) error {
 	if err != nil {
 		return err
 	}
+	n, err := r.db.integer("SELECT count(*) FROM changes c JOIN objects o ON o.id = c.object WHERE c.seq BETWEEN ? AND ? AND c.namespace <> o.namespace",
+		b.first, b.next()-1)
+	if err != nil {
+		return err
+	}
+	if n > 0 {
+		r.damage(Index, "%d changes of block %d are in other namespaces than their objects", n, b.first)
+	}
+	reached, err := r.db.reached(b.first)
+	if err == nil && b.reached != max(reached, b.newest, b.seen.newest) {
+		r.damage(Index, "block %d does not match the times before it", b.first)
+	}
 	var stored []byte
-	err = r.db.query("SELECT counts FROM blocks WHERE first = ?", []any{b.first}, func(s *sqlite3.Stmt) error {
+	if err != nil {
+		return err
+	}
+	err = r.db.query("SELECT counts FROM block_counts WHERE first = ?", []any{b.first}, func(s *sqlite3.Stmt) error {
 		stored = blob(s, 0)
 		return nil
 	})
@@ -323,8 +344,7 @@ func (r *verifier) block(b *block) error {
 // uses looks for changes of a block that use a namespace or a manager whose noted last use is too long ago: retention would
 // remove the name too early.
 func (r *verifier) uses(b *block) error {
-	n, err := r.db.integer(`SELECT count(*) FROM changes c LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON g.seq = c.seq
-		LEFT JOIN namespaces n ON n.id = ifnull(o.namespace, g.namespace) LEFT JOIN managers m ON m.id = c.manager
+	n, err := r.db.integer(`SELECT count(*) FROM changes c LEFT JOIN namespaces n ON n.id = c.namespace LEFT JOIN managers m ON m.id = c.manager
 		WHERE c.seq BETWEEN ?1 AND ?2 AND (c.seq >= n.last + ?3 OR c.seq >= m.last + ?3)`, b.first, b.next()-1, notedEvery)
 	if n > 0 {
 		r.damage(Index, "%d changes of block %d use a name that is noted as unused", n, b.first)
@@ -342,5 +362,5 @@ func (b *block) covers(c *record) bool {
 	case seen < b.seen.oldest || seen > b.seen.newest:
 		return false
 	}
-	return b.sum.ops>>c.op&1 == 1 && in(b.sum.kinds, c.kind) && in(b.sum.namespaces, c.namespace) && in(b.sum.managers, c.manager)
+	return b.sum.ops>>c.op&1 == 1 && b.sum.severities>>c.severity&1 == 1 && in(b.sum.kinds, c.kind) && in(b.sum.namespaces, c.namespace) && in(b.sum.managers, c.manager)
 }

@@ -98,8 +98,8 @@ func (r *Reader) WithID(ctx context.Context, prefix string) iter.Seq2[Entry, err
 			var seqs []int64
 			err := r.do(ctx, func() error {
 				done = true
-				return r.db.query(blocks(true)+"WHERE first < ? ORDER BY first DESC", []any{before}, func(s *sqlite3.Stmt) error {
-					b := columnBlock(s)
+				return r.db.query("SELECT first, ids FROM block_ids WHERE first < ? ORDER BY first DESC", []any{before}, func(s *sqlite3.Stmt) error {
+					b := columnIDs(s)
 					b.find(low, high, func(seq int64) { seqs = append(seqs, seq) })
 					if before = b.first; len(seqs) > 0 {
 						done = false

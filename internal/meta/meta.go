@@ -35,6 +35,8 @@ type Meta struct {
 	Owner *event.Owner
 	// Quiet marks an update of quiet fields only, and every conversion.
 	Quiet bool
+	// Severity is how severe the change is, judged once by its objects; empty: not judged yet. See change.Change.Severity.
+	Severity event.Severity
 	// Gap describes what was missed where Op is Gap; else nil.
 	Gap *event.GapInfo
 	// Absence describes the absence between Since and At where Op is Absent; else nil. Kind is then AbsenceKind.

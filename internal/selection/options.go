@@ -167,7 +167,7 @@ func (o *Options) contents(s *Selection) (err error) {
 	if s.Paths, err = Patterns(o.name("path"), o.Paths); err != nil {
 		return err
 	}
-	if s.Severities, err = o.severities(); err != nil {
+	if s.Query.Severities, err = o.severities(); err != nil {
 		return err
 	}
 	if o.Where != "" {

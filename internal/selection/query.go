@@ -1,6 +1,7 @@
 package selection
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -39,6 +40,8 @@ type Query struct {
 	Fields   []Field
 	Ops      []event.Op
 	Managers []string // names, or globs
+	// Severities are the wanted ones. A gap always matches, because the missed changes may have any.
+	Severities []event.Severity
 	// Quiet and Snapshots include those.
 	Quiet, Snapshots bool
 	OldestFirst      bool
@@ -57,7 +60,7 @@ type Field struct {
 // object that a named one may own matches: only a journal knows all owners.
 func (q *Query) Has(m *meta.Meta, own string) bool {
 	switch {
-	case m.Quiet && !q.Quiet, !q.hasOp(m.Op), !q.hasTime(m),
+	case m.Quiet && !q.Quiet, !q.hasOp(m.Op), !q.hasTime(m), !HasSeverity(q.Severities, m),
 		len(q.Clusters) > 0 && !slices.Contains(q.Clusters, m.Kind.ClusterOr(own)),
 		len(q.Managers) > 0 && !MatchesManager(q.Managers, m.Manager):
 		return false
@@ -78,6 +81,12 @@ func (q *Query) hasOp(op event.Op) bool {
 		return op != event.Snapshot || q.Snapshots
 	}
 	return slices.Contains(q.Ops, op)
+}
+
+// HasSeverity reports whether a change that was judged has one of the severities; an empty list means all. A gap always
+// matches, because the missed changes may have any.
+func HasSeverity(list []event.Severity, m *meta.Meta) bool {
+	return len(list) == 0 || m.Op == event.Gap || slices.Contains(list, cmp.Or(m.Severity, event.Normal))
 }
 
 // hasTime compares milliseconds, which a journal keeps.
@@ -161,7 +170,7 @@ func (q *Query) Validate(most int) error {
 			return usage.Errorf("query: %q is not a valid pattern", pattern)
 		}
 	}
-	n := len(q.Owned) + len(q.Ops) + len(q.Fields)
+	n := len(q.Owned) + len(q.Ops) + len(q.Fields) + len(q.Severities)
 	for _, list := range [][]string{q.Resources, q.Namespaces, q.Without, q.Names, q.Managers, q.Clusters} {
 		n += len(list)
 	}

@@ -143,7 +143,7 @@ func meaning(t *testing.T, o *Options, now time.Time) any {
 		t.Fatalf("%+v: %v", o, err)
 	}
 	return []any{
-		s.Query, s.Namespaces, s.Severities, s.Noise, s.Types.Resources, s.Types.Unknown, s.Types.Names,
+		s.Query, s.Namespaces, s.Noise, s.Types.Resources, s.Types.Unknown, s.Types.Names,
 		fmt.Sprint(s.Paths), s.labels.String(), s.managers, s.humans, s.text, o.Where, s.where != nil,
 	}
 }

@@ -23,10 +23,9 @@ import (
 type Selection struct {
 	// Query is the part that needs no objects. The caller sets its bounds, order and limit.
 	Query Query
-	// Namespaces, Paths, Severities and Noise are what the user asked for.
+	// Namespaces, Paths and Noise are what the user asked for.
 	Namespaces Namespaces
 	Paths      []diff.Pattern
-	Severities []event.Severity
 	Noise      bool
 	// Types are the kinds and names, after Resolve.
 	Types Types
@@ -51,13 +50,13 @@ type Selection struct {
 
 // ReadsObjects reports whether Matches needs the objects of changes; otherwise it is always true.
 func (s *Selection) ReadsObjects() bool {
-	return s.labels != nil && !s.labels.Empty() || len(s.Severities) > 0 || s.partial()
+	return s.labels != nil && !s.labels.Empty() || s.partial()
 }
 
 // Narrowed reports whether the selection excludes changes, apart from times.
 func (s *Selection) Narrowed() bool {
 	n, q, t := s.Namespaces, &s.Query, &s.Types
-	return s.ReadsObjects() || len(q.Fields)+len(q.Clusters)+len(q.Ops)+len(t.Resources)+len(t.Unknown)+len(n.Include)+len(n.Exclude) > 0
+	return s.ReadsObjects() || len(q.Fields)+len(q.Clusters)+len(q.Ops)+len(q.Severities)+len(t.Resources)+len(t.Unknown)+len(n.Include)+len(n.Exclude) > 0
 }
 
 // Partial reports whether the selection may exclude some changes of an object: a summary of the others would be wrong.
@@ -74,7 +73,7 @@ func (s *Selection) Matches(c *change.Change) bool {
 	if !s.MatchesLabels(c) || !s.writtenBy(c) || len(s.Paths) > 0 && c.Op != event.Gap && !c.Touches(s.Paths) {
 		return false
 	}
-	if !HasSeverity(s.Severities, c) || s.humans && c.Automatic() || !s.mentions(c) {
+	if s.humans && c.Automatic() || !s.mentions(c) {
 		return false
 	}
 	if s.where == nil {
@@ -113,12 +112,6 @@ func (s *Selection) Labelled(object map[string]any) bool {
 		has[k], _ = v.(string)
 	}
 	return s.labels.Matches(has)
-}
-
-// HasSeverity reports whether a change has one of the severities; an empty list means all. A gap always matches, because
-// the missed changes may have any.
-func HasSeverity(list []event.Severity, c *change.Change) bool {
-	return len(list) == 0 || c.Op == event.Gap || slices.Contains(list, c.Severity())
 }
 
 // writtenBy matches the managers of the change, or of a shown field.

@@ -68,7 +68,7 @@ func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
 		f.unknown = selection.Explain(ctx, p.past.builder, f.Types.Unknown[0]).Error()
 	}
 	f.confine()
-	f.flat = f.values.Has("flat") || f.Partial() || f.ReadsObjects()
+	f.flat = f.values.Has("flat") || f.Partial() || f.ReadsObjects() || len(f.Query.Severities) > 0
 	return f, nil
 }
 

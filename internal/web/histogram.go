@@ -269,7 +269,7 @@ const maxMarks = 100
 // marks marks gaps and absences, and the moment that the reader asked about.
 func (p *Page) marks(ctx context.Context, f *filter, h *histogram) error {
 	q := f.Query
-	q.Since, q.Until, q.Ops, q.Managers, q.Limit = h.From, h.To, []event.Op{event.Gap, event.Absent}, nil, maxMarks
+	q.Since, q.Until, q.Ops, q.Managers, q.Severities, q.Limit = h.From, h.To, []event.Op{event.Gap, event.Absent}, nil, nil, maxMarks
 	for e, err := range p.past.rows(ctx, q) {
 		if err != nil {
 			return err

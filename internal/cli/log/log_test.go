@@ -58,7 +58,7 @@ func TestLog(t *testing.T) {
 		{"an expression about the cluster", Options{Options: selection.Options{Where: `cluster == "test" && op == "deleted"`}}, "deleted a", ""},
 		{"another cluster", Options{Options: selection.Options{Where: `cluster == "prod"`}}, "", "no such change"},
 		{"severities", Options{Options: selection.Options{Severities: []string{"failure", "warning"}}}, "", "no such change"},
-		{"a severity", Options{Options: selection.Options{Severities: []string{"change"}}, Limit: -1}, "created a, updated a, created w, deleted a", ""},
+		{"a severity", Options{Options: selection.Options{Severities: []string{"change"}}, Limit: -1}, "created a, updated a, created w, deleted a", "1 quiet change not shown (--noise)\n"},
 		{"an expression about the severity", Options{Options: selection.Options{Where: `severity != "change"`}}, "", "no such change"},
 		{"an expression that fails on some changes", Options{Options: selection.Options{Where: `after.data.k == "2"`}}, "updated a", "could not judge 1 change, such as"},
 		{"an end later than now", Options{Options: selection.Options{Since: "10:04", Until: "23:00"}}, "created w, deleted a", ""},

@@ -41,7 +41,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selected, path string) err
 	}
 	c := reconstruct.NewCollector(reconstruct.Options{
 		Since: since, Until: s.Query.Until, Rules: rules, Noise: o.Noise, Only: s.Paths, Managers: o.Managers,
-		Severities: slices.Concat(s.Severities, s.lines), Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
+		Severities: slices.Concat(s.Query.Severities, s.lines), Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
 	})
 	w, err := o.lister(cluster, s, rules)
 	if err != nil {

@@ -41,8 +41,8 @@ func (o *Options) selection() (*selected, error) {
 	if !o.folds(s) || o.Stat {
 		return &selected{Selection: s}, nil
 	}
-	lines := s.Severities
-	s.Severities = nil // a line sums up changes of several
+	lines := s.Query.Severities
+	s.Query.Severities = nil // a line sums up changes of several
 	return &selected{Selection: s, lines: lines}, nil
 }
 

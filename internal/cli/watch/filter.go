@@ -29,13 +29,16 @@ func (o *Options) filter() (f *filter, err error) {
 		return nil, err
 	}
 	f.each = o.Flat || f.Partial() || len(f.ignore) > 0
-	if f.lines = f.Severities; o.Output != render.JSON && o.Output != render.YAML && !f.each {
-		f.Severities = nil // a line combines changes of several
+	if f.lines = f.Query.Severities; o.Output != render.JSON && o.Output != render.YAML && !f.each {
+		f.Query.Severities = nil // a line combines changes of several
 	}
 	return f, nil
 }
 
 // shows reports whether a change is shown, and listed whether its own severity is selected.
 func (f *filter) shows(c *change.Change) (shown, listed bool) {
-	return f.Query.Has(&c.Meta, "") && f.Matches(c), selection.HasSeverity(f.lines, c)
+	if len(f.lines) > 0 {
+		c.Judge()
+	}
+	return f.Query.Has(&c.Meta, "") && f.Matches(c), selection.HasSeverity(f.lines, &c.Meta)
 }

@@ -41,6 +41,7 @@ type Entry struct {
 	Manager         string         `json:"manager,omitempty"`
 	Owner           *event.Owner   `json:"owner,omitempty"`
 	Quiet           bool           `json:"quiet,omitempty"`
+	Severity        event.Severity `json:"severity"`
 	Gap             *event.GapInfo `json:"gap,omitempty"`
 	Absence         *event.Absence `json:"absence,omitempty"`
 	Epoch           int64          `json:"epoch,omitempty"`
@@ -55,7 +56,7 @@ func EntryOf(e *journal.Entry) *Entry {
 	return &Entry{
 		Seq: e.Seq, ID: e.ID, Op: e.Op, Kind: Kind(e.Kind), Namespace: e.Namespace, Name: e.Name, UID: e.UID,
 		ResourceVersion: e.ResourceVersion, Time: e.Time, At: e.At, Since: e.Since, Net: e.Net, Manager: e.Manager, Owner: e.Owner,
-		Quiet: e.Quiet, Gap: e.Gap, Absence: e.Absence, Epoch: e.Epoch, Form: e.Form,
+		Quiet: e.Quiet, Severity: e.Severity, Gap: e.Gap, Absence: e.Absence, Epoch: e.Epoch, Form: e.Form,
 	}
 }
 
@@ -67,7 +68,7 @@ func (e *Entry) Journal(c journal.Contents) *journal.Entry {
 	out := &journal.Entry{Seq: e.Seq, ID: e.ID, Meta: journal.Meta{
 		Op: e.Op, Kind: journal.Kind(e.Kind), Namespace: e.Namespace, Name: e.Name, UID: e.UID,
 		ResourceVersion: e.ResourceVersion, Time: e.Time, At: e.At, Since: e.Since, Net: e.Net, Manager: e.Manager, Owner: e.Owner,
-		Quiet: e.Quiet, Gap: e.Gap, Absence: e.Absence, Epoch: e.Epoch, Form: e.Form,
+		Quiet: e.Quiet, Severity: e.Severity, Gap: e.Gap, Absence: e.Absence, Epoch: e.Epoch, Form: e.Form,
 	}}
 	out.ReadFrom(c)
 	return out
