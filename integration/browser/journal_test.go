@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/history/historytest"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/journal/journaltest"
 )
 
 type obj = map[string]any
@@ -165,7 +165,7 @@ func (w *writer) json(o obj) []byte {
 func (w *writer) append(row journal.Row) {
 	w.t.Helper()
 	rows := []journal.Row{row}
-	journaltest.Judge(rows)
+	historytest.Judge(rows)
 	batch := journal.Batch{
 		Stream: journal.Stream{GroupResource: row.Kind.GroupResource()}, Rows: rows,
 		Head: journal.Head{Version: fmt.Sprint(w.version), Epoch: 1, Live: true, EverLive: true, At: w.at},

@@ -9,8 +9,8 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/history/historytest"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/journal/journaltest"
 	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
@@ -60,7 +60,7 @@ func (p *past) add(schema string, rows ...journal.Row) {
 	if schema != "" {
 		b.Schemas = map[journal.Kind][]byte{things: []byte(schema)}
 	}
-	journaltest.Judge(rows)
+	historytest.Judge(rows)
 	if _, err := p.j.Append(p.Context(), []journal.Batch{b}); err != nil {
 		p.Fatal(err)
 	}

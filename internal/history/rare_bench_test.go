@@ -14,8 +14,8 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/history/historytest"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/journal/journaltest"
 	"github.com/tattler-dev/tattler/internal/quiet"
 )
 
@@ -117,7 +117,7 @@ func BenchmarkRare(b *testing.B) {
 		for range 50 {
 			all = append(all, l.row())
 		}
-		journaltest.Judge(all)
+		historytest.Judge(all)
 		start := cpu(b)
 		if _, err := j.Append(b.Context(), []journal.Batch{{Stream: journal.Stream{GroupResource: "pods"}, Head: journal.Head{Version: "9", Live: true, At: benchTime}, Rows: all}}); err != nil {
 			b.Fatal(err)

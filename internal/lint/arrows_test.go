@@ -115,7 +115,7 @@ var rows = []row{
 	},
 	{
 		who:   "./...",
-		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/goldentest", "./internal/journal/journaltest", "./internal/leaktest", "./internal/informerdiff", "./internal/sink/sinktest/...", "./internal/web/client/clienttest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
+		never: []string{"testing", "./informer/informertest/...", "./informer/internal/samples", "./internal/goldentest", "./internal/history/historytest", "./internal/leaktest", "./internal/informerdiff", "./internal/sink/sinktest/...", "./internal/web/client/clienttest/...", "github.com/google/go-cmp/...", "github.com/rogpeppe/go-internal/...", "go.uber.org/goleak"},
 		why:   "tests and fakes do not ship",
 	},
 	{

@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/history/historytest"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/journal/journaltest"
 	"github.com/tattler-dev/tattler/internal/leaktest"
 )
 
@@ -105,7 +105,7 @@ func (b *book) raw(o obj) []byte {
 
 func (b *book) append(rows ...journal.Row) {
 	b.t.Helper()
-	journaltest.Judge(rows)
+	historytest.Judge(rows)
 	batch := journal.Batch{
 		Stream: journal.Stream{GroupResource: rows[0].Kind.GroupResource(), Cluster: rows[0].Kind.Cluster}, Rows: rows,
 		Head: journal.Head{Version: fmt.Sprint(b.version), Epoch: 1, Live: true, EverLive: true, At: b.at},

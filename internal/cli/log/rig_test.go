@@ -17,8 +17,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/history/historytest"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/journal/journaltest"
 	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/web/client/clienttest"
 )
@@ -96,7 +96,7 @@ func (b *journalWriter) row(k journal.Kind, op event.Op, ns, name string, before
 // append writes changes of a kind.
 func (b *journalWriter) append(rows ...journal.Row) {
 	b.t.Helper()
-	journaltest.Judge(rows)
+	historytest.Judge(rows)
 	_, err := b.j.Append(b.t.Context(), []journal.Batch{{
 		Stream: journal.Stream{GroupResource: rows[0].Kind.GroupResource()},
 		Head:   journal.Head{Version: fmt.Sprint(b.n), Epoch: 1, Live: true, EverLive: true, At: b.at}, Rows: rows,

@@ -12,8 +12,8 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
+	"github.com/tattler-dev/tattler/internal/history/historytest"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/journal/journaltest"
 	"github.com/tattler-dev/tattler/internal/usage"
 )
 
@@ -61,7 +61,7 @@ func written(t *testing.T) (path string, ids []string) {
 		row(event.Created, "garbage", 5, "", "{"),
 		row(event.Created, "\x1b[31mred", 6, "", pod("x", 6, "i")),
 	}
-	journaltest.Judge(rows)
+	historytest.Judge(rows)
 	_, err = j.Append(t.Context(), []journal.Batch{{
 		Stream: journal.Stream{GroupResource: "pods"}, Head: journal.Head{Version: "9", Epoch: 1, Live: true, At: at}, Rows: rows,
 	}})

@@ -20,8 +20,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/goldentest"
+	"github.com/tattler-dev/tattler/internal/history/historytest"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/journal/journaltest"
 	"github.com/tattler-dev/tattler/internal/leaktest"
 	"github.com/tattler-dev/tattler/internal/web/api"
 	"github.com/tattler-dev/tattler/internal/web/client/clienttest"
@@ -74,7 +74,7 @@ func open(t *testing.T) *access.Source {
 		row(event.Updated, deployments, "pay", "bank", `"spec":{"replicas":1}`, `"spec":{"replicas":2}`, false),
 		row(event.Deleted, deployments, "shop", "web", `"spec":{"replicas":3,"text":"<img onerror>"}`, "", false),
 	}
-	journaltest.Judge(rows)
+	historytest.Judge(rows)
 	for _, r := range rows {
 		b := journal.Batch{Stream: journal.Stream{GroupResource: r.Kind.GroupResource()}, Head: journal.Head{Version: "9", At: ten.Add(time.Hour)}, Rows: []journal.Row{r},
 			ShortNames: map[string][]string{"deployments": {"deploy"}}[r.Kind.Resource]}

@@ -41,7 +41,7 @@ type Entry struct {
 	Manager         string         `json:"manager,omitempty"`
 	Owner           *event.Owner   `json:"owner,omitempty"`
 	Quiet           bool           `json:"quiet,omitempty"`
-	Severity        event.Severity `json:"severity"`
+	Severity        event.Severity `json:"severity" doc:"failure, warning, recovery or change"`
 	Gap             *event.GapInfo `json:"gap,omitempty"`
 	Absence         *event.Absence `json:"absence,omitempty"`
 	Epoch           int64          `json:"epoch,omitempty"`

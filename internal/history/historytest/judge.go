@@ -1,5 +1,5 @@
-// Package journaltest helps tests that write a journal without a recorder.
-package journaltest
+// Package historytest helps tests that write a journal without a recorder.
+package historytest
 
 import (
 	"github.com/tattler-dev/tattler/internal/change"
