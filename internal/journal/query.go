@@ -144,22 +144,26 @@ func (f *filter) has(namespace int64, name string) bool {
 	return f.in(namespace)
 }
 
-// narrow makes the conditions. Lists of up to fewIDs numbers are conditions, padded to that length: few statements serve
-// all queries.
+// narrow makes the conditions. Lists of up to manyIDs numbers are conditions, padded to one of two lengths: few statements
+// serve all queries.
 func (f *filter) narrow() {
 	if !f.q.Quiet {
 		f.sql = " AND NOT c.quiet"
 	}
 	oneOf := func(ids map[int64]bool, condition string, and ...int64) {
-		if len(ids) == 0 || len(ids) > fewIDs {
+		if ids == nil || len(ids) > manyIDs {
 			return
 		}
-		f.sql += fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", fewIDs-1+len(and))+")")
-		list := slices.Sorted(maps.Keys(ids))
-		for _, id := range and {
-			f.args = append(f.args, id)
+		list := append(slices.Sorted(maps.Keys(ids)), and...)
+		if len(list) == 0 {
+			list = []int64{-1} // no row has it
 		}
-		for i := range fewIDs {
+		n := fewIDs
+		if len(list) > n {
+			n = manyIDs + len(and)
+		}
+		f.sql += fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", n-1)+")")
+		for i := range n {
 			f.args = append(f.args, list[min(i, len(list)-1)])
 		}
 	}
@@ -168,8 +172,8 @@ func (f *filter) narrow() {
 	oneOf(f.namespaces, " AND c.namespace %s", f.nowhere) // as gaps and absences may be of no namespace
 }
 
-// fewIDs is how many numbers a condition lists.
-const fewIDs = 4
+// fewIDs and manyIDs are how many numbers a condition lists.
+const fewIDs, manyIDs = 4, 64
 
 // matching returns the numbers of the strings that some patterns match; nil if there are no patterns. Names are looked up;
 // where one of them needs a search, all strings are matched.
