@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -10,13 +9,6 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/event"
-)
-
-// Keys in meta: absentKey is the start of the absence that is not yet written as a change; absenceKey is the end of the
-// last one that was. Those of a cluster that the journal is not named after are qualified.
-const (
-	absentKey  = "absent"
-	absenceKey = "absence"
 )
 
 // AbsentSince returns the start of the current absence of a cluster (see Kind for its name): when NoteAbsent was called or,
@@ -28,58 +20,60 @@ func (j *Journal) AbsentSince(ctx context.Context, cluster string) (since time.T
 		if err != nil || since.IsZero() {
 			return err
 		}
-		return j.db.noteAbsent(cluster, since)
+		return j.names.noteAbsent(cluster, since)
 	})
 	return since, err
 }
 
+// recorded is when the last recording of one of clusters ended; NULL if there was none.
+const recorded = `ifnull(absent, max((SELECT max(at) FROM streams s JOIN resources r ON r.id = s.resource WHERE r.cluster = clusters.id), ifnull(absence, 0)))`
+
 // recordedUntil returns when the last recording of a cluster ended; zero if there was none.
 func (db *db) recordedUntil(cluster string) (at time.Time, err error) {
-	newest := `SELECT ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?),
-		max((SELECT max(at) FROM streams WHERE ` + ofCluster("resource") + `), ifnull((SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?), 0)))`
-	err = db.query(newest, []any{qualify(absentKey, cluster), cluster, qualify(absenceKey, cluster)}, func(s *sqlite3.Stmt) error {
-		at = columnTime(s, 0)
-		return nil
-	})
+	id, err := db.clusterID(cluster)
+	if err == nil {
+		err = db.query("SELECT "+recorded+" FROM clusters WHERE id = ?", []any{id}, func(s *sqlite3.Stmt) error {
+			at = columnTime(s, 0)
+			return nil
+		})
+	}
 	return at, err
 }
 
 // RecordedUntil returns up to when a daemon is known to have recorded some cluster; zero for a new journal.
 func (r *Reader) RecordedUntil(ctx context.Context) (at time.Time, err error) {
 	err = r.do(ctx, func() error {
-		all, err := r.db.clusters()
-		if len(all) == 0 {
-			all = []string{""}
-		}
-		for _, cluster := range all {
-			until, err2 := r.db.recordedUntil(cluster)
-			if err = cmp.Or(err, err2); until.After(at) {
-				at = until
-			}
-		}
-		return err
+		return r.db.query("SELECT max("+recorded+") FROM clusters", nil, func(s *sqlite3.Stmt) error {
+			at = columnTime(s, 0)
+			return nil
+		})
 	})
 	return at, err
 }
 
 // NoteAbsent notes that the recording of a cluster stops now, unless an earlier absence of it is still open.
 func (j *Journal) NoteAbsent(ctx context.Context, cluster string, now time.Time) error {
-	return j.write(ctx, "write", func() error { return j.db.noteAbsent(cluster, now) })
+	return j.write(ctx, "write", func() error { return j.names.noteAbsent(cluster, now) })
 }
 
-func (db *db) noteAbsent(cluster string, since time.Time) error {
-	return db.exec("INSERT OR IGNORE INTO meta VALUES (?, ?)", qualify(absentKey, cluster), strconv.FormatInt(since.UnixMilli(), 10))
+func (n *names) noteAbsent(cluster string, since time.Time) error {
+	id, err := n.cluster(cluster)
+	if err != nil {
+		return err
+	}
+	return n.db.exec("UPDATE clusters SET absent = ? WHERE id = ? AND absent IS NULL", since, id)
 }
 
 // absence writes an absence and closes it.
 func (w *writer) absence(kind int64, r *Row) error {
-	if err := w.db.exec("DELETE FROM meta WHERE key = ?", qualify(absentKey, r.Kind.Cluster)); err != nil {
+	cluster, err := w.names.cluster(r.Kind.Cluster)
+	if err != nil {
 		return err
 	}
-	if err := w.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", qualify(absenceKey, r.Kind.Cluster), strconv.FormatInt(r.At.UnixMilli(), 10)); err != nil {
+	if err := w.db.exec("UPDATE clusters SET absent = NULL, absence = ? WHERE id = ?", r.At, cluster); err != nil {
 		return err
 	}
-	err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?)", w.tail.next(),
+	err = w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?)", w.tail.next(),
 		strconv.FormatInt(r.Absence.Changes, 10), strconv.FormatInt(r.Absence.Incomplete, 10), r.Absence.Reason)
 	if err != nil {
 		return err

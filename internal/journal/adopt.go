@@ -46,6 +46,8 @@ func (j *Journal) Resume(ctx context.Context, s Stream) (from Origin, h Head, er
 
 // kin is what the streams of a kind mean for one of them.
 type kin struct {
+	resource int64 // their number
+
 	own   *Head     // its own head, unless it was forgotten
 	gone  time.Time // if it was forgotten: until when it was watched
 	from  []held    // other streams with objects to take over
@@ -61,7 +63,10 @@ type held struct {
 
 func (db *db) kin(s Stream) (k kin, err error) {
 	var part time.Time
-	err = db.watched("WHERE resource = ?", []any{s.resource()}, func(id int64, o StreamHead) {
+	if k.resource, err = db.resourceID(s.Cluster, s.GroupResource); err != nil {
+		return k, err
+	}
+	err = db.watched(ofResource, []any{k.resource}, func(id int64, o StreamHead) {
 		reaches := o.Stream.Namespace == "" || o.Stream.Namespace == s.Namespace // covers all of s
 		switch at := o.Head.At; {
 		case o.Stream == s || reaches && o.Stream.Selection == "":
@@ -123,12 +128,12 @@ func (db *db) adopt(s Stream, k kin, from []held) (Head, error) {
 		h.Version, h.At = "", k.until
 	}
 	h.Live, h.EverLive = kept, kept // the other may have been live until it lost some
-	to, err := db.setHead(s, h)
+	to, err := db.setHead(k.resource, s, h)
 	if err != nil {
 		return h, err
 	}
 	for _, f := range from {
-		if err := db.hand(f, to, s.Namespace); err != nil {
+		if err := db.hand(f, to, s); err != nil {
 			return h, err
 		}
 	}
@@ -162,15 +167,19 @@ func (h Head) alike(o Head) bool {
 
 // hand moves objects. A stream that lost some must be relisted; it keeps its version for other streams that take over
 // the rest.
-func (db *db) hand(from held, to int64, namespace string) error {
+func (db *db) hand(from held, to int64, s Stream) error {
 	if from.all {
 		return errors.Join(
 			db.exec("UPDATE live SET stream = ? WHERE stream = ?", to, from.id),
 			db.exec("DELETE FROM streams WHERE id = ?", from.id))
 	}
+	cluster, err := db.clusterID(s.Cluster)
+	if err != nil {
+		return err
+	}
 	return errors.Join(
-		db.exec(`UPDATE live SET stream = ? WHERE stream = ?
-			AND (SELECT namespace FROM objects WHERE id = live.object) = (SELECT id FROM strings WHERE s = ?)`, to, from.id, namespace),
+		db.exec(`UPDATE live SET stream = ? WHERE stream = ? AND (SELECT namespace FROM objects WHERE id = live.object) =
+			(SELECT id FROM namespaces WHERE name = ? AND cluster = ?)`, to, from.id, s.Namespace, cluster),
 		db.exec("UPDATE streams SET live = 0, ever_live = 0 WHERE id = ?", from.id))
 }
 
@@ -179,12 +188,13 @@ func (db *db) hand(from held, to int64, namespace string) error {
 func (j *Journal) dropNamesakes(s Stream) error {
 	const older = `object IN (SELECT id FROM
 		(SELECT o.id, row_number() OVER (PARTITION BY o.namespace, o.name ORDER BY l.last DESC, o.id DESC) AS n
-			FROM live l JOIN objects o ON o.id = l.object JOIN streams s ON s.id = l.stream WHERE s.resource = ? AND s.namespace = ? AND s.selection = ?)
+			FROM live l JOIN objects o ON o.id = l.object WHERE l.stream = ?)
 		WHERE n > 1)`
-	for {
-		some, err := j.detach(older, s.resource(), s.Namespace, s.Selection)
-		if err != nil || len(some) < forgetRows {
-			return err
-		}
+	stream, err := j.db.streamID(s)
+	for more := true; more && err == nil; {
+		var some []object
+		some, err = j.detach(older, stream)
+		more = len(some) == forgetRows
 	}
+	return err
 }

@@ -87,12 +87,15 @@ func (w *writer) all(batches []Batch) error {
 
 func (w *writer) batch(b *Batch) error {
 	var stream int64
-	var err error
 	if b.Stream != (Stream{}) {
-		if stream, err = w.db.setHead(b.Stream, b.Head); err != nil {
+		resource, err := w.names.resource(b.Stream.Cluster, b.Stream.GroupResource)
+		if err != nil {
 			return err
 		}
-		if err := w.names.setShortNames(b.Stream.resource(), b.ShortNames); err != nil {
+		if stream, err = w.db.setHead(resource, b.Stream, b.Head); err != nil {
+			return err
+		}
+		if err := w.names.setShortNames(resource, b.ShortNames); err != nil {
 			return err
 		}
 	}
@@ -134,11 +137,12 @@ const knownGap = `SELECT 1 FROM gaps g JOIN changes c ON c.seq = g.seq JOIN kind
 	AND (g."to" <> '' OR c.time + c.lag - c.since IS ?6)`
 
 func (w *writer) gap(kind int64, r *Row) error {
-	ns, err := w.names.id(r.Namespace)
+	seq := w.tail.next()
+	ns, err := w.names.namespace(r.Kind.Cluster, r.Namespace, seq)
 	if err != nil {
 		return err
 	}
-	resource, err := w.names.id(resourceOf(r.Kind))
+	resource, err := w.names.resource(r.Kind.Cluster, r.Kind.GroupResource())
 	if err != nil {
 		return err
 	}
@@ -147,7 +151,6 @@ func (w *writer) gap(kind int64, r *Row) error {
 		w.done.Duplicates += int(known)
 		return err
 	}
-	seq := w.tail.next()
 	if err := w.db.exec("INSERT INTO gaps VALUES (?, ?, ?, ?)", seq, r.Gap.From, r.Gap.To, r.Gap.Reason); err != nil {
 		return err
 	}
@@ -220,11 +223,11 @@ func (w *writer) insert(r *Row, kind int64, object, owner any) error {
 	var manager, since any
 	n := noted{kind: kind, op: opNumber(r.Op), quiet: r.Quiet, severity: severityOf(&r.Meta)}
 	var err error
-	if n.namespace, err = w.names.id(r.Namespace); err != nil {
+	if n.namespace, err = w.names.namespace(r.Kind.Cluster, r.Namespace, w.tail.next()); err != nil {
 		return err
 	}
 	if r.Manager != "" {
-		if n.manager, err = w.names.id(r.Manager); err != nil {
+		if n.manager, err = w.names.manager(r.Manager, w.tail.next()); err != nil {
 			return err
 		}
 		manager = n.manager
@@ -258,7 +261,7 @@ func (w *writer) object(r *Row) (*object, error) {
 	if err != nil || o.id != 0 {
 		return o, err
 	}
-	ns, err := w.names.id(r.Namespace)
+	ns, err := w.names.namespace(r.Kind.Cluster, r.Namespace, w.tail.next())
 	if err != nil {
 		return nil, err
 	}
@@ -271,7 +274,7 @@ func (w *writer) object(r *Row) (*object, error) {
 
 // find returns the object of a change, with id 0 if the journal does not have it, and the number of its resource.
 func (w *writer) find(r *Row) (o *object, resource int64, err error) {
-	if resource, err = w.names.id(resourceOf(r.Kind)); err != nil {
+	if resource, err = w.names.resource(r.Kind.Cluster, r.Kind.GroupResource()); err != nil {
 		return nil, 0, err
 	}
 	o = &object{}

@@ -131,7 +131,8 @@ func each[T any](ctx context.Context, r *Reader, q Query, read func(*selected) (
 
 // selected is an object that a query of states selects.
 type selected struct {
-	id, resource         int64
+	id                   int64
+	resource             resource
 	namespace, name, uid string
 }
 
@@ -145,31 +146,28 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 	if err != nil {
 		return nil, err
 	}
+	var of resource
 	add := func(s *sqlite3.Stmt) error {
-		namespace := s.ColumnInt64(2)
-		if !f.has(namespace, s.ColumnText(3)) {
+		namespace := s.ColumnInt64(1)
+		if !f.has(namespace, s.ColumnText(2)) {
 			return nil
 		}
-		o := selected{id: s.ColumnInt64(0), resource: s.ColumnInt64(1), name: s.ColumnText(3)}
+		o := selected{id: s.ColumnInt64(0), resource: of, name: s.ColumnText(2)}
 		var err error
-		o.namespace, err = r.names.text(namespace)
+		o.namespace, err = r.names.namespaces.text(r.db, namespace)
 		all = append(all, o)
 		return err
 	}
 	// The index has these columns: a namespace is found without reading the objects of the others.
-	const columns = "SELECT id, resource, namespace, name FROM objects INDEXED BY objects_name WHERE "
-	for _, resource := range resources {
+	const columns = "SELECT id, namespace, name FROM objects INDEXED BY objects_name WHERE "
+	for _, of = range resources {
 		if len(q.Names) == 0 {
-			if err := r.db.query(columns+"resource = ?", []any{resource}, add); err != nil {
+			if err := r.db.query(columns+"resource = ?", []any{of.id}, add); err != nil {
 				return nil, err
 			}
 		}
-		names, err := r.db.namesOf(q, resource)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			if err := r.db.query(columns+"name = ? AND resource = ?", []any{name, resource}, add); err != nil {
+		for _, name := range q.NamesOf(of.name) {
+			if err := r.db.query(columns+"name = ? AND resource = ?", []any{name, of.id}, add); err != nil {
 				return nil, err
 			}
 		}
@@ -188,14 +186,8 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 		}
 	}
 	all = some
-	plural := map[int64]string{}
-	for _, resource := range resources {
-		if plural[resource], err = r.names.text(resource); err != nil {
-			return nil, err
-		}
-	}
 	slices.SortFunc(all, func(a, b selected) int {
-		return cmp.Or(cmp.Compare(plural[a.resource], plural[b.resource]), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
+		return cmp.Or(cmp.Compare(a.resource.name, b.resource.name), cmp.Compare(a.resource.cluster, b.resource.cluster), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
 	})
 	return all, nil
 }
@@ -203,8 +195,8 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 // still reports whether the journal still has a selected object. After the object is removed, another one can get its number.
 func (r *Reader) still(o *selected) (there bool, err error) {
 	err = r.db.query("SELECT resource, uid, namespace, name FROM objects WHERE id = ?", []any{o.id}, func(s *sqlite3.Stmt) error {
-		namespace, err := r.names.text(s.ColumnInt64(2))
-		there = s.ColumnInt64(0) == o.resource && uid(s.ColumnText(1)) == o.uid && namespace == o.namespace && s.ColumnText(3) == o.name
+		namespace, err := r.names.namespaces.text(r.db, s.ColumnInt64(2))
+		there = s.ColumnInt64(0) == o.resource.id && uid(s.ColumnText(1)) == o.uid && namespace == o.namespace && s.ColumnText(3) == o.name
 		return err
 	})
 	return there, err
@@ -346,7 +338,7 @@ func (r *Reader) kindOf(o *selected, changes ...int64) (Kind, error) {
 		}
 		return r.names.kind(id)
 	}
-	id, err := r.db.integer("SELECT max(id) FROM kinds WHERE resource = ?", o.resource)
+	id, err := r.db.integer("SELECT max(id) FROM kinds WHERE resource = ?", o.resource.id)
 	if err != nil {
 		return Kind{}, err
 	}

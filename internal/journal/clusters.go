@@ -2,160 +2,123 @@ package journal
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 )
 
-// One journal can record several clusters. It is named after one of them; whatever belongs to another one is stored under
-// its resource, an @ and the cluster's name: deployments.apps@staging. So streams, kinds and objects of two clusters never
-// meet: each has versions, epochs, schemas and absences of its own. No resource has an @ in its name.
+// One journal can record several clusters. Streams, kinds and objects belong to a resource, and each resource to a cluster.
+// So those of two clusters never meet: each has versions, epochs, schemas and absences of its own.
 
-// formatClusters is the format of a journal with several clusters.
-const formatClusters = format
+// ownCluster is the number of the cluster that the journal is named after.
+const ownCluster = 1
 
-// qualify returns the stored form of a resource of a cluster.
-func qualify(resource, cluster string) string {
-	if cluster == "" {
-		return resource
+// clusterKey is a cluster's name as Kinds and Streams have it: empty for the own one. It needs clusters c.
+const clusterKey = "iif(c.id = 1, '', c.name)"
+
+// ofResources joins a resource r and its cluster c to rows with a column resource.
+const ofResources = " JOIN resources r ON r.id = resource JOIN clusters c ON c.id = r.cluster "
+
+// cluster returns the name of the cluster that the journal is named after.
+func (db *db) cluster() (string, error) {
+	names, err := db.texts("SELECT name FROM clusters WHERE id = ?", ownCluster)
+	if err == nil && len(names) == 0 {
+		err = damaged(db.path, "clusters", "no cluster %d", ownCluster)
 	}
-	return resource + "@" + cluster
+	if err != nil {
+		return "", err
+	}
+	return names[0], nil
 }
 
-// unqualify undoes qualify.
-func unqualify(stored string) (resource, cluster string) {
-	resource, cluster, _ = strings.Cut(stored, "@")
-	return resource, cluster
+// clusterID returns the number of a cluster (see Kind for its name); 0 if the journal does not have it.
+func (db *db) clusterID(name string) (int64, error) {
+	if name == "" {
+		return ownCluster, nil
+	}
+	return db.integer("SELECT id FROM clusters WHERE name = ?", name)
 }
 
-// resource is the stored form of the kind's group-resource.
-func resourceOf(k Kind) string { return qualify(k.GroupResource(), k.Cluster) }
-
-// resource is the stored form of the stream's group-resource.
-func (s Stream) resource() string { return qualify(s.GroupResource, s.Cluster) }
-
-// ofCluster is a condition on a column that holds stored resources. Its argument is the cluster.
-func ofCluster(column string) string {
-	return fmt.Sprintf("CASE instr(%[1]s, '@') WHEN 0 THEN '' ELSE substr(%[1]s, instr(%[1]s, '@') + 1) END = ?", column)
+// resource is a row of resources.
+type resource struct {
+	id      int64
+	cluster string // as in Kind
+	name    string // of the group-resource
 }
 
-// several raises the format before something of another cluster is stored.
-func (db *db) several(cluster string) error {
-	if cluster == "" {
-		return nil
-	}
-	version, err := db.integer("PRAGMA user_version")
-	if err != nil || version >= formatClusters {
-		return err
-	}
-	return db.script(fmt.Sprintf("PRAGMA user_version = %d", formatClusters))
+// resources returns some group-resources of some clusters, by number. No names, or no clusters, mean all.
+func (db *db) resources(names, clusters []string) (all []resource, err error) {
+	err = db.query("SELECT r.id, r.plural, r.\"group\", "+clusterKey+", c.name FROM resources r JOIN clusters c ON c.id = r.cluster ORDER BY r.id", nil,
+		func(s *sqlite3.Stmt) error {
+			r := resource{s.ColumnInt64(0), s.ColumnText(3), Kind{Resource: s.ColumnText(1), Group: s.ColumnText(2)}.GroupResource()}
+			if anyOr(names, r.name) && anyOr(clusters, s.ColumnText(4)) {
+				all = append(all, r)
+			}
+			return nil
+		})
+	return all, err
 }
 
-// foreign returns the name by which the file knows a cluster: empty for the one that it is named after.
-func foreign(own, cluster string) string {
-	if cluster == own {
-		return ""
+// anyOr reports whether a list has a name, or is empty.
+func anyOr(list []string, name string) bool { return len(list) == 0 || slices.Contains(list, name) }
+
+// resourceID returns the number of a group-resource of a cluster (see Kind for its name); 0 if the journal does not have it.
+func (db *db) resourceID(cluster, name string) (int64, error) {
+	of, err := db.clusterID(cluster)
+	if err != nil {
+		return 0, err
 	}
-	return cluster
+	plural, group, _ := strings.Cut(name, ".")
+	return db.integer(`SELECT id FROM resources WHERE cluster = ? AND "group" = ? AND plural = ?`, of, group, plural)
 }
 
 // ClusterKey returns the Cluster of kinds and streams of the named cluster: empty for the one that the journal is named
 // after.
-func (j *Journal) ClusterKey(name string) string { return foreign(j.cluster, name) }
-
-// clusters returns the clusters of the file as kinds name them, without duplicates; the own one, if it has kinds, is empty.
-func (db *db) clusters() (all []string, err error) {
-	err = db.query("SELECT DISTINCT substr(plural, instr(plural || '@', '@') + 1) FROM kinds ORDER BY 1", nil, func(s *sqlite3.Stmt) error {
-		all = append(all, s.ColumnText(0))
-		return nil
-	})
-	return all, err
+func (j *Journal) ClusterKey(name string) string {
+	if name == j.cluster {
+		return ""
+	}
+	return name
 }
 
 // Clusters returns the names of the recorded clusters, sorted: one, unless the journal has kinds of others.
 func (r *Reader) Clusters(ctx context.Context) (names []string, err error) {
 	err = r.do(ctx, func() error {
-		all, err := r.db.clusters()
-		for _, c := range all {
-			if c != "" {
-				names = append(names, c)
-			}
-		}
-		if len(names) == 0 || slices.Contains(all, "") {
-			names = append(names, r.cluster)
-		}
+		names, err = r.db.clusters()
 		return err
 	})
-	slices.Sort(names)
 	return names, err
 }
 
-// within returns the clusters that a query names, as kinds name them; nil if it names none.
-func (db *db) within(names []string) (keys []string, err error) {
-	if len(names) == 0 {
-		return nil, nil
-	}
-	own, err := db.cluster()
-	for _, name := range names {
-		keys = append(keys, foreign(own, name))
-	}
-	return keys, err
-}
-
-// stored returns the stored forms of group-resources in the clusters that a query names, or in all.
-func (db *db) stored(resources, clusters []string) (all []string, err error) {
-	if len(resources) == 0 {
-		return nil, nil
-	}
-	keys, err := db.within(clusters)
-	if err == nil && keys == nil {
-		if keys, err = db.clusters(); len(keys) == 0 {
-			keys = []string{""}
-		}
-	}
-	for _, resource := range resources {
-		for _, key := range keys {
-			all = append(all, qualify(resource, key))
-		}
-	}
-	return all, err
-}
-
-// kindsWithin returns the numbers of the kinds of the clusters that a query names, absences among them; nil if it names
-// none.
-func (db *db) kindsWithin(clusters []string) (map[int64]bool, error) {
-	keys, err := db.within(clusters)
-	if err != nil || keys == nil {
-		return nil, err
-	}
-	ids := map[int64]bool{}
-	for _, key := range keys {
-		err := db.query("SELECT id FROM kinds WHERE "+ofCluster("plural"), []any{key}, func(s *sqlite3.Stmt) error {
-			ids[s.ColumnInt64(0)] = true
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return ids, nil
+// clusters returns the names of the clusters that have resources, sorted; in a new journal, of the own one.
+func (db *db) clusters() ([]string, error) {
+	return db.texts(`SELECT name FROM clusters WHERE id IN (SELECT cluster FROM resources) OR id = ? AND NOT EXISTS (SELECT 1 FROM resources)
+		ORDER BY name`, ownCluster)
 }
 
 // Clusters returns the names of the clusters of which the journal has streams, sorted.
 func (j *Journal) Clusters(ctx context.Context) (names []string, err error) {
 	err = j.do(ctx, "read", func() error {
-		return j.db.streams("", nil, func(_ int64, sh StreamHead) {
-			name := sh.Stream.Cluster
-			if name == "" {
-				name = j.cluster
+		names, err = j.db.texts(`SELECT DISTINCT c.name FROM streams`+ofResources+`WHERE pipeline <> ? ORDER BY c.name`, forgotten)
+		return err
+	})
+	return names, err
+}
+
+// ShortNames returns the API servers' short names by group-resource, those of all clusters together.
+func (r *Reader) ShortNames(ctx context.Context) (names map[string][]string, err error) {
+	err = r.do(ctx, func() error {
+		names = map[string][]string{}
+		return r.db.query(`SELECT plural, "group", short FROM resources WHERE short <> '' ORDER BY id`, nil, func(s *sqlite3.Stmt) error {
+			of := Kind{Resource: s.ColumnText(0), Group: s.ColumnText(1)}.GroupResource()
+			for _, name := range strings.Fields(s.ColumnText(2)) {
+				if !slices.Contains(names[of], name) {
+					names[of] = append(names[of], name)
+				}
 			}
-			if !slices.Contains(names, name) {
-				names = append(names, name)
-			}
+			return nil
 		})
 	})
-	slices.Sort(names)
 	return names, err
 }

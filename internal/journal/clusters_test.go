@@ -31,29 +31,13 @@ func addIn(t *testing.T, j *Journal, cluster string, rows ...Row) Appended {
 	return a
 }
 
-// formatOf returns the format of a journal's file.
-func formatOf(t *testing.T, j *Journal) int64 {
-	t.Helper()
-	n, err := j.db.integer("PRAGMA user_version")
-	if err != nil {
-		t.Fatal(err)
-	}
-	return n
-}
-
 // TestClusters records an object with the same name, UID and versions in two clusters.
 func TestClusters(t *testing.T) {
 	path := t.TempDir() + "/journal.db"
 	j := open(t, path)
 	addIn(t, j, "", in("", event.Created, 1), in("", event.Updated, 2))
-	if got := formatOf(t, j); got != format {
-		t.Errorf("one cluster: format %d", got)
-	}
 	if a := addIn(t, j, "staging", in("staging", event.Created, 1), in("staging", event.Updated, 2), in("staging", event.Updated, 3)); a.Duplicates != 0 || a.Rows != 3 {
 		t.Errorf("the other cluster: %+v", a)
-	}
-	if got := formatOf(t, j); got != formatClusters {
-		t.Errorf("two clusters: format %d", got)
 	}
 	if a := addIn(t, j, "staging", in("staging", event.Updated, 3)); a.Duplicates != 1 {
 		t.Errorf("again: %+v", a)
@@ -180,12 +164,38 @@ func TestClustersResume(t *testing.T) {
 	}
 }
 
-// TestQualify: a stored resource is read back, whatever the cluster is called.
-func TestQualify(t *testing.T) {
-	for _, cluster := range []string{"", "prod", "admin@prod", "arn:aws:eks:eu-west-1:1:cluster/x", strings.Repeat("x", 300)} {
-		if resource, got := unqualify(qualify("deployments.apps", cluster)); resource != "deployments.apps" || got != cluster {
-			t.Errorf("%q: %q of %q", cluster, resource, got)
+// TestClusterNames: kinds and streams are read back, whatever their cluster is called. The own one has no name in them, even
+// if it was written with it.
+func TestClusterNames(t *testing.T) {
+	path := t.TempDir() + "/journal.db"
+	j := open(t, path)
+	all := []string{"", "admin@prod", "arn:aws:eks:eu-west-1:1:cluster/x", strings.Repeat("x", 300)}
+	for _, cluster := range append(all, "prod") {
+		row := in(cluster, event.Created, 1)
+		row.Kind.Group, row.Kind.Resource = "apps", "deployments"
+		s := Stream{GroupResource: "deployments.apps", Cluster: cluster}
+		_, err := j.Append(t.Context(), []Batch{{Stream: s, Head: Head{Version: "1", At: epoch}, Rows: []Row{row}, ShortNames: []string{"deploy", "on-" + cluster}}})
+		must(t, err)
+	}
+	streams, err := j.Streams(t.Context())
+	must(t, err)
+	r, err := OpenReader(t.Context(), path)
+	must(t, err)
+	defer r.Close()
+	kinds, err := r.Kinds(t.Context())
+	must(t, err)
+	short, err := r.ShortNames(t.Context())
+	must(t, err)
+	for i, cluster := range all {
+		if len(streams) != len(all) || streams[i].Stream != (Stream{GroupResource: "deployments.apps", Cluster: cluster}) {
+			t.Errorf("%q: streams %+v", cluster, streams)
 		}
+		if len(kinds) != len(all) || kinds[i].Cluster != cluster || kinds[i].GroupResource() != "deployments.apps" {
+			t.Errorf("%q: kinds %+v", cluster, kinds)
+		}
+	}
+	if want := []string{"deploy", "on-prod", "on-admin@prod"}; !slices.Equal(short["deployments.apps"][:3], want) {
+		t.Errorf("short names %q", short)
 	}
 }
 

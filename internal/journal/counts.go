@@ -215,7 +215,7 @@ func (c *counting) name(r *Reader) (err error) {
 		if s.Kind, err = r.names.kind(k.kind); err != nil {
 			return err
 		}
-		if s.Namespace, err = r.names.text(k.namespace); err != nil {
+		if s.Namespace, err = r.names.namespaces.text(r.db, k.namespace); err != nil {
 			return err
 		}
 	}

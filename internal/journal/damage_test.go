@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -221,8 +222,11 @@ func TestDamagedContent(t *testing.T) {
 		{"a state of no object", "INSERT INTO live SELECT 9999, stream, version, max_version, last, chain, sum, content FROM live LIMIT 1"},
 		{"a content of no change", "INSERT INTO contents VALUES (9999, x'00', NULL)"},
 		{"a missing object", "DELETE FROM objects WHERE id = 1"},
-		{"missing names", "DELETE FROM strings"},
+		{"missing namespaces", "DELETE FROM namespaces"},
+		{"missing managers", "DELETE FROM managers"},
 		{"missing kinds", "DELETE FROM kinds"},
+		{"missing resources", "DELETE FROM resources"},
+		{"missing clusters", "DELETE FROM clusters"},
 		{"a block with other ids", "UPDATE block_ids SET ids = zeroblob(length(ids))"},
 		{"a block without ids", "DELETE FROM block_ids"},
 		{"a block without counts", "DELETE FROM block_counts"},
@@ -250,6 +254,40 @@ func TestDamagedContent(t *testing.T) {
 	}
 }
 
+// TestReferences: Verify finds each row that refers to a missing one, and a name that retention would remove too early.
+func TestReferences(t *testing.T) {
+	const early = "1 changes of block 1 use a name that is noted as unused"
+	for _, tc := range []struct{ sql, want string }{
+		{"UPDATE resources SET cluster = 9", "1 rows of resources refer to no row of clusters"},
+		{"UPDATE kinds SET resource = 9", "1 rows of kinds refer to no row of resources"},
+		{"UPDATE streams SET resource = 9", "1 rows of streams refer to no row of resources"},
+		{"UPDATE namespaces SET cluster = 9", "1 rows of namespaces refer to no row of clusters"},
+		{"UPDATE objects SET resource = 9", "1 rows of objects refer to no row of resources"},
+		{"UPDATE objects SET namespace = 9", "1 rows of objects refer to no row of namespaces"},
+		{"UPDATE live SET object = 9", "1 rows of live refer to no row of objects"},
+		{"UPDATE live SET stream = 9", "1 rows of live refer to no row of streams"},
+		{"UPDATE contents SET seq = 9", "1 rows of contents refer to no row of changes"},
+		{"UPDATE namespaces SET last = -65533", ""}, // change 2 noted no other use
+		{"UPDATE namespaces SET last = -65534", early},
+		{"UPDATE managers SET last = -65533", ""},
+		{"UPDATE managers SET last = -65534", early},
+	} {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		j := open(t, path)
+		created, updated := pod(event.Created, 1), pod(event.Updated, 2)
+		created.Manager, updated.Manager = "kubelet", "kubelet"
+		add(t, j, created, updated)
+		must(t, j.db.script(tc.sql))
+		r, err := OpenReader(t.Context(), path)
+		must(t, err)
+		var found []string
+		_, err = r.Verify(t.Context(), Verifying{Damage: func(d Damage) { found = append(found, d.Text) }})
+		if must(t, err, r.Close(), j.Close()); tc.want == "" && len(found) > 0 || tc.want != "" && !slices.Contains(found, tc.want) {
+			t.Errorf("%s: %q, want %q", tc.sql, found, tc.want)
+		}
+	}
+}
+
 // TestMissingBlock: changes without a block, or with another one, are not found through blocks. Verify reports them, once, and
 // does not report gaps that retention left.
 func TestMissingBlock(t *testing.T) {
@@ -269,7 +307,7 @@ func TestMissingBlock(t *testing.T) {
 		{"all", "DELETE FROM blocks", "1100 changes from 1 to 1100 are in no block"},
 		{"a block without changes", "UPDATE blocks SET size = 0 WHERE first = 1025", "block 1025 has 380 bytes of ids of 0 changes; 76 changes from 1025 to 1100 are in no block"},
 		{"changes of another severity", "UPDATE changes SET severity = 3 WHERE seq = 300", "change 300 does not match its block 257; the counts of block 257 do not match its changes"},
-		{"changes in another namespace", "UPDATE changes SET namespace = 1 WHERE seq = 300",
+		{"changes in another namespace", "INSERT INTO namespaces VALUES (9, 1, 'other', 300); UPDATE changes SET namespace = 9 WHERE seq = 300",
 			"change 300 does not match its block 257; 1 changes of block 257 are in other namespaces than their objects; the counts of block 257 do not match its changes"},
 		{"a block that reaches too far", "UPDATE blocks SET reached = reached + 1 WHERE first = 513", "block 513 does not match the times before it; block 769 does not match the times before it"},
 		{"a block together with its changes", "DELETE FROM changes WHERE seq BETWEEN 257 AND 512; DELETE FROM blocks WHERE first = 257", ""},

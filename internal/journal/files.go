@@ -68,7 +68,7 @@ func create(path, cluster string) error {
 		err = db.prepareFile(true)
 		if err == nil {
 			err = db.transaction(func() error {
-				return orElse(db.script(schema), db.exec("INSERT INTO meta VALUES ('cluster', ?)", cluster))
+				return orElse(db.script(schema), db.exec("INSERT INTO clusters (id, name) VALUES (?, ?)", ownCluster, cluster))
 			})
 		}
 		if err == nil {

@@ -26,7 +26,7 @@ func (j *Journal) Forget(ctx context.Context, s Stream) error {
 }
 
 func (j *Journal) forgetSome(s Stream) (done bool, err error) {
-	id, err := j.db.integer("SELECT id FROM streams WHERE resource = ? AND namespace = ? AND selection = ?", s.resource(), s.Namespace, s.Selection)
+	id, err := j.db.streamID(s)
 	if err != nil || id == 0 {
 		return true, err
 	}

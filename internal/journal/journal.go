@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -47,9 +48,9 @@ type Journal struct {
 	db      *db
 	codec   *codec
 	names   names
-	unused  unused
-	tail    block // the newest block
-	quietAt int64 // retention has searched for quiet changes up to here
+	tail    block     // the newest block
+	swept   time.Time // when retention last looked for unused namespaces; zero: not yet
+	quietAt int64     // retention has searched for quiet changes up to here
 	reserve int64
 	full    bool            // a write failed on a full disk, and no append has succeeded since
 	listed  map[int64]int64 // bytes of the listed changes of full blocks, by their first; see floor
@@ -117,7 +118,7 @@ func (j *Journal) open(o Options) error {
 	if err := j.db.prepareFile(false); err != nil {
 		return err
 	}
-	j.names = names{db: j.db}
+	j.names = newNames(j.db)
 	if j.cluster, err = j.db.cluster(); err != nil {
 		return err
 	}
@@ -219,8 +220,11 @@ func (j *Journal) write(ctx context.Context, op string, f func() error) error {
 // Head returns a stream's position; false if the journal does not know the stream.
 func (j *Journal) Head(ctx context.Context, s Stream) (h Head, ok bool, err error) {
 	err = j.do(ctx, "read", func() error {
-		return j.db.streams("WHERE resource = ? AND namespace = ? AND selection = ?", []any{s.resource(), s.Namespace, s.Selection},
-			func(_ int64, sh StreamHead) { h, ok = sh.Head, true })
+		args, err := j.db.thisStream(s)
+		if err != nil {
+			return err
+		}
+		return j.db.streams(thisStream, args, func(_ int64, sh StreamHead) { h, ok = sh.Head, true })
 	})
 	return h, ok, err
 }
@@ -229,7 +233,11 @@ func (j *Journal) Head(ctx context.Context, s Stream) (h Head, ok bool, err erro
 // empty if unknown.
 func (j *Journal) Identity(ctx context.Context, cluster string) (identity string, err error) {
 	err = j.do(ctx, "read", func() error {
-		return j.db.query("SELECT identity FROM streams WHERE identity <> '' AND "+ofCluster("resource")+" ORDER BY at DESC LIMIT 1", []any{cluster}, func(s *sqlite3.Stmt) error {
+		of, err := j.db.clusterID(cluster)
+		if err != nil {
+			return err
+		}
+		return j.db.query("SELECT identity FROM streams"+ofResources+"WHERE identity <> '' AND c.id = ? ORDER BY at DESC LIMIT 1", []any{of}, func(s *sqlite3.Stmt) error {
 			identity = s.ColumnText(0)
 			return nil
 		})
@@ -242,7 +250,11 @@ func (j *Journal) Identity(ctx context.Context, cluster string) (identity string
 func (j *Journal) Epochs(ctx context.Context, cluster string) (map[string]int64, error) {
 	epochs := map[string]int64{}
 	err := j.do(ctx, "read", func() error {
-		return j.db.watched("WHERE "+ofCluster("resource"), []any{cluster}, func(_ int64, sh StreamHead) {
+		of, err := j.db.clusterID(cluster)
+		if err != nil {
+			return err
+		}
+		return j.db.watched("WHERE c.id = ?", []any{of}, func(_ int64, sh StreamHead) {
 			gr := sh.Stream.GroupResource
 			epochs[gr] = max(epochs[gr], sh.Head.Epoch)
 		})
@@ -253,7 +265,7 @@ func (j *Journal) Epochs(ctx context.Context, cluster string) (map[string]int64,
 // Streams returns all streams of the journal, sorted by name.
 func (j *Journal) Streams(ctx context.Context) (all []StreamHead, err error) {
 	err = j.do(ctx, "read", func() error {
-		return j.db.streams("ORDER BY resource, namespace, selection", nil, func(_ int64, sh StreamHead) { all = append(all, sh) })
+		return j.db.streams(byName, nil, func(_ int64, sh StreamHead) { all = append(all, sh) })
 	})
 	return all, err
 }

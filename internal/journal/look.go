@@ -9,7 +9,7 @@ import (
 // Streams is like Journal.Streams.
 func (r *Reader) Streams(ctx context.Context) (all []StreamHead, err error) {
 	err = r.do(ctx, func() error {
-		return r.db.streams("ORDER BY resource, namespace, selection", nil, func(_ int64, sh StreamHead) { all = append(all, sh) })
+		return r.db.streams(byName, nil, func(_ int64, sh StreamHead) { all = append(all, sh) })
 	})
 	return all, err
 }

@@ -74,7 +74,7 @@ func (m *model) append(batches []Batch) (a Appended) {
 				m.objects[b.Stream][r.UID] = Object{r.Namespace, r.Name, r.UID, r.ResourceVersion, r.Sum, r.After}
 				continue
 			}
-			id, object := r.Meta.ID("prod"), resourceOf(r.Kind)+"/"+r.UID
+			id, object := r.Meta.ID("prod"), r.Kind.Cluster+"/"+r.Kind.GroupResource()+"/"+r.UID
 			forms := m.ids[id]
 			if len(forms) > 0 && r.Op != event.Gap && r.Op != event.Converted && leaves(m.last[object]) != leaves(r.Op) {
 				r.Form = slices.Max(forms) + 1 // it is gone, or back, again

@@ -1,7 +1,7 @@
 package journal
 
 import (
-	"maps"
+	"strings"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -9,14 +9,17 @@ import (
 // names maps names that recur to their numbers and back. It caches up to maxNames of each: a cluster may keep making
 // new namespaces.
 type names struct {
-	db      *db
-	strings map[string]int64
-	kinds   map[Kind]int64
-	texts   map[int64]string
-	kindsBy map[int64]Kind
-	short   map[string]string // short names by group-resource; nil: not read yet
-	// candidates are names that seem unused while a search runs; see unused.
-	candidates map[int64]bool
+	db                   *db
+	clusters             map[string]int64
+	resources            map[resource]int64 // by cluster and name
+	short                map[int64]string   // short names by resource
+	kinds                map[Kind]int64
+	kindsBy              map[int64]Kind
+	namespaces, managers interned
+}
+
+func newNames(db *db) names {
+	return names{db: db, namespaces: internedNamespaces(), managers: internedManagers()}
 }
 
 // maxNames bounds each map: more names than a busy cluster uses within minutes, in a megabyte.
@@ -30,60 +33,21 @@ func keep[K, V comparable](in *map[K]V, key K, value V) {
 	(*in)[key] = value
 }
 
-// forget empties the cache after a rollback.
-func (n *names) forget() { *n = names{db: n.db, candidates: n.candidates} }
+// forget empties the cache after a rollback, or after names were removed.
+func (n *names) forget() { *n = newNames(n.db) }
 
-// drop forgets names that were removed from the file.
-func (n *names) drop(gone map[int64]bool) {
-	maps.DeleteFunc(n.strings, func(_ string, id int64) bool { return gone[id] })
-	maps.DeleteFunc(n.texts, func(id int64, _ string) bool { return gone[id] })
-	maps.DeleteFunc(n.candidates, func(id int64, _ bool) bool { return gone[id] })
-}
-
-// id returns the number of a string, and assigns one if it has none.
-func (n *names) id(s string) (int64, error) {
-	if id, ok := n.strings[s]; ok {
-		delete(n.candidates, id)
-		return id, nil
-	}
-	id, err := n.find(s)
-	delete(n.candidates, id)
-	if err == nil && id == 0 {
-		if err = n.db.exec("INSERT INTO strings (s) VALUES (?)", s); err == nil {
-			id = n.db.c.LastInsertRowID()
-		}
-	}
+// namespace returns the number of a namespace of a cluster for the change seq, and assigns one if it has none.
+func (n *names) namespace(cluster, name string, seq int64) (int64, error) {
+	of, err := n.cluster(cluster)
 	if err != nil {
 		return 0, err
 	}
-	keep(&n.strings, s, id)
-	return id, nil
+	return n.namespaces.use(n.db, of, name, seq)
 }
 
-// find returns the number of a string; 0 if it has none.
-func (n *names) find(s string) (int64, error) {
-	return n.db.integer("SELECT id FROM strings WHERE s = ?", s)
-}
-
-// text returns the string of a number; 0 is the empty string.
-func (n *names) text(id int64) (string, error) {
-	if s, ok := n.texts[id]; ok || id == 0 {
-		return s, nil
-	}
-	found := false
-	var text string
-	err := n.db.query("SELECT s FROM strings WHERE id = ?", []any{id}, func(s *sqlite3.Stmt) error {
-		text, found = s.ColumnText(0), true
-		return nil
-	})
-	if err != nil {
-		return "", err
-	}
-	if !found {
-		return "", damaged(n.db.path, "strings", "no string %d", id)
-	}
-	keep(&n.texts, id, text)
-	return text, nil
+// manager is namespace for a manager.
+func (n *names) manager(name string, seq int64) (int64, error) {
+	return n.managers.use(n.db, 0, name, seq)
 }
 
 // kindID returns the number of a kind, and assigns one if it has none.
@@ -91,31 +55,78 @@ func (n *names) kindID(k Kind) (int64, error) {
 	if id, ok := n.kinds[k]; ok {
 		return id, nil
 	}
-	id, err := n.db.integer(`SELECT id FROM kinds WHERE "group" = ? AND plural = ? AND version = ? AND kind = ? AND namespaced = ?`,
-		k.Group, qualify(k.Resource, k.Cluster), k.Version, k.Kind, k.Namespaced)
+	resource, err := n.resource(k.Cluster, k.GroupResource())
 	if err != nil {
 		return 0, err
 	}
-	if id == 0 {
-		if err := n.db.several(k.Cluster); err != nil {
-			return 0, err
-		}
-		resource, err := n.id(resourceOf(k))
-		if err != nil {
-			return 0, err
-		}
-		err = n.db.exec(`INSERT INTO kinds (resource, "group", version, plural, kind, namespaced) VALUES (?, ?, ?, ?, ?, ?)`,
-			resource, k.Group, k.Version, qualify(k.Resource, k.Cluster), k.Kind, k.Namespaced)
-		if err != nil {
-			return 0, err
-		}
+	id, err := n.db.kindID(resource, k)
+	if err == nil && id == 0 {
+		err = n.db.exec("INSERT INTO kinds (resource, version, kind, namespaced) VALUES (?, ?, ?, ?)", resource, k.Version, k.Kind, k.Namespaced)
 		id = n.db.c.LastInsertRowID()
+	}
+	if err != nil {
+		return 0, err
 	}
 	keep(&n.kinds, k, id)
 	return id, nil
 }
 
-const kindColumns = `SELECT "group", version, plural, kind, namespaced FROM kinds`
+// kindID returns the number of a kind of a resource; 0 if the journal does not have it.
+func (db *db) kindID(resource int64, k Kind) (int64, error) {
+	return db.integer("SELECT id FROM kinds WHERE resource = ? AND version = ? AND kind = ? AND namespaced = ?", resource, k.Version, k.Kind, k.Namespaced)
+}
+
+// resource returns the number of a group-resource of a cluster, and assigns one if it has none.
+func (n *names) resource(cluster, name string) (int64, error) {
+	key := resource{cluster: cluster, name: name}
+	if id, ok := n.resources[key]; ok {
+		return id, nil
+	}
+	of, err := n.cluster(cluster)
+	if err != nil {
+		return 0, err
+	}
+	id, err := n.db.resourceID(cluster, name)
+	if err == nil && id == 0 {
+		plural, group, _ := strings.Cut(name, ".")
+		err = n.db.exec(`INSERT INTO resources (cluster, "group", plural, short) VALUES (?, ?, ?, '')`, of, group, plural)
+		id = n.db.c.LastInsertRowID()
+	}
+	if err != nil {
+		return 0, err
+	}
+	keep(&n.resources, key, id)
+	return id, nil
+}
+
+// cluster returns the number of a cluster, and assigns one if it has none.
+func (n *names) cluster(name string) (int64, error) {
+	if id, ok := n.clusters[name]; ok {
+		return id, nil
+	}
+	id, err := n.db.clusterID(name)
+	if err == nil && id == 0 {
+		err = n.db.exec("INSERT INTO clusters (name) VALUES (?)", name)
+		id = n.db.c.LastInsertRowID()
+	}
+	if err != nil {
+		return 0, err
+	}
+	keep(&n.clusters, name, id)
+	return id, nil
+}
+
+// setShortNames stores the short names of a resource if they changed.
+func (n *names) setShortNames(resource int64, short []string) error {
+	text := strings.Join(short, " ")
+	if was, ok := n.short[resource]; ok && was == text {
+		return nil
+	}
+	keep(&n.short, resource, text)
+	return n.db.exec("UPDATE resources SET short = ?1 WHERE id = ?2 AND short <> ?1", text, resource)
+}
+
+const kindColumns = `SELECT r."group", version, r.plural, kind, namespaced, ` + clusterKey + ` FROM kinds k` + ofResources
 
 // kind returns the kind of a number.
 func (n *names) kind(id int64) (Kind, error) {
@@ -124,7 +135,7 @@ func (n *names) kind(id int64) (Kind, error) {
 	}
 	found := false
 	var k Kind
-	err := n.db.query(kindColumns+" WHERE id = ?", []any{id}, func(s *sqlite3.Stmt) error {
+	err := n.db.query(kindColumns+"WHERE k.id = ?", []any{id}, func(s *sqlite3.Stmt) error {
 		k, found = columnKind(s), true
 		return nil
 	})
@@ -139,8 +150,8 @@ func (n *names) kind(id int64) (Kind, error) {
 }
 
 func columnKind(s *sqlite3.Stmt) Kind {
-	resource, cluster := unqualify(s.ColumnText(2))
 	return Kind{
-		Group: s.ColumnText(0), Version: s.ColumnText(1), Resource: resource, Kind: s.ColumnText(3), Namespaced: s.ColumnBool(4), Cluster: cluster,
+		Group: s.ColumnText(0), Version: s.ColumnText(1), Resource: s.ColumnText(2), Kind: s.ColumnText(3), Namespaced: s.ColumnBool(4),
+		Cluster: s.ColumnText(5),
 	}
 }

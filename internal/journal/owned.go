@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"maps"
 	"slices"
 
 	"github.com/ncruces/go-sqlite3"
@@ -34,12 +33,8 @@ func (db *db) owned(f *filter) ([]object, error) {
 	}
 	var next []controller
 	for _, resource := range of {
-		names, err := db.namesOf(f.q, resource)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
-			next = append(next, controller{resource: resource, name: name, anywhere: true})
+		for _, name := range f.q.NamesOf(resource.name) {
+			next = append(next, controller{resource: resource.id, name: name, anywhere: true})
 		}
 	}
 	var found []object
@@ -86,30 +81,16 @@ func (db *db) children(c controller, resources map[int64]bool, each func(o objec
 
 // controls is Query.Owned by the file's numbers. Owners and what they own are of one cluster.
 func (db *db) controls(owned map[string][]string) (map[int64]map[int64]bool, error) {
-	clusters, err := db.clusters()
-	if err != nil {
-		return nil, err
-	}
+	all, err := db.resources(nil, nil)
 	controls := map[int64]map[int64]bool{}
-	for _, owner := range slices.Sorted(maps.Keys(owned)) {
-		for _, cluster := range clusters {
-			id, err := db.integer("SELECT id FROM strings WHERE s = ?", qualify(owner, cluster))
-			if err != nil {
-				return nil, err
-			}
-			if id == 0 {
-				continue
-			}
-			var stored []string
-			for _, resource := range owned[owner] {
-				stored = append(stored, qualify(resource, cluster))
-			}
-			if controls[id], err = db.ids(stored, "SELECT id FROM strings WHERE s = ?"); err != nil {
-				return nil, err
-			}
+	for _, owner := range all {
+		of := map[int64]bool{}
+		for _, r := range all {
+			of[r.id] = r.cluster == owner.cluster && slices.Contains(owned[owner.name], r.name)
 		}
+		controls[owner.id] = of
 	}
-	return controls, nil
+	return controls, err
 }
 
 func (db *db) texts(sql string, args ...any) (all []string, err error) {

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,7 +67,7 @@ const (
 	orphaned = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.seq = dead.seq)"
 )
 
-// Their last argument is the key of a cluster, or nil for all.
+// Their last argument is the number of a cluster, or nil for all.
 var (
 	// purgedRows are the changes of a span seen before a time.
 	purgedRows = " FROM changes WHERE seq BETWEEN ?1 AND ?2 AND time + lag < ?3 AND " + ofKinds(4) + " "
@@ -79,7 +78,7 @@ var (
 
 // ofKinds is a condition on the kind of a change: it belongs to the cluster that is the numbered argument, if that is not nil.
 func ofKinds(argument int) string {
-	return fmt.Sprintf("(?%d IS NULL OR kind IN (SELECT id FROM kinds WHERE %s%[1]d))", argument, ofCluster("plural"))
+	return fmt.Sprintf("(?%[1]d IS NULL OR kind IN (SELECT k.id FROM kinds k JOIN resources r ON r.id = k.resource WHERE r.cluster = ?%[1]d))", argument)
 }
 
 // UnknownClusterError says that the journal has nothing of a cluster.
@@ -92,25 +91,19 @@ func (e *UnknownClusterError) Error() string {
 	return fmt.Sprintf("the journal has no cluster %q: it has %s", e.Name, strings.Join(e.Known, ", "))
 }
 
-// keyOf returns the argument that selects the cluster of a purge; nil if it has none.
-func (j *Journal) keyOf(p Purge) (key any, err error) {
+// clusterOf returns the argument that selects the cluster of a purge; nil if it has none.
+func (j *Journal) clusterOf(p Purge) (id any, err error) {
 	if p.Cluster == "" {
 		return nil, nil
 	}
-	all, err := j.db.clusters()
+	known, err := j.db.clusters()
 	if err != nil {
 		return nil, err
 	}
-	one := foreign(j.cluster, p.Cluster)
-	if slices.Contains(all, one) {
-		return one, nil
+	if !slices.Contains(known, p.Cluster) {
+		return nil, &UnknownClusterError{Name: p.Cluster, Known: known}
 	}
-	wrong := &UnknownClusterError{Name: p.Cluster}
-	for _, c := range all {
-		wrong.Known = append(wrong.Known, cmp.Or(c, j.cluster))
-	}
-	slices.Sort(wrong.Known)
-	return nil, wrong
+	return j.db.clusterID(p.Cluster)
 }
 
 // PlanPurge returns what a purge would remove.
@@ -123,7 +116,7 @@ func (j *Journal) PlanPurge(ctx context.Context, p Purge) (plan Purging, err err
 		if err != nil {
 			return err
 		}
-		cluster, err := j.keyOf(p)
+		cluster, err := j.clusterOf(p)
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 			err = j.db.finishes(p)
 		}
 		if err == nil {
-			cluster, err = j.keyOf(p)
+			cluster, err = j.clusterOf(p)
 		}
 		if err != nil {
 			return err
@@ -59,7 +59,7 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 		return err
 	}
 	err = j.tight(ctx, func() error {
-		if err := j.db.exec("DELETE FROM dead WHERE " + orphaned); err != nil || p.OtherRules {
+		if err := errors.Join(j.db.exec("DELETE FROM dead WHERE "+orphaned), j.removeAllUnused()); err != nil || p.OtherRules {
 			return err
 		}
 		return j.db.exec(cutLetters, purgedForm)

@@ -26,10 +26,10 @@ type filter struct {
 	wide       map[int64]bool // cluster-scoped kinds, whose gaps belong to no namespace
 	fields     []field
 	managers   map[int64]bool
-	ops        uint64   // a bit per wanted operation
-	severities uint64   // a bit per wanted severity; 0: all
-	nowhere    int64    // the number of the empty namespace
-	objects    []object // those with a name or UID
+	ops        uint64         // a bit per wanted operation
+	severities uint64         // a bit per wanted severity; 0: all
+	nowhere    map[int64]bool // the empty namespaces of the wanted clusters
+	objects    []object       // those with a name or UID
 	byObject   bool
 	since      int64
 	until      int64 // exclusive; 0: no limit
@@ -41,7 +41,7 @@ type filter struct {
 // field is a selection.Field by the file's numbers.
 type field struct {
 	selection.Field
-	id int64 // of the namespace
+	ids map[int64]bool // of the namespaces of this name
 }
 
 // filter resolves the names in a query. Names that the journal has never seen match nothing.
@@ -67,22 +67,20 @@ func (db *db) filter(q Query) (*filter, error) {
 	if len(resources) > 0 && len(q.Names) > 0 {
 		resources = slices.Concat(resources, q.Dependents())
 	}
-	if resources, err = db.stored(resources, q.Clusters); err != nil {
+	if f.kinds, err = db.kindsOf(resources, q.Clusters); err != nil {
 		return nil, err
 	}
-	if f.clusters, err = db.kindsWithin(q.Clusters); err != nil {
+	if f.clusters, err = db.ids(q.Clusters, "SELECT k.id FROM kinds k"+ofResources+"WHERE c.name = ?"); err != nil {
 		return nil, err
 	}
-	if f.kinds, err = db.ids(resources, "SELECT k.id FROM strings s JOIN kinds k ON k.resource = s.id WHERE s.s = ?"); err != nil {
-		return nil, err
-	}
-	if f.nowhere, err = db.integer("SELECT id FROM strings WHERE s = ''"); err != nil {
+	none := func(name string) bool { return name == "" }
+	if f.nowhere, err = db.matching(namespaceRows, q.Clusters, []string{""}, selection.IsGlob, none); err != nil {
 		return nil, err
 	}
 	if err := f.places(db); err != nil {
 		return nil, err
 	}
-	f.managers, err = db.matching(q.Managers, func(p string) bool { return p != "?" && selection.IsGlob(p) },
+	f.managers, err = db.matching(managerRows, nil, q.Managers, func(p string) bool { return p != "?" && selection.IsGlob(p) },
 		func(s string) bool { return selection.MatchesManager(q.Managers, s) })
 	if err != nil {
 		return nil, err
@@ -105,9 +103,9 @@ func (f *filter) places(db *db) (err error) {
 	within := selection.Namespaces{Include: f.q.Namespaces, Exclude: f.q.Without}
 	if len(within.Include) == 0 {
 		names := slices.DeleteFunc(slices.Clone(within.Exclude), func(p string) bool { return p == "" }) // it excludes nothing
-		f.without, err = db.matching(names, selection.IsGlob, func(s string) bool { return !within.Has(s) })
+		f.without, err = db.matching(namespaceRows, f.q.Clusters, names, selection.IsGlob, func(s string) bool { return !within.Has(s) })
 	} else {
-		f.namespaces, err = db.matching(within.Include, func(p string) bool { return selection.IsGlob(p) || len(within.Exclude) > 0 }, within.Has)
+		f.namespaces, err = db.matching(namespaceRows, f.q.Clusters, within.Include, func(p string) bool { return selection.IsGlob(p) || len(within.Exclude) > 0 }, within.Has)
 		f.wide = map[int64]bool{}
 	}
 	if err == nil && f.wide != nil {
@@ -117,12 +115,9 @@ func (f *filter) places(db *db) (err error) {
 		})
 	}
 	for _, of := range f.q.Fields {
-		c := field{Field: of, id: -1} // of a name that the journal does not have
+		c := field{Field: of}
 		if err == nil && of.Namespace {
-			err = db.query("SELECT id FROM strings WHERE s = ?", []any{of.Value}, func(s *sqlite3.Stmt) error {
-				c.id = s.ColumnInt64(0)
-				return nil
-			})
+			c.ids, err = db.ids([]string{of.Value}, namespacesNamed)
 		}
 		f.fields = append(f.fields, c)
 	}
@@ -137,58 +132,80 @@ func (f *filter) in(namespace int64) bool {
 // has reports whether an object of a selected kind matches by its namespace and its name.
 func (f *filter) has(namespace int64, name string) bool {
 	for _, c := range f.fields {
-		if is := c.Namespace && c.id == namespace || !c.Namespace && c.Value == name; is == c.Not {
+		if is := c.Namespace && c.ids[namespace] || !c.Namespace && c.Value == name; is == c.Not {
 			return false
 		}
 	}
 	return f.in(namespace)
 }
 
-// narrow makes the conditions. Lists of up to manyIDs numbers are conditions, padded to one of two lengths: few statements
+// narrow makes the conditions. Lists of up to mostIDs numbers are conditions, padded to a power of fewIDs: few statements
 // serve all queries.
 func (f *filter) narrow() {
 	if !f.q.Quiet {
 		f.sql = " AND NOT c.quiet"
 	}
-	oneOf := func(ids map[int64]bool, condition string, and ...int64) {
-		if ids == nil || len(ids) > manyIDs {
+	oneOf := func(ids map[int64]bool, condition string) {
+		n := fewIDs
+		for n < len(ids) {
+			n *= fewIDs
+		}
+		if ids == nil || n > mostIDs {
 			return
 		}
-		list := append(slices.Sorted(maps.Keys(ids)), and...)
+		f.sql += fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", n-1)+")")
+		list := slices.Sorted(maps.Keys(ids))
 		if len(list) == 0 {
 			list = []int64{-1} // no row has it
 		}
-		n := fewIDs
-		if len(list) > n {
-			n = manyIDs + len(and)
-		}
-		f.sql += fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", n-1)+")")
 		for i := range n {
 			f.args = append(f.args, list[min(i, len(list)-1)])
 		}
 	}
 	oneOf(f.kinds, " AND (c.object IS NULL OR c.kind %s)") // an absence belongs to every kind and namespace
 	oneOf(f.managers, " AND c.manager %s")
-	oneOf(f.namespaces, " AND c.namespace %s", f.nowhere) // as gaps and absences may be of no namespace
+	if f.namespaces != nil {
+		within := maps.Clone(f.namespaces)
+		maps.Copy(within, f.nowhere) // gaps and absences may be of no namespace
+		oneOf(within, " AND c.namespace %s")
+	}
 }
 
-// fewIDs and manyIDs are how many numbers a condition lists.
-const fewIDs, manyIDs = 4, 64
+const (
+	// fewIDs is how many numbers a condition lists, or a power of it up to mostIDs: a namespace has one in each cluster.
+	fewIDs  = 4
+	mostIDs = 64
+)
 
-// matching returns the numbers of the strings that some patterns match; nil if there are no patterns. Names are looked up;
-// where one of them needs a search, all strings are matched.
-func (db *db) matching(patterns []string, search, match func(string) bool) (map[int64]bool, error) {
-	if !slices.ContainsFunc(patterns, search) {
-		return db.ids(patterns, "SELECT id FROM strings WHERE s = ?")
+// The queries of matching: numbers, names and clusters.
+const (
+	namespaceRows   = "SELECT n.id, n.name, c.name FROM namespaces n JOIN clusters c ON c.id = n.cluster"
+	managerRows     = "SELECT n.id, n.name, '' FROM managers n"
+	namespacesNamed = "SELECT id FROM namespaces WHERE name = ?"
+)
+
+// matching returns the numbers of the rows, in some clusters or in all, whose names some patterns match; nil if there are no
+// patterns. Names are looked up; where one of them needs a search, all rows are matched.
+func (db *db) matching(rows string, clusters, patterns []string, search, match func(string) bool) (map[int64]bool, error) {
+	if len(patterns) == 0 {
+		return nil, nil
 	}
 	ids := map[int64]bool{}
-	err := db.query("SELECT id, s FROM strings", nil, func(s *sqlite3.Stmt) error {
-		if match(s.ColumnText(1)) {
+	add := func(s *sqlite3.Stmt) error {
+		if match(s.ColumnText(1)) && anyOr(clusters, s.ColumnText(2)) {
 			ids[s.ColumnInt64(0)] = true
 		}
 		return nil
-	})
-	return ids, err
+	}
+	if slices.ContainsFunc(patterns, search) {
+		return ids, db.query(rows, nil, add)
+	}
+	for _, name := range patterns {
+		if err := db.query(rows+" WHERE n.name = ?", []any{name}, add); err != nil {
+			return nil, err
+		}
+	}
+	return ids, nil
 }
 
 // wantedOps returns a bit for each operation that a query wants.
@@ -263,64 +280,37 @@ func (db *db) named(f *filter) (objects []object, err error) {
 	}
 	for _, resource := range resources {
 		if len(f.q.Names) == 0 {
-			each("resource = ? AND uid = ?", resource, f.q.UID)
+			each("resource = ? AND uid = ?", resource.id, f.q.UID)
 			continue
 		}
-		names, err := db.namesOf(f.q, resource)
-		if err != nil {
-			return nil, err
-		}
-		for _, name := range names {
+		for _, name := range f.q.NamesOf(resource.name) {
 			if f.namespaces == nil {
-				each("name = ? AND resource = ?", name, resource)
+				each("name = ? AND resource = ?", name, resource.id)
 			}
 			for namespace := range f.namespaces {
-				each("name = ? AND resource = ? AND namespace = ?", name, resource, namespace)
+				each("name = ? AND resource = ? AND namespace = ?", name, resource.id, namespace)
 			}
 		}
 	}
 	return objects, err
 }
 
-// namesOf returns the names that a query gives to objects of a resource.
-func (db *db) namesOf(q Query, resource int64) ([]string, error) {
-	stored, err := db.texts("SELECT s FROM strings WHERE id = ?", resource)
-	if err != nil || len(stored) == 0 {
-		return nil, err
+// kindsOf returns the numbers of the kinds of some group-resources in some clusters, or in all; nil without group-resources.
+func (db *db) kindsOf(resources, clusters []string) (map[int64]bool, error) {
+	if len(resources) == 0 {
+		return nil, nil
 	}
-	name, _ := unqualify(stored[0])
-	return q.NamesOf(name), nil
-}
-
-// resources returns the numbers of group-resources in some clusters; all of them if none is named.
-func (db *db) resources(names, clusters []string) (ids []int64, err error) {
-	add := func(s *sqlite3.Stmt) error {
-		ids = append(ids, s.ColumnInt64(0))
-		return nil
-	}
-	if len(names) == 0 && len(clusters) == 0 {
-		err = db.query("SELECT DISTINCT resource FROM kinds", nil, add)
-		return ids, err
-	}
-	if len(names) == 0 {
-		keys, err := db.within(clusters)
-		for _, key := range keys {
-			if err == nil {
-				err = db.query("SELECT DISTINCT resource FROM kinds WHERE "+ofCluster("plural"), []any{key}, add)
-			}
-		}
-		return ids, err
-	}
-	stored, err := db.stored(names, clusters)
-	if err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Compact(slices.Sorted(slices.Values(stored))) {
-		if err := db.query("SELECT id FROM strings WHERE s = ?", []any{name}, add); err != nil {
-			return nil, err
+	some, err := db.resources(resources, clusters)
+	ids := map[int64]bool{}
+	for _, r := range some {
+		if err == nil {
+			err = db.query("SELECT id FROM kinds WHERE resource = ?", []any{r.id}, func(s *sqlite3.Stmt) error {
+				ids[s.ColumnInt64(0)] = true
+				return nil
+			})
 		}
 	}
-	return ids, nil
+	return ids, err
 }
 
 // mayHave reports whether a block can have a change that matches.
@@ -382,5 +372,5 @@ func (f *filter) placed(r *record, op event.Op) bool {
 	if op != event.Gap {
 		return f.has(r.namespace, r.name)
 	}
-	return r.namespace == f.nowhere && !f.wide[r.kind] || f.in(r.namespace)
+	return f.nowhere[r.namespace] && !f.wide[r.kind] || f.in(r.namespace)
 }

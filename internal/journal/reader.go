@@ -62,7 +62,7 @@ func (r *Reader) open() error {
 	if err := r.db.checkFormat(); err != nil {
 		return err
 	}
-	r.names = names{db: r.db}
+	r.names = newNames(r.db)
 	r.cluster, err = r.db.cluster()
 	return err
 }
@@ -234,11 +234,11 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	if err != nil {
 		return Entry{}, err
 	}
-	ns, err := r.names.text(c.namespace)
+	ns, err := r.names.namespaces.text(r.db, c.namespace)
 	if err != nil {
 		return Entry{}, err
 	}
-	manager, err := r.names.text(c.manager)
+	manager, err := r.names.managers.text(r.db, c.manager)
 	if err != nil {
 		return Entry{}, err
 	}
@@ -347,11 +347,18 @@ func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, upTo int64,
 		if upTo, err = r.db.integer("SELECT max(seq) FROM changes"); err != nil {
 			return err
 		}
-		err = r.db.query(`SELECT schema FROM kinds WHERE "group" = ? AND plural = ? AND version = ? AND kind = ? AND namespaced = ?`,
-			[]any{k.Group, qualify(k.Resource, k.Cluster), k.Version, k.Kind, k.Namespaced}, func(s *sqlite3.Stmt) error {
-				content = blob(s, 0)
-				return nil
-			})
+		resource, err := r.db.resourceID(k.Cluster, k.GroupResource())
+		if err != nil {
+			return err
+		}
+		kind, err := r.db.kindID(resource, k)
+		if err != nil {
+			return err
+		}
+		err = r.db.query("SELECT schema FROM kinds WHERE id = ?", []any{kind}, func(s *sqlite3.Stmt) error {
+			content = blob(s, 0)
+			return nil
+		})
 		if err != nil || content == nil {
 			return err
 		}
@@ -366,7 +373,7 @@ func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, upTo int64,
 // Kinds returns all kinds that the journal has seen.
 func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
 	err = r.do(ctx, func() error {
-		return r.db.query(kindColumns+` ORDER BY plural, "group", version`, nil, func(s *sqlite3.Stmt) error {
+		return r.db.query(kindColumns+`ORDER BY r.plural, c.id, r."group", version`, nil, func(s *sqlite3.Stmt) error {
 			kinds = append(kinds, columnKind(s))
 			return nil
 		})

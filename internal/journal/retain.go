@@ -29,7 +29,7 @@ type Retained struct {
 	Removed, Quiet int
 	// Used is the size in bytes of the file's pages in use.
 	Used int64
-	// Names counts removed names of managers, namespaces and kinds that nothing referred to.
+	// Names counts removed names of managers and namespaces that nothing referred to.
 	Names int
 	// Lost counts, per sink, changes removed before the sink got them. Sink.Lost grows in the same transaction.
 	Lost []Missed

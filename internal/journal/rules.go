@@ -116,8 +116,8 @@ func (db *db) otherStreams(fingerprint string) (all []Stream, err error) {
 	if fingerprint == "" {
 		return nil, nil
 	}
-	err = db.streams(`WHERE substr(pipeline, -length(?1)) <> ?1 AND EXISTS (SELECT 1 FROM live WHERE stream = streams.id)
-		ORDER BY resource, namespace, selection`, []any{fingerprint}, func(_ int64, sh StreamHead) { all = append(all, sh.Stream) })
+	err = db.streams(`WHERE substr(pipeline, -length(?1)) <> ?1 AND EXISTS (SELECT 1 FROM live WHERE stream = streams.id) `+byName,
+		[]any{fingerprint}, func(_ int64, sh StreamHead) { all = append(all, sh.Stream) })
 	return all, err
 }
 

@@ -17,13 +17,19 @@ var schema = `
 PRAGMA application_id = ` + strconv.Itoa(applicationID) + `;
 PRAGMA user_version = ` + strconv.Itoa(format) + `;
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE strings (id INTEGER PRIMARY KEY, s TEXT NOT NULL UNIQUE);
+CREATE TABLE clusters (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, absent INTEGER, absence INTEGER);
+CREATE TABLE resources (
+  id INTEGER PRIMARY KEY, cluster INTEGER NOT NULL, "group" TEXT NOT NULL, plural TEXT NOT NULL, short TEXT NOT NULL,
+  UNIQUE (cluster, "group", plural));
 CREATE TABLE kinds (
-  id INTEGER PRIMARY KEY, resource INTEGER NOT NULL,
-  "group" TEXT NOT NULL, version TEXT NOT NULL, plural TEXT NOT NULL, kind TEXT NOT NULL, namespaced INTEGER NOT NULL,
-  schema BLOB, UNIQUE ("group", plural, version, kind, namespaced));
+  id INTEGER PRIMARY KEY, resource INTEGER NOT NULL, version TEXT NOT NULL, kind TEXT NOT NULL, namespaced INTEGER NOT NULL,
+  schema BLOB, UNIQUE (resource, version, kind, namespaced));
+CREATE TABLE namespaces (
+  id INTEGER PRIMARY KEY AUTOINCREMENT, cluster INTEGER NOT NULL, name TEXT NOT NULL, last INTEGER NOT NULL,
+  UNIQUE (name, cluster));
+CREATE TABLE managers (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, last INTEGER NOT NULL);
 CREATE TABLE streams (
-  id INTEGER PRIMARY KEY, resource TEXT NOT NULL, namespace TEXT NOT NULL, selection TEXT NOT NULL,
+  id INTEGER PRIMARY KEY, resource INTEGER NOT NULL, namespace TEXT NOT NULL, selection TEXT NOT NULL,
   version TEXT NOT NULL, epoch INTEGER NOT NULL, live INTEGER NOT NULL, ever_live INTEGER NOT NULL,
   pipeline TEXT NOT NULL, identity TEXT NOT NULL, at INTEGER, served INTEGER NOT NULL,
   UNIQUE (resource, namespace, selection));
@@ -99,8 +105,8 @@ func (db *db) checkFormat() error {
 	switch {
 	case app != applicationID:
 		return notJournal(db.path)
-	case version > formatClusters:
-		return &FormatError{db.path, fmt.Sprintf("the journal has format %d, which a newer tattler made; this one reads format %d: upgrade tattler", version, formatClusters)}
+	case version > format:
+		return &FormatError{db.path, fmt.Sprintf("the journal has format %d, which a newer tattler made; this one reads format %d: upgrade tattler", version, format)}
 	case version < format:
 		return &FormatError{db.path, fmt.Sprintf("the journal has format %d, which an unreleased tattler made; this one reads format %d and cannot convert it: move the file away with its -wal and -shm, and tattler run starts a new journal", version, format)}
 	}

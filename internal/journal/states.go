@@ -105,7 +105,7 @@ func (a *ahead) read(ctx context.Context) {
 // fill reads a page of a stream's live objects, by number.
 func (p *statePage) fill(j *Journal, st Stream, after int64) error {
 	p.last = true
-	stream, err := j.db.integer("SELECT id FROM streams WHERE resource = ? AND namespace = ? AND selection = ?", st.resource(), st.Namespace, st.Selection)
+	stream, err := j.db.streamID(st)
 	if err != nil || stream == 0 {
 		return err
 	}
@@ -126,7 +126,7 @@ func (p *statePage) fill(j *Journal, st Stream, after int64) error {
 	})
 	for i := range p.states {
 		if err == nil {
-			p.states[i].Namespace, err = j.names.text(namespaces[i])
+			p.states[i].Namespace, err = j.names.namespaces.text(j.db, namespaces[i])
 		}
 	}
 	return err
@@ -139,7 +139,7 @@ func (p *statePage) open(j *Journal, st Stream) {
 		o := &p.states[i]
 		from := len(p.text)
 		if p.text, o.err = openState(p.text, p.raw[o.from:o.to]); o.err != nil {
-			o.err = &DamagedError{j.path, fmt.Sprintf("state of %s %s/%s", st.resource(), o.Namespace, o.Name), o.err}
+			o.err = &DamagedError{j.path, fmt.Sprintf("state of %s %s/%s", st.GroupResource, o.Namespace, o.Name), o.err}
 			continue
 		}
 		o.from, o.to = from, len(p.text)

@@ -31,7 +31,7 @@ type Stats struct {
 
 // KindStats is what a kind takes, all its versions together.
 type KindStats struct {
-	GroupResource string
+	GroupResource, Cluster string // Cluster is as in Kind
 	// Changes counts its changes, Quiet the quiet ones among them; ChangesSize is the size of their contents in bytes.
 	Changes, Quiet, ChangesSize int64
 	// Live counts live objects; StatesSize is the size of the last states in bytes.
@@ -81,7 +81,7 @@ func (r *Reader) Stats(ctx context.Context) (Stats, error) {
 		if s.Uncovered, err = r.db.uncovered(); err != nil {
 			return err
 		}
-		return r.db.streams("ORDER BY resource, namespace, selection", nil, func(_ int64, sh StreamHead) { s.Streams = append(s.Streams, sh) })
+		return r.db.streams(byName, nil, func(_ int64, sh StreamHead) { s.Streams = append(s.Streams, sh) })
 	})
 	if err != nil {
 		return Stats{}, err
@@ -106,17 +106,21 @@ func (db *db) sinkStats(to *Stats) error {
 
 // kindStats sums up by kind, in one pass over the changes and one over the objects.
 func (db *db) kindStats(to *Stats) error {
-	kinds := map[string]*KindStats{}
-	of := func(name string) *KindStats {
-		if kinds[name] == nil {
-			kinds[name] = &KindStats{GroupResource: name}
-		}
-		return kinds[name]
+	all, err := db.resources(nil, nil)
+	if err != nil {
+		return err
 	}
-	err := db.query(`SELECT s.s, n, quiet, size FROM
+	kinds := map[int64]*KindStats{}
+	of := func(resource int64) *KindStats {
+		if kinds[resource] == nil {
+			kinds[resource] = &KindStats{}
+		}
+		return kinds[resource]
+	}
+	err = db.query(`SELECT k.resource, n, quiet, size FROM
 		(SELECT kind of, count(*) n, total(quiet) quiet, total(length(before)) + total(length(after)) size FROM changes c LEFT JOIN contents t ON t.seq = c.seq GROUP BY kind)
-		LEFT JOIN kinds k ON k.id = of LEFT JOIN strings s ON s.id = k.resource`, nil, func(s *sqlite3.Stmt) error {
-		k := of(s.ColumnText(0))
+		LEFT JOIN kinds k ON k.id = of`, nil, func(s *sqlite3.Stmt) error {
+		k := of(s.ColumnInt64(0))
 		k.Changes += s.ColumnInt64(1)
 		k.Quiet += s.ColumnInt64(2)
 		k.ChangesSize += s.ColumnInt64(3)
@@ -127,14 +131,17 @@ func (db *db) kindStats(to *Stats) error {
 	if err != nil {
 		return err
 	}
-	err = db.query(`SELECT s.s, live, size FROM
-		(SELECT resource of, count(*) live, total(length(content)) size FROM live JOIN objects o ON o.id = object GROUP BY resource)
-		LEFT JOIN strings s ON s.id = of`, nil, func(s *sqlite3.Stmt) error {
-		k := of(s.ColumnText(0))
+	err = db.query("SELECT resource, count(*), total(length(content)) FROM live JOIN objects o ON o.id = object GROUP BY resource", nil, func(s *sqlite3.Stmt) error {
+		k := of(s.ColumnInt64(0))
 		k.Live += s.ColumnInt64(1)
 		k.StatesSize += s.ColumnInt64(2)
 		return nil
 	})
+	for _, r := range all {
+		if k := kinds[r.id]; k != nil {
+			k.GroupResource, k.Cluster = r.name, r.cluster
+		}
+	}
 	to.Kinds = slices.SortedFunc(func(yield func(KindStats) bool) {
 		for _, k := range kinds {
 			if !yield(*k) {
@@ -142,7 +149,7 @@ func (db *db) kindStats(to *Stats) error {
 			}
 		}
 	}, func(a, b KindStats) int {
-		return cmp.Or(cmp.Compare(b.ChangesSize+b.StatesSize, a.ChangesSize+a.StatesSize), cmp.Compare(a.GroupResource, b.GroupResource))
+		return cmp.Or(cmp.Compare(b.ChangesSize+b.StatesSize, a.ChangesSize+a.StatesSize), cmp.Compare(a.GroupResource, b.GroupResource), cmp.Compare(a.Cluster, b.Cluster))
 	})
 	return err
 }

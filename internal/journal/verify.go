@@ -112,7 +112,7 @@ func (r *verifier) pages(ctx context.Context) error {
 		})
 		if err == nil {
 			r.progress("pages", n, n)
-			err = r.strays()
+			err = r.references()
 		}
 		return err
 	})
@@ -120,6 +120,30 @@ func (r *verifier) pages(ctx context.Context) error {
 		return fmt.Errorf("verify journal: %w", ctx.Err())
 	}
 	return err
+}
+
+// references looks for rows that refer to a missing row. Those of changes are found when their entries are made.
+func (r *verifier) references() error {
+	for _, ref := range []struct{ from, column, to, key string }{
+		{"resources", "cluster", "clusters", "id"},
+		{"kinds", "resource", "resources", "id"},
+		{"streams", "resource", "resources", "id"},
+		{"namespaces", "cluster", "clusters", "id"},
+		{"objects", "resource", "resources", "id"},
+		{"objects", "namespace", "namespaces", "id"},
+		{"live", "object", "objects", "id"},
+		{"live", "stream", "streams", "id"},
+		{"contents", "seq", "changes", "seq"},
+	} {
+		n, err := r.db.integer(fmt.Sprintf("SELECT count(*) FROM %s WHERE %s NOT IN (SELECT %s FROM %s)", ref.from, ref.column, ref.key, ref.to))
+		if err != nil {
+			return err
+		}
+		if n > 0 {
+			r.damage(Index, "%d rows of %s refer to no row of %s", n, ref.from, ref.to)
+		}
+	}
+	return nil
 }
 
 func (r *verifier) objects(ctx context.Context) error {
@@ -150,22 +174,6 @@ func (r *verifier) objects(ctx context.Context) error {
 		after = ids[len(ids)-1]
 		r.progress("objects", int64(r.rep.Objects), total)
 	}
-}
-
-// strays looks for states without an object, and for contents without a change.
-func (r *verifier) strays() error {
-	states, err := r.db.integer("SELECT count(*) FROM live WHERE object NOT IN (SELECT id FROM objects)")
-	if states > 0 {
-		r.damage(Index, "%d states have no object", states)
-	}
-	if err != nil {
-		return err
-	}
-	contents, err := r.db.integer("SELECT count(*) FROM contents WHERE seq NOT IN (SELECT seq FROM changes)")
-	if contents > 0 {
-		r.damage(Index, "%d contents have no change", contents)
-	}
-	return err
 }
 
 // object reads an object's chain, from its state backwards.
@@ -212,8 +220,8 @@ type verified struct {
 }
 
 func (r *verifier) named(id int64) (o verified, err error) {
-	err = r.db.query(`SELECT ifnull(k.s, '?'), ifnull(n.s, ''), o.name, l.last, l.content FROM objects o LEFT JOIN live l ON l.object = o.id
-		LEFT JOIN strings k ON k.id = o.resource LEFT JOIN strings n ON n.id = o.namespace WHERE o.id = ?`, []any{id}, func(s *sqlite3.Stmt) error {
+	err = r.db.query(`SELECT ifnull(k.plural, '?'), ifnull(n.name, ''), o.name, l.last, l.content FROM objects o LEFT JOIN live l ON l.object = o.id
+		LEFT JOIN resources k ON k.id = o.resource LEFT JOIN namespaces n ON n.id = o.namespace WHERE o.id = ?`, []any{id}, func(s *sqlite3.Stmt) error {
 		o = verified{s.ColumnText(0) + " " + strings.TrimPrefix(s.ColumnText(1)+"/"+s.ColumnText(2), "/"), s.ColumnInt64(3), blob(s, 4)}
 		return nil
 	})
@@ -301,6 +309,9 @@ func (r *verifier) block(b *block) error {
 			actual.add(c.time, c.kind, c.namespace, c.op, c.severity)
 		}
 	}
+	if err == nil {
+		err = r.uses(b)
+	}
 	if err != nil {
 		return err
 	}
@@ -326,6 +337,17 @@ func (r *verifier) block(b *block) error {
 	})
 	if err == nil && b.size > 0 && !bytes.Equal(stored, actual.bytes()) {
 		r.damage(Index, "the counts of block %d do not match its changes", b.first)
+	}
+	return err
+}
+
+// uses looks for changes of a block that use a namespace or a manager whose noted last use is too long ago: retention would
+// remove the name too early.
+func (r *verifier) uses(b *block) error {
+	n, err := r.db.integer(`SELECT count(*) FROM changes c LEFT JOIN namespaces n ON n.id = c.namespace LEFT JOIN managers m ON m.id = c.manager
+		WHERE c.seq BETWEEN ?1 AND ?2 AND (c.seq >= n.last + ?3 OR c.seq >= m.last + ?3)`, b.first, b.next()-1, notedEvery)
+	if n > 0 {
+		r.damage(Index, "%d changes of block %d use a name that is noted as unused", n, b.first)
 	}
 	return err
 }

@@ -43,29 +43,30 @@ func (r *Reader) Objects(ctx context.Context, resources []string, namespace, pre
 
 // namesAfter reads a page of names and moves last to its end.
 func (r *Reader) namesAfter(resources []string, namespace, prefix string, last []any) (page []ObjectName, done bool, err error) {
-	ids, err := r.db.resources(resources, nil)
+	some, err := r.db.resources(resources, nil)
 	if err != nil {
 		return nil, true, err
 	}
-	wanted := map[int64]bool{}
-	for _, id := range ids {
-		wanted[id] = true
+	wanted := map[int64]resource{}
+	for _, of := range some {
+		wanted[of.id] = of
 	}
-	within, err := r.names.find(namespace)
-	if err != nil || within == 0 && namespace != "" {
+	within, err := r.db.ids([]string{namespace}, namespacesNamed)
+	if err != nil {
 		return nil, true, err
 	}
 	type row struct {
-		name                string
-		resource, namespace int64
+		name      string
+		resource  resource
+		namespace int64
 	}
 	var rows []row
 	n := 0
 	err = r.db.query("SELECT DISTINCT name, resource, namespace FROM objects WHERE (name, resource, namespace) > (?, ?, ?) AND name < ? ORDER BY name, resource, namespace",
 		append(last[:3:3], prefix+"\U0010ffff"), func(s *sqlite3.Stmt) error {
-			o := row{s.ColumnText(0), s.ColumnInt64(1), s.ColumnInt64(2)}
-			last[0], last[1], last[2] = o.name, o.resource, o.namespace
-			if wanted[o.resource] && (namespace == "" || o.namespace == within) {
+			o := row{s.ColumnText(0), wanted[s.ColumnInt64(1)], s.ColumnInt64(2)}
+			last[0], last[1], last[2] = o.name, s.ColumnInt64(1), o.namespace
+			if o.resource.id != 0 && (namespace == "" || within[o.namespace]) {
 				rows = append(rows, o)
 			}
 			if n++; n == namesPage {
@@ -77,16 +78,11 @@ func (r *Reader) namesAfter(resources []string, namespace, prefix string, last [
 		return nil, true, err
 	}
 	for _, o := range rows { // read all first: text runs other statements
-		resource, err := r.names.text(o.resource)
+		ns, err := r.names.namespaces.text(r.db, o.namespace)
 		if err != nil {
 			return nil, true, err
 		}
-		ns, err := r.names.text(o.namespace)
-		if err != nil {
-			return nil, true, err
-		}
-		resource, cluster := unqualify(resource)
-		page = append(page, ObjectName{resource, ns, o.name, cluster})
+		page = append(page, ObjectName{o.resource.name, ns, o.name, o.resource.cluster})
 	}
 	return page, n < namesPage, nil
 }

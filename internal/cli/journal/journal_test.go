@@ -113,6 +113,29 @@ func TestStatsJSON(t *testing.T) {
 	}
 }
 
+// TestStatsOfClusters: one kind in two clusters is two rows.
+func TestStatsOfClusters(t *testing.T) {
+	var s streams
+	o := &StatsOptions{IO: s.io(), Output: "text", Now: func() time.Time { return then }}
+	o.Past.Path = record(t)
+	j, err := journal.Open(t.Context(), o.Past.Path, journal.Options{})
+	must(t, err)
+	row := journal.Row{Meta: journal.Meta{
+		Op: event.Created, Kind: journal.Kind{Version: "v1", Resource: "pods", Kind: "Pod", Namespaced: true, Cluster: "staging"},
+		Namespace: "shop", Name: "web", UID: "u1", ResourceVersion: "1", Time: then, At: then,
+	}, After: []byte("{}")}
+	_, err = j.Append(t.Context(), []journal.Batch{{Stream: journal.Stream{GroupResource: "pods", Cluster: "staging"}, Rows: []journal.Row{row}}})
+	must(t, errors.Join(err, j.Close(), Stats(t.Context(), o)))
+	for _, want := range []string{"\npods          3 ", "\nstaging pods  1 ", "\nstaging pods  all        first list was interrupted"} {
+		if !strings.Contains(s.out.String(), want) {
+			t.Errorf("the output lacks %q", want)
+		}
+	}
+	if t.Failed() {
+		t.Log(s.out.String())
+	}
+}
+
 // TestNoJournal: each command says where it looked, and creates no file.
 func TestNoJournal(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "none.db")
@@ -148,7 +171,7 @@ func TestVerify(t *testing.T) {
 		{"a block does not list a change's manager", func(t *testing.T, path string) {
 			c, err := sqlite3.Open("file:" + path)
 			must(t, err)
-			must(t, c.Exec("UPDATE changes SET manager = 99 WHERE seq = 1; INSERT INTO strings VALUES (99, 'me')"))
+			must(t, c.Exec("UPDATE changes SET manager = 99 WHERE seq = 1; INSERT INTO managers VALUES (99, 'me', 1)"))
 			must(t, c.Close())
 		}, "1 damage", []string{"damaged index: change 1 does not match its block 1", "Index: tattler log may omit"}},
 	} {

@@ -38,6 +38,7 @@ type OtherRules struct {
 
 // Kind is the size of a kind.
 type Kind struct {
+	Cluster     string `json:"cluster,omitempty"` // empty: the one that the journal is named after
 	Resource    string `json:"resource"`
 	Changes     int64  `json:"changes"`
 	Quiet       int64  `json:"quiet"`
@@ -48,6 +49,7 @@ type Kind struct {
 
 // Stream is a stream's position.
 type Stream struct {
+	Cluster   string     `json:"cluster,omitempty"`
 	Resource  string     `json:"resource"`
 	Namespace string     `json:"namespace,omitempty"`
 	Selection string     `json:"selection,omitempty"`
@@ -75,11 +77,11 @@ func summary(s *journal.Stats) Summary {
 		out.OtherRules = &OtherRules{u.Changes, known(u.Before), u.Unfinished != nil}
 	}
 	for _, k := range s.Kinds {
-		out.Kinds = append(out.Kinds, Kind{k.GroupResource, k.Changes, k.Quiet, k.ChangesSize, k.Live, k.StatesSize})
+		out.Kinds = append(out.Kinds, Kind{k.Cluster, k.GroupResource, k.Changes, k.Quiet, k.ChangesSize, k.Live, k.StatesSize})
 	}
 	for _, st := range s.Streams {
 		h := &st.Head
-		out.Streams = append(out.Streams, Stream{st.Stream.GroupResource, st.Stream.Namespace, st.Stream.Selection, h.Version, h.Live, known(h.At)})
+		out.Streams = append(out.Streams, Stream{st.Stream.Cluster, st.Stream.GroupResource, st.Stream.Namespace, st.Stream.Selection, h.Version, h.Live, known(h.At)})
 	}
 	for _, k := range s.Sinks {
 		out.Sinks = append(out.Sinks, Sink{k.Name, k.Behind, k.Dead, k.Lost, k.Paused})

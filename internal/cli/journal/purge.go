@@ -159,7 +159,7 @@ func names(streams []journal.Stream) string {
 	const most = 5
 	var list []string
 	for _, s := range streams[:min(most, len(streams))] {
-		list = append(list, terminal.Line(strings.TrimSuffix(s.GroupResource+" in "+s.Namespace, " in ")))
+		list = append(list, terminal.Line(strings.TrimSuffix(of(s.Cluster, s.GroupResource)+" in "+s.Namespace, " in ")))
 	}
 	if more := len(streams) - most; more > 0 {
 		list = append(list, fmt.Sprintf("and %d more", more))

@@ -147,10 +147,13 @@ func (p *page) kinds(b *strings.Builder) {
 			rows = append(rows, []string{fmt.Sprintf("… %d more (-o json)", len(p.s.Kinds)-i)})
 			break
 		}
-		rows = append(rows, []string{short(k.GroupResource, 32), number(k.Changes), number(k.Quiet), size(k.ChangesSize), number(k.Live), size(k.StatesSize)})
+		rows = append(rows, []string{short(of(k.Cluster, k.GroupResource), 32), number(k.Changes), number(k.Quiet), size(k.ChangesSize), number(k.Live), size(k.StatesSize)})
 	}
 	table(b, rows)
 }
+
+// of names a group-resource, and its cluster unless the journal is named after it.
+func of(cluster, resource string) string { return strings.TrimPrefix(cluster+" "+resource, " ") }
 
 // short truncates a name, so that the output fits 80 columns.
 func short(name string, most int) string {
@@ -176,7 +179,7 @@ func (p *page) streams(b *strings.Builder) {
 		case !st.Head.EverLive:
 			why = "first list was interrupted"
 		}
-		rest = append(rest, []string{short(st.Stream.GroupResource, 32), short(orAll(st.Stream.Namespace), 20), why})
+		rest = append(rest, []string{short(of(st.Stream.Cluster, st.Stream.GroupResource), 32), short(orAll(st.Stream.Namespace), 20), why})
 	}
 	fmt.Fprintf(b, "\n%s, %s complete\n", plural(int64(len(p.s.Streams)), "stream", "streams"), number(int64(live)))
 	if len(rest) > 0 {
