@@ -52,10 +52,11 @@ func (t *search) form(f *form, end int) int {
 	if end <= t.formed[f.word] {
 		return 0
 	}
-	from, to := max(end-maxForm, lineBegin(t.s, end)), min(lineEnd(t.s, end), end+maxForm)
+	from, to := max(end-maxForm, lineBegin(t.s, end)), min(t.lineEnd(end), end+maxForm)
 	if f.below {
 		from, to = max(0, end-256), min(len(t.s), end+maxForm)
 	}
+	cost(to - from)
 	for _, at := range f.of.FindAllStringSubmatchIndex(t.s[from:to], -1) {
 		if value := t.s[from+at[2] : from+at[3]]; says(credentialName, value) {
 			t.found = append(t.found, span{from + at[2], from + at[3], "password"})
@@ -114,19 +115,19 @@ var directives = set(`proxy_set_header add_header fastcgi_param uwsgi_param set-
 // a directive, and either have several words or a value that does not read like a word.
 func (a *assigned) spaced(i int) (text, bool) {
 	s := a.s
-	v, ok := valueAt(s, i)
+	v, ok := a.valueAt(i)
 	name := strings.ToLower(s[a.from:a.to])
 	isPassword := isPasswordWord(name)
-	if !ok || v.block || v.to-v.from > maxURL || !isPassword && strings.Contains(s[v.from:v.to], "://") { // an argument
+	if !ok || v.block || v.to-v.from > maxURL || v.quote == "" && v.to-v.from > maxValue && strings.ContainsAny(v.begin(s), " \t") || !isPassword && strings.Contains(v.in(s), "://") { // an argument
 		return text{}, false
 	}
-	if v.quote != "" && (isPassword || looksRandom(s[v.from:v.to])) {
+	if v.quote != "" && (isPassword || looksRandom(v.in(s))) {
 		return v, true
 	}
 	before := strings.Fields(s[max(a.from-maxGap, lineBegin(s, a.from)):a.from])
 	n := len(before)
 	word := func() (text, bool) { // the first word
-		if end := strings.IndexAny(s[v.from:v.to], " \t"); end > 0 {
+		if end := strings.IndexAny(v.in(s), " \t"); end > 0 {
 			v.to = v.from + end
 		}
 		return v, true
@@ -135,9 +136,9 @@ func (a *assigned) spaced(i int) (text, bool) {
 		return word()
 	}
 	if v.quote == "" {
-		v.to -= len(s[v.from:v.to]) - len(strings.TrimRight(s[v.from:v.to], "; "))
+		v.to -= len(v.in(s)) - len(strings.TrimRight(v.in(s), "; "))
 	}
-	value := s[v.from:v.to]
+	value := v.in(s)
 	named := n == 0 && a.lines && strings.ContainsAny(name[1:], "._-")
 	switch {
 	case looksRandom(value):

@@ -98,9 +98,11 @@ func (m *matcher) find(s string, from int, state uint32) (now uint32, end int) {
 	next := m.next
 	for i := from; i < len(s); i++ {
 		if state = next[state+uint32(m.class[s[i]])]; state&ends != 0 {
+			cost(i - from)
 			return state &^ ends, i + 1
 		}
 	}
+	cost(len(s) - from)
 	return state, -1
 }
 

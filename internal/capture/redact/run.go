@@ -99,6 +99,7 @@ func (a *run) marker(form string, value []byte) string {
 	}
 	a.mac.Reset()
 	for _, part := range [...][]byte{[]byte(a.id), a.path.identity(), []byte(form), value} {
+		cost(len(part))
 		// Prefixing each part with its length makes the encoding unambiguous.
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))

@@ -18,6 +18,7 @@ type search struct {
 	whole   bool           // already searched for a manifest
 	within  int            // number of texts around it
 	formed  map[string]int // by the word of a form: the end of the searched part
+	line    span           // the last line whose end was sought
 }
 
 // hit is what a word of the matcher may start, end or be part of.

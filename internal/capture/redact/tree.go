@@ -48,6 +48,7 @@ const maxKept = 1 << 14
 func newTree(source string, raw []byte) *tree {
 	t, _ := trees.Get().(*tree)
 	t.source, t.raw, t.pos = source, raw, 0
+	cost(len(source))
 	return t
 }
 
@@ -69,7 +70,7 @@ func (t *tree) field(n *node, key string) *node {
 		return nil
 	}
 	for i := n.child; i != 0; i = t.at(i).next {
-		if t.at(i).key == key {
+		if cost(1); t.at(i).key == key {
 			return t.at(i)
 		}
 	}

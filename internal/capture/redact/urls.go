@@ -81,6 +81,7 @@ func urlEnd(s string, from int) int {
 	if i := strings.IndexAny(s[from:end], " \t\r\n\"'`<>\\"); i >= 0 {
 		end = from + i
 	}
+	cost(end - from)
 	return end
 }
 

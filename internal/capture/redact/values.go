@@ -16,13 +16,19 @@ func says(kind kindOfName, s string) bool {
 		return false
 	}
 	s = strings.Trim(s, "\"'` \t\r\n;,")
+	if len(s) > maxValue {
+		s = s[:maxValue]
+	} else if isMask(s) {
+		return false
+	}
+	cost(len(s))
 	for _, scheme := range [...]string{"Bearer ", "Basic ", "Token "} {
 		s = strings.TrimPrefix(s, scheme)
 	}
 	if r := leading.FindString(s); r != "" && isPath(s[len(r):]) || versions.MatchString(s) { // $(DIR)/token
 		return false
 	}
-	if s == "" || isReference(s) || isPath(s) || isMask(s) || s == "{" || s == "{}" || s == "[]" {
+	if s == "" || isReference(s) || isPath(s) || s == "{" || s == "{}" || s == "[]" {
 		return false
 	}
 	if len(s) < 10 && void[strings.ToLower(s)] {
@@ -34,7 +40,6 @@ func says(kind kindOfName, s string) bool {
 	case hookName:
 		return isHook(s)
 	case wordName:
-		s = s[:min(len(s), maxURL)]
 		if digitsIn(s) > 8 && !strings.ContainsAny(s, " /") {
 			return true
 		}
@@ -187,6 +192,7 @@ func decoded(s string) (string, bool) {
 	if len(s) < minCoded || !isBase64(rune(s[0])) || !isBase64(rune(s[len(s)/2])) {
 		return "", false
 	}
+	cost(len(s))
 	body, other := strings.TrimRight(s, "="), false
 	for i := range len(body) {
 		if isBase64(rune(body[i])) {
