@@ -65,10 +65,15 @@ var fieldTraits = func() map[string]trait {
 
 // context is what the fields around a value imply about it.
 type context struct {
-	key       string // of the field; empty in a list
-	list      string // the field of the list
+	key  string // of the field; empty in a list
+	list string // the field of the list
+	how  manner
+	implied
+}
+
+// implied is what they imply about a field whose own name implies nothing.
+type implied struct {
 	kind      kindOfName
-	how       manner
 	container kindOfName // of the texts below, in a container
 	store     bool       // a map in a container
 	pair      kindOfName
@@ -148,6 +153,10 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		return
 	}
 	facts := f.facts
+	if facts.plain && c.implied == (implied{}) && c.key != "annotations" {
+		a.below(t, n, f, context{key: f.key, how: c.how})
+		return
+	}
 	if a.hidesField(f, c, facts) {
 		a.hide(t, f)
 		return
@@ -187,6 +196,11 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	case f.key == "users" && isAuth(c.key), f.key == "list" && c.key == "chpasswd": // of cloud-init
 		in.kind = loginName
 	}
+	a.below(t, n, f, in)
+}
+
+// below redacts the value of the field f of the object n.
+func (a *run) below(t *tree, n, f *node, in context) {
 	switch f.kind {
 	case '[':
 		var begin *node
@@ -329,7 +343,7 @@ func (a *run) argument(t *tree, v *node, line *command, kind kindOfName, index i
 	if hides {
 		a.hide(t, v)
 	} else {
-		a.value(t, v, context{kind: kind, how: asCommand})
+		a.value(t, v, context{how: asCommand, implied: implied{kind: kind}})
 	}
 	a.path.pop()
 }

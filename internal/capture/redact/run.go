@@ -137,10 +137,32 @@ const maxWithin = 4
 // minText is the length from which a text may have a credential: pw=x.
 const minText = 4
 
+// isHarmless reports whether a text is too short for a token, and has no character that could part a name from its
+// value: most values of an object are such words.
+func isHarmless(s string) bool {
+	if len(s) > maxHarmless {
+		return false
+	}
+	for i := range len(s) {
+		if !isWordByte(s[i]) && (s[i] < '-' || s[i] > '/') { // - . /
+			return false
+		}
+	}
+	return true
+}
+
+// maxHarmless is one less than the length of the shortest token: xoxb-0123456789.
+const maxHarmless = 14
+
+// mayHaveFlags reports whether a text without any word of a credential may be a list with arguments.
+func mayHaveFlags(s string) bool {
+	return strings.IndexByte(s, '-') >= 0 && (strings.Contains(s, "- -") || strings.Contains(s, `"-`))
+}
+
 // text returns a text without its credentials, if it has any. A one-line text is redacted whole; in multi-line texts,
 // JSON, YAML and XML, credentials are replaced in place, so that a file still shows its other changes.
 func (a *run) text(s string, how manner) (made string, hid bool) {
-	if len(s) < minText || a.again && a.stays(s) {
+	if len(s) < minText || isHarmless(s) || a.again && a.stays(s) {
 		return s, false
 	}
 	if mayBeJSON(s) {
@@ -153,7 +175,7 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 	}
 	how = how.of(s)
 	plain, hits := s, how.matcher().any(s)
-	if hits || strings.Contains(s, "- -") || strings.Contains(s, `"-`) { // perhaps arguments
+	if hits || mayHaveFlags(s) {
 		plain = plainSpaces(s)
 		if how != asProse && (plain[0] == '<' || strings.Contains(plain, "\n")) {
 			if made, hid, ok := a.file(plain, how); hid || ok {

@@ -96,9 +96,12 @@ func tokenAround(s string, at int) (span, bool) {
 	return span{}, false
 }
 
+// minDotted is the length of the shortest token with a dot: abcdef.0123456789abcdef.
+const minDotted = 23
+
 // dotted finds the tokens of which a dot is the only fixed part, at its distance from the word's start.
 func (t *search) dotted() {
-	for i := 0; i < len(t.s); i++ {
+	for i := 0; i < len(t.s) && len(t.s) >= minDotted; i++ {
 		n := strings.IndexByte(t.s[i:], '.')
 		if n < 0 {
 			return

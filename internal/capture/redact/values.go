@@ -194,6 +194,9 @@ func decoded(s string) (string, bool) {
 	}
 	cost(len(s))
 	body, other := strings.TrimRight(s, "="), false
+	if isHex(body) { // a digest
+		return "", false
+	}
 	for i := range len(body) {
 		if isBase64(rune(body[i])) {
 			continue
@@ -203,7 +206,7 @@ func decoded(s string) (string, bool) {
 		}
 		other = true
 	}
-	if isHex(body) || strings.ToLower(body) == body { // a digest, or a path: base64 of a text has other letters, and capitals
+	if strings.ToLower(body) == body { // a path: base64 of a text has capitals
 		return "", false
 	}
 	if other {
