@@ -123,6 +123,9 @@ func (c *command) begin(t *tree, first, second *node) {
 		}
 		return texts
 	}
+	if first == nil && (second.child == 0 || t.at(second.child).kind != '"') {
+		return
+	}
 	if first == nil && !isWrapper(t.at(second.child).text) && len(programsOf[baseName(t.at(second.child).text)]) == 0 {
 		return // as almost all lists
 	}

@@ -46,11 +46,12 @@ const (
 	isInline
 	isKeyPart
 	isJWK
+	isKind
 )
 
 // fieldTraits maps a field's name to its traits, for a single look-up.
 var fieldTraits = func() map[string]trait {
-	m := map[string]trait{"kty": isJWK}
+	m := map[string]trait{"kty": isJWK, "kind": isKind}
 	for _, of := range []struct {
 		names []string
 		trait trait
@@ -103,7 +104,6 @@ func (a *run) value(t *tree, n *node, c context) {
 
 // object redacts a map that may be a Kubernetes object, at the root or nested.
 func (a *run) object(t *tree, n *node, c context) {
-	a.objectOfKind(t, n)
 	traits := trait(0)
 	label, looked := "", false // what stands beside a key that is about keys
 	for i := n.child; i != 0; i = t.at(i).next {
@@ -121,6 +121,9 @@ func (a *run) object(t *tree, n *node, c context) {
 		case trait&isKeySibling != 0 && f.kind != 'n' && !(f.kind == '"' && f.text == ""):
 			c.keyed = true
 		}
+	}
+	if traits&isKind != 0 || len(a.path.steps) == 0 {
+		a.objectOfKind(t, n)
 	}
 	if traits&isSpare != 0 {
 		c.pair = plainName

@@ -137,22 +137,19 @@ const maxWithin = 4
 // minText is the length from which a text may have a credential: pw=x.
 const minText = 4
 
-// isHarmless reports whether a text is too short for a token, and has no character that could part a name from its
-// value: most values of an object are such words.
-func isHarmless(s string) bool {
-	if len(s) > maxHarmless {
-		return false
-	}
+// isBare reports whether a text has no character that could part a name from its value, as most values of an object.
+// It may only be a token, or base64.
+func isBare(s string) bool {
 	for i := range len(s) {
-		if !isWordByte(s[i]) && (s[i] < '-' || s[i] > '/') { // - . /
+		if !isWordByte(s[i]) && (s[i] < '-' || s[i] > '/') && s[i] != '_' { // - . /
 			return false
 		}
 	}
 	return true
 }
 
-// maxHarmless is one less than the length of the shortest token: xoxb-0123456789.
-const maxHarmless = 14
+// minToken is the length of the shortest token: xoxb-0123456789.
+const minToken = 15
 
 // mayHaveFlags reports whether a text without any word of a credential may be a list with arguments.
 func mayHaveFlags(s string) bool {
@@ -162,10 +159,15 @@ func mayHaveFlags(s string) bool {
 // text returns a text without its credentials, if it has any. A one-line text is redacted whole; in multi-line texts,
 // JSON, YAML and XML, credentials are replaced in place, so that a file still shows its other changes.
 func (a *run) text(s string, how manner) (made string, hid bool) {
-	if len(s) < minText || isHarmless(s) || a.again && a.stays(s) {
+	if len(s) < minText || a.again && a.stays(s) {
 		return s, false
 	}
-	if mayBeJSON(s) {
+	if isBare(s) {
+		if len(s) < minToken {
+			return s, false
+		}
+		how = asProse
+	} else if mayBeJSON(s) {
 		if made, hid, ok := a.document(s, how.inFile(), (*tree).readJSON); ok {
 			return made, hid
 		}

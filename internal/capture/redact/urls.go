@@ -11,6 +11,9 @@ const minURLToken = 20
 // nor has host:port/path@version. Passwords that are not properly escaped may contain / and @. from is the end
 // of the ://, which may be written as :\/\/.
 func userInfo(s string, from int) (span, bool) {
+	if len(s)-from < maxURL && strings.IndexByte(s[from:], '@') < 0 {
+		return span{}, false
+	}
 	colon := from + strings.LastIndexByte(s[max(0, from-len(`:\/\/`)):from], ':') - min(from, len(`:\/\/`))
 	rest := s[from:passwordEnd(s, from, urlEnd(s, from))]
 	first := strings.IndexAny(rest, ":@/?#")
