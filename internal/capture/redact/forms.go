@@ -72,7 +72,7 @@ func (t *search) form(f *form, end int) int {
 // dataURL returns the base64 part of a data URL (RFC 2397), which Ignition uses for files.
 func dataURL(s string, from, within int) (span, bool) {
 	to := from
-	for to < len(s) && (isBase64(rune(s[to])) || strings.IndexByte("=-_%", s[to]) >= 0) {
+	for to < len(s) && (isBase64(s[to]) || strings.IndexByte("=-_%", s[to]) >= 0) {
 		to++
 	}
 	return span{from, to, "data"}, hidesWhole(unescaped(s[from:to]), within+1)

@@ -176,8 +176,12 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 		return a.whole(s), true
 	}
 	how = how.of(s)
-	plain, hits := s, how.matcher().any(s)
-	if hits || mayHaveFlags(s) {
+	plain := s
+	_, first := how.matcher().find(s, 0, 0)
+	if first < 0 && len(s) < minDotted && strings.IndexByte(s, ' ') < 0 {
+		return s, false
+	}
+	if first >= 0 || mayHaveFlags(s) {
 		plain = plainSpaces(s)
 		if how != asProse && (plain[0] == '<' || strings.Contains(plain, "\n")) {
 			if made, hid, ok := a.file(plain, how); hid || ok {
@@ -185,7 +189,7 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 			}
 		}
 	}
-	found := a.credentials(plain, how, hits)
+	found := a.credentials(plain, how, first)
 	switch {
 	case len(found) == 0:
 		return s, false
@@ -196,11 +200,11 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 }
 
 // credentials returns the spans of a text's credentials, without the markers that stay.
-func (a *run) credentials(s string, how manner, hits bool) []span {
+func (a *run) credentials(s string, how manner, first int) []span {
 	if !a.again {
-		return credentials(s, how, hits, a.within)
+		return credentials(s, how, first, a.within)
 	}
-	found := credentials(joinMarkers(s), how, hits, a.within)
+	found := credentials(joinMarkers(s), how, first, a.within)
 	return slices.DeleteFunc(found, func(at span) bool { return onlyMarkers(s[at.from:at.to]) })
 }
 
@@ -293,7 +297,7 @@ func (a *run) comments(t *tree, how manner) {
 			a.path.pop()
 			gap.from = end
 		}
-		for _, at := range a.credentials(t.source[gap.from:gap.to], how, true) {
+		for _, at := range a.credentials(t.source[gap.from:gap.to], how, 0) {
 			a.path.push(step{kind: diff.Value, text: at.name})
 			t.extra = append(t.extra, part{gap.from + at.from, gap.from + at.to, a.whole(t.source[gap.from+at.from : gap.from+at.to])})
 			a.path.pop()

@@ -118,16 +118,16 @@ func (how manner) matcher() *matcher {
 }
 
 // credentials returns the spans of a text's credentials, in order, without overlap. Its line ends must be plain, and
-// hits says whether the matcher finds any word. within is the number of texts around it.
-func credentials(s string, how manner, hits bool, within int) []span {
+// first is where the first word ends that the matcher finds, or before; -1 if there is none. within is the number of texts around it.
+func credentials(s string, how manner, first, within int) []span {
 	t := search{s: s, command: how == asCommand, prose: how == asProse, lines: strings.Contains(s, "\n"), within: within}
 	if !t.prose && (t.command || strings.Contains(s, " -")) {
 		t.program()
 	}
 	t.dotted()
 	t.coded()
-	if hits {
-		t.run(how.matcher())
+	if first >= 0 {
+		t.run(how.matcher(), first)
 	}
 	return t.ordered()
 }
@@ -141,9 +141,10 @@ func isScript(s string) bool {
 	return strings.HasPrefix(s, "#!") || s != "" && s[0] == '#' && strings.Contains(s[:min(len(s), 256)], "#cloud-config")
 }
 
-// run checks each word that the matcher finds, and skips parts already redacted.
-func (t *search) run(m *matcher) {
-	state, end, named, done, jwts := uint32(0), 0, 0, 0, false
+// run checks each word that the matcher finds, the first of which ends at first or later, and skips parts already
+// redacted.
+func (t *search) run(m *matcher, first int) {
+	state, end, named, done, jwts := uint32(0), max(0, first-m.longest), 0, 0, false
 	for {
 		if state, end = m.find(t.s, end, state); end < 0 {
 			break

@@ -111,12 +111,14 @@ func (t *search) dotted() {
 		for from > 0 && i-from < 29 && (isWordByte(t.s[from-1]) || t.s[from-1] == '_' || t.s[from-1] == '-') {
 			from--
 		}
-		to := i + 1
+		before, to := i-from, i+1
+		if before != 1 && before != 6 && (before < 23 || before > 28) {
+			continue
+		}
 		for to < len(t.s) && to-i < 29 && isWordByte(t.s[to]) {
 			to++
 		}
-		before, after := i-from, to-i-1
-		if before == 1 && after > 23 || before == 6 && after == 16 || before > 22 && before < 29 && after > 0 {
+		if after := to - i - 1; before == 1 && after > 23 || before == 6 && after == 16 || before > 22 && after > 0 {
 			if at, ok := tokenAround(t.s, i); ok {
 				t.found = append(t.found, at)
 				i = at.to - 1
@@ -128,15 +130,15 @@ func (t *search) dotted() {
 // coded finds base64 of texts with credentials within a longer text.
 func (t *search) coded() {
 	for i := 0; i+minCoded <= len(t.s); {
-		if !isBase64(rune(t.s[i+minCoded-1])) { // no run of that length begins here
+		if !isBase64(t.s[i+minCoded-1]) { // no run of that length begins here
 			i += minCoded
 			continue
 		}
 		from, to := i+minCoded-1, i+minCoded
-		for from > i && isBase64(rune(t.s[from-1])) {
+		for from > i && isBase64(t.s[from-1]) {
 			from--
 		}
-		for to < len(t.s) && isBase64(rune(t.s[to])) {
+		for to < len(t.s) && isBase64(t.s[to]) {
 			to++
 		}
 		end := to
@@ -193,9 +195,14 @@ func (c charset) has(b byte) bool {
 	return b > ' ' && b != 0x7f && !strings.ContainsRune("\"'`,;<>()[]", rune(b))
 }
 
-func isWordByte(b byte) bool {
-	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
-}
+func isWordByte(b byte) bool { return wordBytes[b] }
+
+var wordBytes = func() (is [256]bool) {
+	for _, b := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+		is[b] = true
+	}
+	return is
+}()
 
 // jwt matches RFC 7519's compact form: three parts in base64url, two of them JSON objects, or the five parts of
 // an encrypted token (RFC 7516).
@@ -239,13 +246,13 @@ func pemKey(s string, from int) (span, bool) {
 // encodedKey returns the span of a base64-encoded PEM private key.
 func encodedKey(s string, from int) (span, bool) {
 	to := from
-	for to < len(s) && (isBase64(rune(s[to])) || s[to] == '=') {
+	for to < len(s) && (isBase64(s[to]) || s[to] == '=') {
 		to++
 	}
 	for to < len(s) && (s[to] == '\r' || s[to] == '\n') { // it continues on lines that hold nothing else
 		begin := to + len(s[to:]) - len(strings.TrimLeft(s[to:], " \t\r\n"))
 		end := begin
-		for end < len(s) && (isBase64(rune(s[end])) || s[end] == '=') {
+		for end < len(s) && (isBase64(s[end]) || s[end] == '=') {
 			end++
 		}
 		if end-begin < minCoded/2 && !strings.HasSuffix(s[:end], "=") || end < len(s) && s[end] != '\r' && s[end] != '\n' {

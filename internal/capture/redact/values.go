@@ -189,7 +189,7 @@ var forURLs = strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "", " ", "
 // base64. It need not be UTF-8, and loses its zero bytes, so that UTF-16 reads like ASCII.
 func decoded(s string) (string, bool) {
 	s = strings.TrimSpace(s)
-	if len(s) < minCoded || !isBase64(rune(s[0])) || !isBase64(rune(s[len(s)/2])) {
+	if len(s) < minCoded || !isBase64(s[0]) || !isBase64(s[len(s)/2]) {
 		return "", false
 	}
 	cost(len(s))
@@ -198,7 +198,7 @@ func decoded(s string) (string, bool) {
 		return "", false
 	}
 	for i := range len(body) {
-		if isBase64(rune(body[i])) {
+		if isBase64(body[i]) {
 			continue
 		}
 		if strings.IndexByte("-_\r\n", body[i]) < 0 && !(body[i] == ' ' && strings.IndexByte(" \r\n", body[i-1]) >= 0) {
@@ -237,9 +237,7 @@ func isZipped(s string) bool {
 	return len(s) >= minCoded && strings.IndexByte("HKU/QBzA", s[0]) >= 0 && slices.ContainsFunc(opaque, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
 
-func isBase64(r rune) bool {
-	return 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '+' || r == '/'
-}
+func isBase64(b byte) bool { return wordBytes[b] || b == '+' || b == '/' }
 
 // isUserPassword reports whether s is base64 of user:password, as in a registry's auth.
 func isUserPassword(s string) bool {
