@@ -324,7 +324,7 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 	if a.from > 0 && !spaced && strings.IndexByte("/:@", s[a.from-1]) >= 0 {
 		return false
 	}
-	if closed || a.quoted || a.command || a.to-a.from >= maxName { // of a long name, only the end is known
+	if closed || a.quoted || a.command || a.to-a.from >= maxName || invalid.MatchString(s[i:min(len(s), i+maxGap)]) { // of a long name, only the end is known
 		return true
 	}
 	line := s[lineBegin(s, a.from):a.from]
@@ -338,6 +338,9 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 		endsWithAny(trimmed, "{", "[", "(", ",") && spaced && (strings.ContainsAny(line, "{[(") || len(line) == maxLine) ||
 		isPrinted(line[max(0, len(line)-maxGap):]) || spaced && listed.MatchString(line[max(0, len(line)-maxGap):])
 }
+
+// invalid matches how Kubernetes shows a value in an error: spec.password: Invalid value: "x".
+var invalid = regexp.MustCompile(`^ (?:Invalid|Unsupported|Duplicate) value: "`)
 
 // escaped reports whether the name follows an escaped line end, as in a quoted file.
 func (a *assigned) escaped() bool {

@@ -61,7 +61,7 @@ var judged = set(`stringData auth _auth users list description`)
 // containerKind returns what the texts in a container are.
 func containerKind(name string) kindOfName {
 	switch {
-	case containers[strings.ToLower(name)]:
+	case len(name) < 24 && containers[strings.ToLower(withoutDashes.Replace(name))]:
 		return credentialName
 	case name == "HttpHeaders", name == "bearer", name == "serviceKeys": // of Docker, Composer, and notifications of Argo CD
 		return wordName

@@ -64,10 +64,12 @@ var (
 		dsn connectionstring connectionstrings kubeconfig keytab mnemonic requirepass masterauth sshpass
 		bindpw userpw dbpw rootpw passw passkey
 		restuserkey passwrd kennwort senha wachtwoord contrasena motdepasse`)
-	lasts     = set(`auth pat pw headers salt pepper`)
-	terms     = set(`cookie license encrypt`)
-	hookNames = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)
-	pairs     = set(`api key, api keys, app key, application key, access key, access keys, secret key, secret keys,
+	lasts = set(`auth pat pw headers salt pepper`)
+	// fieldLasts are those that a field's name may end with, too.
+	fieldLasts = set(`auth pat`)
+	terms      = set(`cookie license encrypt`)
+	hookNames  = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)
+	pairs      = set(`api key, api keys, app key, application key, access key, access keys, secret key, secret keys,
 		private key, private keys, encryption key, encryption keys, encrypt key, cipher key, crypto key, fernet key,
 		fernet keys, signing key, signing keys, signature key, account key, shared key, preshared key, storage key,
 		license key, master key, root key, unseal key, unseal keys, recovery key, recovery keys, client key, ssh key,
@@ -260,6 +262,8 @@ func wordsKind(parts []string) kindOfName {
 		return plainName
 	case last&isTerm != 0:
 		return termName
+	case fieldLasts[parts[n-1]]:
+		return keyName
 	case last&isLast != 0, len(parts[n-1]) > 6 && strings.HasSuffix(parts[n-1], "salt"):
 		return maybeName
 	case parts[n-1] == "key" && slices.ContainsFunc(parts[:n-1], func(w string) bool { return keyUses[w] }):

@@ -21,14 +21,14 @@ var (
 
 // inlineValues are fields that hold the credential itself, below a field with a credential's name: {password:
 // {value: x}}.
-var inlineValues = []string{"value", "default", "values", "plain", "plaintext", "plainText", "literal", "inline", "content", "stringValue", "data", "text", "inline_string", "inlineString", "inline_bytes", "inlineBytes"}
+var inlineValues = []string{"value", "default", "values", "plain", "plaintext", "plainText", "literal", "inline", "content", "stringValue", "data", "text", "inline_string", "inlineString", "inline_bytes", "inlineBytes", "raw", "val", "string"}
 
 // keyParts are the private members of a JSON Web Key (RFC 7518, section 6), which also has a kty.
 var keyParts = []string{"k", "d", "p", "q", "dp", "dq", "qi", "oth"}
 
 // containers are fields whose texts are all credentials, except descriptive ones.
 var containers = set(`secrets passwords tokens credentials apikeys securejsondata secretdata secretvalues sensitive
-	sensitivedata sensitivevalues securefields literals usercredentials basicauthusers htpasswd htpasswds`)
+	sensitivedata sensitivevalues securefields literals usercredentials basicauthusers htpasswd htpasswds extrasecrets secretenv secretenvs secretvars`)
 
 // keySiblings are fields beside which key names occur: {secretName: x, passwordKey: password}.
 var keySiblings = []string{"remoteRef", "sourceRef", "secretName", "secretRef", "existingSecret", "valueFrom", "secretNamespace", "objectName"}
@@ -187,7 +187,8 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	case c.keyed && isKeyName(f):
 		in.kind = plainName
 	case (c.kind >= refName || c.store) && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
-		c.container == credentialName && (f.kind == '"' || f.style != inJSONStyle && f.kind == '0') && !describing(f.key),
+		c.container == credentialName && isText && !describing(f.key),
+		f.key == "literals" && c.list == "secretGenerator", // of kustomize
 		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
 		in.kind = credentialName
 	case f.key == "key" && strings.HasPrefix(strings.ToLower(withoutDashes.Replace(c.list)), "keyauth"): // of Kong
@@ -255,8 +256,10 @@ func namedPair(f *node, label string) kindOfName {
 // isAboutKeys reports whether the key of a label may say something about keys.
 func isAboutKeys(s string) bool { return len(s) >= 3 && strings.EqualFold(s[len(s)-3:], "key") }
 
-// areWords reports whether s is a word, or several with dashes.
-func areWords(s string) bool { return isObjectName(s) && !strings.ContainsAny(s, "0123456789") }
+// areWords reports whether s is a word, or two; more may be a passphrase.
+func areWords(s string) bool {
+	return isObjectName(s) && !strings.ContainsAny(s, "0123456789") && strings.Count(s, "-") < 2
+}
 
 // isKeyName reports whether a field beside a reference to a Secret holds a key's name: password, DB_PASSWORD.
 func isKeyName(f *node) bool {
@@ -310,6 +313,8 @@ func (a *run) list(t *tree, n *node, c context, begin *node) {
 		texts.kind = refName
 	case c.kind < manyName && c.kind != wordName:
 		texts.kind = plainName
+	case c.kind == manyName: // each is one, also a number
+		texts.kind = credentialName
 	}
 	c.list, c.key, c.container, texts.key = c.key, "", plainName, ""
 	var line command

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -222,19 +223,33 @@ func (a *run) whole(s string) string {
 	return a.marker("string", []byte(s))
 }
 
+// part returns the marker of a part of a text, whose path ends with its name and how often the name came before: names has
+// these.
+func (a *run) part(s, name string, names *map[string]int) string {
+	if a.stays(s) {
+		return s
+	}
+	if *names == nil {
+		*names = map[string]int{}
+	}
+	n := (*names)[name]
+	(*names)[name]++
+	if n > 0 {
+		name += " " + strconv.Itoa(n+1)
+	}
+	a.path.push(step{kind: diff.Value, text: name})
+	defer a.path.pop()
+	return a.whole(s)
+}
+
 // parts replaces parts of a text.
 func (a *run) parts(s string, found []span) string {
 	var out strings.Builder
+	var names map[string]int
 	end := 0
 	for _, at := range found {
 		out.WriteString(s[end:at.from])
-		a.path.push(step{kind: diff.Value, text: at.name})
-		if part := s[at.from:at.to]; a.stays(part) {
-			out.WriteString(part)
-		} else {
-			out.WriteString(a.whole(part))
-		}
-		a.path.pop()
+		out.WriteString(a.part(s[at.from:at.to], at.name, &names))
 		end = at.to
 	}
 	out.WriteString(s[end:])
@@ -282,6 +297,7 @@ func (a *run) comments(t *tree, how manner) {
 	if len(t.gaps) == 0 {
 		return
 	}
+	var names map[string]int
 	hidden := map[int]bool{} // where hidden values end
 	for i := range t.nodes {
 		if n := &t.nodes[i]; n.made != "" {
@@ -290,17 +306,13 @@ func (a *run) comments(t *tree, how manner) {
 	}
 	for _, gap := range t.gaps {
 		end := gap.from + lineEnd(t.source[gap.from:gap.to], 0)
-		if rest := strings.TrimLeft(t.source[gap.from:end], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && slices.ContainsFunc(strings.Fields(rest), isMixed) { // another one
-			gap.from = end - len(rest)
-			a.path.push(step{kind: diff.Value, text: "comment"})
-			t.extra = append(t.extra, part{gap.from, end, a.whole(rest)})
-			a.path.pop()
+		if rest := strings.TrimLeft(t.source[gap.from:end], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && (!strings.HasPrefix(rest, "# ") || slices.ContainsFunc(strings.Fields(rest), isMixed)) { // a part of it, or another one
+			t.extra = append(t.extra, part{end - len(rest), end, a.part(rest, "comment", &names)})
 			gap.from = end
 		}
 		for _, at := range a.credentials(t.source[gap.from:gap.to], how, 0) {
-			a.path.push(step{kind: diff.Value, text: at.name})
-			t.extra = append(t.extra, part{gap.from + at.from, gap.from + at.to, a.whole(t.source[gap.from+at.from : gap.from+at.to])})
-			a.path.pop()
+			from, to := gap.from+at.from, gap.from+at.to
+			t.extra = append(t.extra, part{from, to, a.part(t.source[from:to], at.name, &names)})
 		}
 	}
 }

@@ -40,6 +40,9 @@ func says(kind kindOfName, s string) bool {
 	case hookName:
 		return isHook(s)
 	case wordName:
+		if strings.Contains(s, "://") {
+			return false
+		}
 		if digitsIn(s) > 8 && !strings.ContainsAny(s, " /") {
 			return true
 		}
@@ -122,9 +125,9 @@ func isLookUp(s string) bool {
 // fallback matches a look-up's default value: os.getenv("A", "x"), process.env.A || "x".
 var fallback = regexp.MustCompile(`(\|\||\?\?|\?:|\bor|[,{(])\s*(default\s*[=:]\s*)?("[^"]+("|$)|'[^']+('|$))\s*[)}]*[,;]?$`)
 
-// literalDefault matches a template's default value, {{ .Values.password | default "x" }}, and a command's literal
-// output, $(echo x).
-var literalDefault = regexp.MustCompile(`\bdefault\s+\\*("[^"]|'[^'])|^\$\((echo|printf)\s+[^$]*\)$`)
+// literalDefault matches a template with a value of its own, {{ .Values.password | default "x" }}, {{ "x" | b64enc }},
+// and a command's literal output, $(echo x).
+var literalDefault = regexp.MustCompile(`\b(?:default|coalesce|or|ternary)\s(?:[^|{}"']*\s)?\\*("[^"]|'[^'])|^\{\{-?\s*\\*["'\x60]|^\$\((echo|printf)\s+[^$]*\)$`)
 
 // isPath reports whether s is a file path.
 func isPath(s string) bool {
