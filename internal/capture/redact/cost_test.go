@@ -155,7 +155,7 @@ func TestLinear(t *testing.T) {
 		}
 		small, _ := looks(t, r, "pods", object(size))
 		large, _ := looks(t, r, "pods", object(size*more))
-		if large > 3*more*small/2 || large > maxLooks*len(canonical(object(size*more))) {
+		if large > 2*more*small || large > maxLooks*len(canonical(object(size*more))) {
 			t.Errorf("a text of %q: %d looks, and %d at one %d times as long", piece, small, large, more)
 		}
 	}

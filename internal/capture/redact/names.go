@@ -133,8 +133,7 @@ func set(list string) map[string]bool {
 	return m
 }
 
-// stems are texts, matched case-insensitively, of which every credential's name contains one; the short lasts
-// are handled by endsShort.
+// stems are texts, matched case-insensitively, of which every credential's name contains one, but for the short lasts.
 var stems = func() (stems []string) {
 	var all []string
 	all = append(all, "authorization")
@@ -170,26 +169,6 @@ var stems = func() (stems []string) {
 	return stems
 }()
 
-var stemMatcher = newMatcher(stems)
-
-// endsShort reports whether a name ends with one of the lasts that are too short for a stem.
-func endsShort(name string) bool {
-	end := len(name)
-	for end > 0 && (name[end-1] < 'A' || name[end-1] == '_') {
-		end--
-	}
-	if end < 2 || name[end-1]|0x20 != 't' && name[end-1]|0x20 != 'w' {
-		return false
-	}
-	name = name[:end]
-	for _, s := range [...]string{"pat", "pw"} {
-		if n := len(name) - len(s); n >= 0 && strings.EqualFold(name[n:], s) {
-			return true
-		}
-	}
-	return false
-}
-
 func trimDigits(s string) string {
 	for s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
 		s = s[:len(s)-1]
@@ -207,9 +186,6 @@ var injectors = []string{"vault.hashicorp.com/", "vault.security.banzaicloud.io/
 func nameKind(name string) kindOfName { return factsOf(name).kind }
 
 func findKind(name string) kindOfName {
-	if name == "" || !stemMatcher.any(name) && !endsShort(name) {
-		return plainName
-	}
 	if files[name] {
 		return credentialName
 	}

@@ -32,12 +32,8 @@ const (
 	hitPEM                 // a PEM key
 	hitPuTTY               // a PuTTY key
 	hitBase64              // a PEM key in base64
-	hitScheme              // Authorization: Bearer
-	hitAccount             // @tcp(
 	hitPart                // part of a token; see isToken
 	hitHook                // one of hooks
-	hitHooks               // /hooks/
-	hitQuery               // ?sig=
 	hitManifest            // stringData of a Secret in YAML
 	hitData                // data:text/plain;base64,
 	hitPercent             // a URL within a URL
@@ -66,12 +62,8 @@ func newTextMatcher(names []string, short ...string) (m *matcher, hits []hit, hi
 	add(hitPEM, 0, pemBegin, "---- BEGIN")
 	add(hitPuTTY, 0, "PuTTY-User-Key-File")
 	add(hitBase64, 0, pemBase64)
-	add(hitScheme, 0, "bearer ", "basic ", "bearer%20", "basic%20")
-	add(hitAccount, 0, "@tcp(", "@unix(", "@tcp6(", "@//", "@(")
 	add(hitPart, 0, ".atlasv1.", "7q~", "8q~", ":aa")
 	add(hitHook, 0, hooks...)
-	add(hitHooks, 0, "/hooks/")
-	add(hitQuery, 0, "sig=", "signature=")
 	add(hitManifest, 0, "stringdata")
 	add(hitData, 0, ";base64,")
 	add(hitPercent, 0, "%3a%2f%2f")
@@ -211,16 +203,8 @@ func (t *search) look(id uint16, end int) int {
 		if !ok {
 			return max(end, at.to)
 		}
-	case hitScheme:
-		at, ok = scheme(t.s, end)
-	case hitAccount:
-		at, ok = account(t.s, strings.LastIndexByte(t.s[:end], '@'))
 	case hitHook:
 		at, ok = hookPath(t.s, end)
-	case hitHooks:
-		at, ok = mattermost(t.s, end)
-	case hitQuery:
-		at, ok = t.query(end)
 	case hitPart:
 		at, ok = tokenAround(t.s, end-1)
 	case hitManifest:
@@ -258,21 +242,6 @@ func (t *search) isKind(from int) bool {
 	before := t.s[max(0, from-16):from]
 	name := strings.TrimRight(before, " \t\"'\\:")
 	return strings.Contains(before[len(name):], ":") && strings.HasSuffix(name, "kind")
-}
-
-// query returns the span of a signature in a URL's query.
-func (t *search) query(from int) (span, bool) {
-	start := from
-	for start > 0 && strings.IndexByte("?&;", t.s[start-1]) < 0 {
-		if start--; from-start > 32 {
-			return span{}, false
-		}
-	}
-	to := urlEnd(t.s, from)
-	if i := strings.IndexByte(t.s[from:to], '&'); i >= 0 {
-		to = from + i
-	}
-	return span{from, to, "signature"}, start > 0 && to-from >= 16
 }
 
 // ordered sorts the spans and joins overlapping ones.

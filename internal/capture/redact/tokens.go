@@ -263,16 +263,3 @@ func encodedKey(s string, from int) (span, bool) {
 	text, _ := decoded(s[from:to])
 	return span{from, to, "private key"}, isPrivate(text)
 }
-
-// scheme returns the text after Authorization: Bearer or Basic, if it looks like a credential.
-func scheme(s string, from int) (span, bool) {
-	to := from
-	digits, upper, lower := false, false, false
-	for ; to < len(s) && (dots.has(s[to]) || s[to] == '/' || s[to] == ':'); to++ {
-		digits = digits || s[to] >= '0' && s[to] <= '9'
-		upper = upper || s[to] >= 'A' && s[to] <= 'Z'
-		lower = lower || s[to] >= 'a' && s[to] <= 'z'
-	}
-	mixed := digits && (upper || lower) || upper && lower && to-from >= 20
-	return span{from, to, "authorization"}, to-from >= 8 && mixed
-}

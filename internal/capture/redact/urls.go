@@ -104,17 +104,6 @@ func databaseScheme(before string) bool {
 var databases = set(`postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss amqp amqps mssql sqlserver
 	clickhouse cockroachdb cassandra oracle ldap ldaps smtp smtps ftp ftps sftp nats kafka mqtt mqtts stomp couchdb`)
 
-// account returns the user:password before @tcp(host), @unix(…) and @(…) of a MySQL driver.
-func account(s string, at int) (span, bool) {
-	from := at
-	for from > 0 && strings.IndexByte(" \t\r\n\"'`=", s[from-1]) < 0 && at-from < 512 {
-		from--
-	}
-	user, password, found := strings.Cut(s[from:at], ":")
-	inPattern := strings.ContainsAny(user, `[]\^*?`) // of a regular expression
-	return span{from, at, "account"}, found && !inPattern && password != "" && !isReference(password) && !isMask(password)
-}
-
 // hooks are prefixes of URLs whose remaining path is the credential: anyone who has it may post.
 var hooks = []string{
 	"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/", "discord.com/api/webhooks/",
@@ -131,16 +120,4 @@ var hooks = []string{
 func hookPath(s string, from int) (span, bool) {
 	to := urlEnd(s, from)
 	return span{from, to, "webhook"}, to-from >= 8 && !isReference(s[from:to]) && strings.ContainsAny(s[from:to], "0123456789")
-}
-
-// mattermost returns the key of an incoming webhook: https://host/hooks/ and 26 lower-case letters and digits.
-func mattermost(s string, from int) (span, bool) {
-	to, digits := from, 0
-	for to < len(s) && (s[to] >= 'a' && s[to] <= 'z' || s[to] >= '0' && s[to] <= '9') {
-		if s[to] <= '9' {
-			digits++
-		}
-		to++
-	}
-	return span{from, to, "webhook"}, to-from == 26 && digits > 0
 }
