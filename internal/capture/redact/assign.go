@@ -22,10 +22,10 @@ func (t *search) name(end int) int {
 	switch {
 	case facts.container == credentialName && t.lines && t.fields(from, to, name, false):
 		return to
-	case kind == plainName || t.inSelector(from, to):
-		return to
-	case (name == "Secret" || name == "SecretList") && t.isKind(from):
+	case (name == "Secret" || name == "SecretList") && t.isKind(from), strings.EqualFold(name, "stringData"):
 		t.manifest()
+		return to
+	case kind == plainName || t.inSelector(from, to):
 		return to
 	case kind == credentialName && !t.command && !t.lines && strings.EqualFold(name, "secret"): // in a message, the Secret's name
 		kind = refName

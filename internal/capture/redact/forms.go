@@ -59,10 +59,10 @@ var forms = []form{
 // maxForm is the number of bytes searched before and after a form's word.
 const maxForm = 4 << 10
 
-// form finds a form's credentials near its word. Each part is searched once.
-func (t *search) form(f *form, end int) int {
+// find finds a form's credentials near its word. Each part is searched once.
+func (f *form) find(t *search, end int) (none span, ok bool) {
 	if end <= t.formed[f.word] {
-		return 0
+		return none, false
 	}
 	from, to := max(end-maxForm, lineBegin(t.s, end)), min(t.lineEnd(end), end+maxForm)
 	if f.below {
@@ -78,7 +78,7 @@ func (t *search) form(f *form, end int) int {
 		t.formed = map[string]int{}
 	}
 	t.formed[f.word] = to
-	return 0
+	return none, false
 }
 
 func hasBoth(s string) bool {
@@ -87,24 +87,27 @@ func hasBoth(s string) bool {
 }
 
 // dataURL returns the base64 part of a data URL (RFC 2397), which Ignition uses for files.
-func dataURL(s string, from, within int) (span, bool) {
-	to := from
+func (t *search) dataURL(from int) (span, bool) {
+	s, to := t.s, from
 	for to < len(s) && (isBase64(s[to]) || strings.IndexByte("=-_%", s[to]) >= 0) {
 		to++
 	}
-	return span{from, to, "data"}, hidesWhole(unescaped(s[from:to]), within+1)
+	return span{from, to, "data"}, t.holds(unescaped(s[from:to]), t.within)
 }
 
 // escapedURL returns an escaped URL with a password inside another URL; its %3A%2F%2F ends at end.
-func escapedURL(s string, end, within int) (span, bool) {
-	from, to := end-len("%3a%2f%2f"), end
+func (t *search) escapedURL(end int) (span, bool) {
+	s, from, to := t.s, end-len("%3a%2f%2f"), end
 	for from > 0 && (isWordByte(s[from-1]) || s[from-1] == '+') {
 		from--
 	}
 	for to < len(s) && to-end < maxURL && (isWordByte(s[to]) || strings.IndexByte("%-_.~+", s[to]) >= 0) {
 		to++
 	}
-	return span{from, to, "url"}, holdsCredential(unescaped(s[from:to]), within+1)
+	if !t.holds(unescaped(s[from:to]), t.within+1) {
+		return span{to: to}, false
+	}
+	return span{from, to, "url"}, true
 }
 
 // unescaped decodes percent-encoding and leaves invalid escapes alone.

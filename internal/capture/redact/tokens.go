@@ -78,7 +78,8 @@ func isToken(s string) bool {
 }
 
 // tokenAround returns the span of the word around a byte, if it is a token without prefix.
-func tokenAround(s string, at int) (span, bool) {
+func (t *search) tokenAround(end int) (span, bool) {
+	s, at := t.s, end-1
 	part := func(b byte) bool { return isWordByte(b) || strings.IndexByte("_-.~:", b) >= 0 }
 	from, to := at, at
 	for from > 0 && part(s[from-1]) && at-from < 64 {
@@ -119,7 +120,7 @@ func (t *search) dotted() {
 			to++
 		}
 		if after := to - i - 1; before == 1 && after > 23 || before == 6 && after == 16 || before > 22 && after > 0 {
-			if at, ok := tokenAround(t.s, i); ok {
+			if at, ok := t.tokenAround(i + 1); ok {
 				t.found = append(t.found, at)
 				i = at.to - 1
 			}
@@ -154,6 +155,16 @@ func (t *search) coded() {
 
 // maxToken is the offset by which a token has had letters and digits.
 const maxToken = 512
+
+// find returns the span of a token whose prefix ends at end.
+func (t *token) find(in *search, end int) (span, bool) {
+	from, before := end-len(t.prefix), byte(0)
+	if from > 0 {
+		before = in.s[from-1]
+	}
+	n := t.length(in.s[from:], before)
+	return span{from, from + n, "token"}, n > 0
+}
 
 // length returns the length in bytes of the token at the start of s, or 0. before is the
 // preceding byte.
@@ -224,9 +235,10 @@ func isPrivate(header string) bool {
 	return slices.ContainsFunc(pemPrivate, func(s string) bool { return strings.Contains(header, s) })
 }
 
-// pemKey returns the span of a PEM private key that starts at from, up to its end marker or the end of the
+// pemKey returns the span of a PEM private key whose begin's start ends at end, up to its end marker or the end of the
 // text.
-func pemKey(s string, from int) (span, bool) {
+func (t *search) pemKey(end int) (span, bool) {
+	s, from := t.s, end-len(pemBegin)
 	head := s[from:min(len(s), from+80)]
 	if !isPrivate(head) {
 		return span{}, false
@@ -243,8 +255,18 @@ func pemKey(s string, from int) (span, bool) {
 	return span{from, to, "private key"}, true
 }
 
+// puttyKey returns the span of a key of PuTTY.
+func (t *search) puttyKey(end int) (span, bool) { return span{end, len(t.s), "private key"}, true }
+
+// webToken notes that there may be JSON web tokens.
+func (t *search) webToken(int) (none span, ok bool) {
+	t.jwts = true
+	return none, false
+}
+
 // encodedKey returns the span of a base64-encoded PEM private key.
-func encodedKey(s string, from int) (span, bool) {
+func (t *search) encodedKey(end int) (span, bool) {
+	s, from := t.s, end-len(pemBase64)
 	to := from
 	for to < len(s) && (isBase64(s[to]) || s[to] == '=') {
 		to++
@@ -261,5 +283,8 @@ func encodedKey(s string, from int) (span, bool) {
 		to = end
 	}
 	text, _ := decoded(s[from:to])
-	return span{from, to, "private key"}, isPrivate(text)
+	if !isPrivate(text) {
+		return span{to: to}, false
+	}
+	return span{from, to, "private key"}, true
 }

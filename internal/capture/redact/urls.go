@@ -10,9 +10,10 @@ const minURLToken = 20
 // scheme://token@host. A name with a digest (docker-pullable://app@sha256:…, as in a pod's status) has none;
 // nor has host:port/path@version. Passwords that are not properly escaped may contain / and @. from is the end
 // of the ://, which may be written as :\/\/.
-func userInfo(s string, from int) (span, bool) {
+func (t *search) userInfo(from int) (span, bool) {
+	s := t.s
 	if len(s)-from < maxURL && strings.IndexByte(s[from:], '@') < 0 {
-		return span{}, false
+		return span{name: "url"}, false
 	}
 	colon := from + strings.LastIndexByte(s[max(0, from-len(`:\/\/`)):from], ':') - min(from, len(`:\/\/`))
 	rest := s[from:passwordEnd(s, from, urlEnd(s, from))]
@@ -117,7 +118,8 @@ var hooks = []string{
 }
 
 // hookPath returns the secret part of a hook's URL, which starts at from.
-func hookPath(s string, from int) (span, bool) {
+func (t *search) hookPath(from int) (span, bool) {
+	s := t.s
 	to := urlEnd(s, from)
 	return span{from, to, "webhook"}, to-from >= 8 && !isReference(s[from:to]) && strings.ContainsAny(s[from:to], "0123456789")
 }
