@@ -46,6 +46,7 @@ var attacks = []struct{ why, resource, object string }{
 	{"inner fields", "widgets.example.com", `{"spec":{"password":{"raw":"CANARY"},"token":{"val":"CANARY"},"apiKey":{"string":"CANARY"}}}`},
 	{"inner fields in a file", "configmaps", `{"data":{"a.yaml":"password:\n  raw: CANARY\ntoken: {val: CANARY}\nx: y\n"}}`},
 	{"a comment close behind a credential", "configmaps", `{"data":{"a.yaml":"a: b\npassword: foo #CANARY\nc: d\n","b.yaml":"password: 'foo' #CANARY\n"}}`},
+	{"a Secret whose annotations or data come twice", "configmaps", `{"data":{"a.json":«{"kind":"Secret","metadata":{"annotations":{"a":"x1"},"annotations":{"b":"CANARY"}},"data":{"a":"eA=="},"data":{"b":"CANARY64"}}»}}`},
 	{"the key of a JWT", "configmaps", `{"data":{"app.yaml":"jwt:\n  key: CANARY\na: b\n"}}`},
 }
 

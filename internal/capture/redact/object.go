@@ -164,8 +164,8 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		a.hide(t, f)
 		return
 	}
-	if f.key == "stringData" && f.kind == '{' {
-		a.hideAll(t, f)
+	if f.key == "stringData" {
+		a.hideEach(t, f, '{', nil)
 		return
 	}
 	in := context{key: f.key, how: manners(a.resource, f.key, facts, c.how)}
@@ -221,8 +221,6 @@ func (a *run) below(t *tree, n, f *node, in context) {
 func (a *run) hidesField(f *node, c context, facts facts) bool {
 	isText := f.kind == '"'
 	switch {
-	case f.key == "stringData":
-		return f.kind != '{'
 	case c.jwk && facts.trait&isKeyPart != 0:
 		return true
 	case isText && (facts.copy && repeatsManifest(f.key, f.text) || c.key == "annotations" && isManifest(f.text)):

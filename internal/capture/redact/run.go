@@ -84,11 +84,30 @@ func (a *run) hide(t *tree, n *node) {
 	}
 }
 
-// hideAll redacts all fields of a map.
-func (a *run) hideAll(t *tree, n *node) {
-	for i := n.child; i != 0; i = t.at(i).next {
-		a.path.pushField(t.at(i).key)
-		a.hide(t, t.at(i))
+// hideEach redacts the fields or elements of a value for which hides is true, or all of them without it; the value itself
+// if it is not of the kind.
+func (a *run) hideEach(t *tree, n *node, kind byte, hides func(*node) bool) {
+	if n.kind != kind {
+		a.hide(t, n)
+		return
+	}
+	a.each(t, n, func(v *node) {
+		if hides == nil || hides(v) {
+			a.hide(t, v)
+		}
+	})
+}
+
+// each calls do for the fields or elements of a value, with their paths.
+func (a *run) each(t *tree, n *node, do func(*node)) {
+	index := 0
+	for i := n.child; i != 0; i, index = t.at(i).next, index+1 {
+		if v := t.at(i); n.kind == '[' {
+			a.path.push(element(t, v, index))
+		} else {
+			a.path.pushField(v.key)
+		}
+		do(t.at(i))
 		a.path.pop()
 	}
 }
