@@ -198,7 +198,7 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 	how = how.of(s)
 	plain := s
 	_, first := how.matcher().find(s, 0, 0)
-	if first < 0 && len(s) < minDotted && strings.IndexByte(s, ' ') < 0 {
+	if first < 0 && len(s) < minForm && strings.IndexByte(s, ' ') < 0 {
 		return s, false
 	}
 	if first >= 0 || mayHaveFlags(s) {

@@ -48,7 +48,6 @@ var clues = func() (all []clue) {
 	add((*search).pemKey, pemBegin, "---- BEGIN") // of the same length
 	add((*search).puttyKey, "PuTTY-User-Key-File")
 	add((*search).encodedKey, pemBase64)
-	add((*search).tokenAround, ".atlasv1.", "7q~", "8q~", ":aa")
 	add((*search).dataURL, ";base64,")
 	add((*search).escapedURL, "%3a%2f%2f")
 	add((*search).webToken, "eyJ", "eyA")
@@ -109,7 +108,7 @@ func credentials(s string, how manner, first, within int) []span {
 	if !t.prose && (t.command || strings.Contains(s, " -")) {
 		t.program()
 	}
-	t.dotted()
+	t.tokenForms()
 	t.coded()
 	if first >= 0 {
 		t.run(how.matcher(), first)

@@ -72,61 +72,31 @@ var (
 	tunnel = regexp.MustCompile(`^\{"a":"[0-9a-f]{32}","t":"[0-9a-f-]{36}","s":"`)
 )
 
-// isToken reports whether a word has one of these forms. All have digits, and kubeadm's has them in its secret.
-func isToken(s string) bool {
-	return len(s) > 22 && strings.ContainsAny(s[8:], "0123456789") && tokenForm.MatchString(s)
-}
+// minForm is the length of the shortest of them: abcdef.0123456789abcdef.
+const minForm = 23
 
-// tokenAround returns the span of the word around a byte, if it is a token without prefix.
-func (t *search) tokenAround(end int) (span, bool) {
-	s, at := t.s, end-1
-	part := func(b byte) bool { return isWordByte(b) || strings.IndexByte("_-.~:", b) >= 0 }
-	from, to := at, at
-	for from > 0 && part(s[from-1]) && at-from < 64 {
-		from--
-	}
-	for to < len(s) && part(s[to]) && to-at < 256 {
-		to++
-	}
-	for _, cut := range [...]string{"", ".:", ".:-_~"} { // punctuation around it
-		if word := strings.Trim(s[from:to], cut); isToken(word) {
-			from += strings.Index(s[from:to], word)
-			return span{from, from + len(word), "token"}, true
+// tokenForms finds them. All have digits, and kubeadm's has them in its secret.
+func (t *search) tokenForms() {
+	for i := 0; i+minForm <= len(t.s); i++ {
+		from, marked := i, false
+		for ; i < len(t.s) && formBytes[t.s[i]]; i++ {
+			marked = marked || strings.IndexByte(".~:", t.s[i]) >= 0
 		}
-	}
-	return span{}, false
-}
-
-// minDotted is the length of the shortest token with a dot: abcdef.0123456789abcdef.
-const minDotted = 23
-
-// dotted finds the tokens of which a dot is the only fixed part, at its distance from the word's start.
-func (t *search) dotted() {
-	for i := 0; i < len(t.s) && len(t.s) >= minDotted; i++ {
-		n := strings.IndexByte(t.s[i:], '.')
-		if n < 0 {
-			return
-		}
-		i += n
-		from := i
-		for from > 0 && i-from < 29 && (isWordByte(t.s[from-1]) || t.s[from-1] == '_' || t.s[from-1] == '-') {
-			from--
-		}
-		before, to := i-from, i+1
-		if before != 1 && before != 6 && (before < 23 || before > 28) {
+		if !marked || i-from < minForm {
 			continue
 		}
-		for to < len(t.s) && to-i < 29 && isWordByte(t.s[to]) {
-			to++
-		}
-		if after := to - i - 1; before == 1 && after > 23 || before == 6 && after == 16 || before > 22 && after > 0 {
-			if at, ok := t.tokenAround(i + 1); ok {
-				t.found = append(t.found, at)
-				i = at.to - 1
+		for _, around := range [...]string{"", ".:", ".:-_~"} { // punctuation
+			if s := strings.Trim(t.s[from:i], around); len(s) >= minForm && strings.ContainsAny(s[8:], "0123456789") && tokenForm.MatchString(s) {
+				from += strings.Index(t.s[from:i], s)
+				t.found = append(t.found, span{from, from + len(s), "token"})
+				break
 			}
 		}
 	}
 }
+
+// formBytes are the bytes of such tokens.
+var formBytes = bytesOf("_-.~:")
 
 // coded finds base64 of texts with credentials within a longer text.
 func (t *search) coded() {
@@ -208,12 +178,15 @@ func (c charset) has(b byte) bool {
 
 func isWordByte(b byte) bool { return wordBytes[b] }
 
-var wordBytes = func() (is [256]bool) {
-	for _, b := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+var wordBytes = bytesOf("")
+
+// bytesOf returns the set of letters, digits, and other bytes.
+func bytesOf(others string) (is [256]bool) {
+	for _, b := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + others) {
 		is[b] = true
 	}
 	return is
-}()
+}
 
 // jwt matches RFC 7519's compact form: three parts in base64url, two of them JSON objects, or the five parts of
 // an encrypted token (RFC 7516).
