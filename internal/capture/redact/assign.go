@@ -164,7 +164,7 @@ func (v text) head(s string) string {
 		return v.in(s)
 	}
 	value := v.begin(s)
-	if isLookUp(value) || indexed.MatchString(value) {
+	if isLookUp(value) || strings.Contains(value, `["`) && indexed.MatchString(value) {
 		return value
 	}
 	ends := " \t&;,\"'}])"

@@ -25,10 +25,15 @@ func says(kind kindOfName, s string) bool {
 	for _, scheme := range [...]string{"Bearer ", "Basic ", "Token "} {
 		s = strings.TrimPrefix(s, scheme)
 	}
-	if r := leading.FindString(s); r != "" && isPath(s[len(r):]) || versions.MatchString(s) { // $(DIR)/token
+	if s == "" {
 		return false
 	}
-	if s == "" || isReference(s) || isPath(s) || s == "{" || s == "{}" || s == "[]" {
+	if strings.IndexByte("${<~^", s[0]) >= 0 {
+		if r := leading.FindString(s); r != "" && isPath(s[len(r):]) || versions.MatchString(s) { // $(DIR)/token
+			return false
+		}
+	}
+	if isReference(s) || isPath(s) || s == "{" || s == "{}" || s == "[]" {
 		return false
 	}
 	if len(s) < 10 && void[strings.ToLower(s)] {
@@ -104,7 +109,7 @@ func isReference(s string) bool {
 			return reference.MatchString(s)
 		}
 	}
-	return indexed.MatchString(s) || substituted.MatchString(s) ||
+	return strings.HasSuffix(strings.TrimRight(s, ")"), `"]`) && indexed.MatchString(s) || strings.HasPrefix(s, "__") && substituted.MatchString(s) ||
 		isLookUp(s) && !strings.ContainsAny(strings.TrimRight(s, ";"), ";\n") && !fallback.MatchString(lookedUp.ReplaceAllString(s, ""))
 }
 
