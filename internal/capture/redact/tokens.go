@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -77,17 +78,14 @@ const minForm = 23
 
 // tokenForms finds them. All have digits, and kubeadm's has them in its secret.
 func (t *search) tokenForms() {
-	for i := 0; i+minForm <= len(t.s); i++ {
-		from, marked := i, false
-		for ; i < len(t.s) && formBytes[t.s[i]]; i++ {
-			marked = marked || strings.IndexByte(".~:", t.s[i]) >= 0
-		}
-		if !marked || i-from < minForm {
+	for at := range runs(t.s, &formBytes, minForm) {
+		whole := t.s[at.from:at.to]
+		if !strings.ContainsAny(whole, ".~:") {
 			continue
 		}
 		for _, around := range [...]string{"", ".:", ".:-_~"} { // punctuation
-			if s := strings.Trim(t.s[from:i], around); len(s) >= minForm && strings.ContainsAny(s[8:], "0123456789") && tokenForm.MatchString(s) {
-				from += strings.Index(t.s[from:i], s)
+			if s := strings.Trim(whole, around); len(s) >= minForm && strings.ContainsAny(s[8:], "0123456789") && tokenForm.MatchString(s) {
+				from := at.from + strings.Index(whole, s)
 				t.found = append(t.found, span{from, from + len(s), "token"})
 				break
 			}
@@ -100,26 +98,38 @@ var formBytes = bytesOf("_-.~:")
 
 // coded finds base64 of texts with credentials within a longer text.
 func (t *search) coded() {
-	for i := 0; i+minCoded <= len(t.s); {
-		if !isBase64(t.s[i+minCoded-1]) { // no run of that length begins here
-			i += minCoded
-			continue
+	for at := range runs(t.s, &base64Bytes, minCoded) {
+		for at.to < len(t.s) && t.s[at.to] == '=' {
+			at.to++
 		}
-		from, to := i+minCoded-1, i+minCoded
-		for from > i && isBase64(t.s[from-1]) {
-			from--
+		if at.to-at.from < len(t.s) && hidesWhole(t.s[at.from:at.to], t.within+1) {
+			t.found = append(t.found, span{at.from, at.to, "data"})
 		}
-		for to < len(t.s) && isBase64(t.s[to]) {
-			to++
+	}
+}
+
+var base64Bytes = bytesOf("+/")
+
+// runs yields the runs of at least n bytes of a set. It looks at every nth byte, and around those of the set.
+func runs(s string, set *[256]bool, n int) iter.Seq[span] {
+	return func(yield func(span) bool) {
+		for i := 0; i+n <= len(s); {
+			if !set[s[i+n-1]] { // no run of that length begins here
+				i += n
+				continue
+			}
+			from, to := i+n-1, i+n
+			for from > i && set[s[from-1]] {
+				from--
+			}
+			for to < len(s) && set[s[to]] {
+				to++
+			}
+			if to-from >= n && !yield(span{from: from, to: to}) {
+				return
+			}
+			i = to
 		}
-		end := to
-		for to < len(t.s) && t.s[to] == '=' {
-			to++
-		}
-		if end-from >= minCoded && to-from < len(t.s) && hidesWhole(t.s[from:to], t.within+1) {
-			t.found = append(t.found, span{from, to, "data"})
-		}
-		i = max(to, i+1)
 	}
 }
 

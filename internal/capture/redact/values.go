@@ -245,7 +245,7 @@ func isZipped(s string) bool {
 	return len(s) >= minCoded && strings.IndexByte("HKU/QBzA", s[0]) >= 0 && slices.ContainsFunc(opaque, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
 
-func isBase64(b byte) bool { return wordBytes[b] || b == '+' || b == '/' }
+func isBase64(b byte) bool { return base64Bytes[b] }
 
 // isUserPassword reports whether s is base64 of user:password, as in a registry's auth.
 func isUserPassword(s string) bool {
