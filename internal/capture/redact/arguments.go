@@ -32,14 +32,14 @@ func isAccount(s string) bool {
 // program is a program that takes passwords by position or by flags with unrevealing names.
 type program struct {
 	names    []string
-	flag     string
-	attached bool // -pPASSWORD; the only form unless apart is set
-	apart    bool // -p PASSWORD
-	account  bool // the flag's value is user:password
-	login    bool // only in a command that logs in to a registry
-	verb     string
-	nth      int  // among the arguments after the verb that are not flags; 0 for the one after a credential's name
-	slash    bool // user/password@server is an argument
+	flag     string // or several, which are apart
+	attached bool   // -pPASSWORD; the only form unless apart is set
+	apart    bool   // -p PASSWORD
+	account  bool   // the flag's value is user:password
+	login    bool   // only in a command that logs in to a registry
+	verb     string // or several
+	nth      int    // among the arguments after the verb that are not flags; 0 for the one after a credential's name
+	slash    bool   // user/password@server is an argument
 }
 
 var programs = []program{
@@ -54,16 +54,12 @@ var programs = []program{
 	{names: []string{"curl"}, flag: "-u", attached: true, account: true},
 	{names: []string{"elasticsearch-users"}, flag: "-p", apart: true},
 	{names: []string{"openssl"}, flag: "-k", apart: true},
-	{names: []string{"snmpget", "snmpwalk", "snmpset", "snmpbulkwalk", "snmptrap"}, flag: "-c", apart: true},
-	{names: []string{"snmpget", "snmpwalk", "snmpset", "snmpbulkwalk", "snmptrap"}, flag: "-A", apart: true},
-	{names: []string{"snmpget", "snmpwalk", "snmpset", "snmpbulkwalk", "snmptrap"}, flag: "-X", apart: true},
+	{names: []string{"snmpget", "snmpwalk", "snmpset", "snmpbulkwalk", "snmptrap"}, flag: "-c -A -X", apart: true},
 	{names: []string{"sqlplus", "expdp", "impdp", "rman", "sqlldr"}, slash: true},
 	{names: []string{"redis-cli", "valkey-cli", "keydb-cli"}, verb: "AUTH", nth: 1},
 	{names: []string{"vault", "bao"}, verb: "login", nth: 1},
-	{names: []string{"mc"}, verb: "set", nth: 4},
-	{names: []string{"mc"}, verb: "add", nth: 4},
-	{names: []string{"rabbitmqctl"}, verb: "add_user", nth: 2},
-	{names: []string{"rabbitmqctl"}, verb: "change_password", nth: 2},
+	{names: []string{"mc"}, verb: "set add", nth: 4},
+	{names: []string{"rabbitmqctl"}, verb: "add_user change_password", nth: 2},
 	{names: []string{"htpasswd", "mosquitto_passwd"}, verb: "-b", nth: 3}, //nolint:misspell // a program
 	{names: []string{"htpasswd"}, verb: "-nb", nth: 2},
 	{names: []string{"aws", "npm", "yarn", "pnpm"}, verb: "set"},
@@ -123,6 +119,9 @@ func (c *command) begin(t *tree, first, second *node) {
 		}
 		return texts
 	}
+	if first == nil && (second.child == 0 || t.at(second.child).kind != '"') {
+		return
+	}
 	if first == nil && !isWrapper(t.at(second.child).text) && len(programsOf[baseName(t.at(second.child).text)]) == 0 {
 		return // as almost all lists
 	}
@@ -166,7 +165,7 @@ func (p *program) flagged(before, s string) bool {
 		return found && user != "" && !strings.ContainsAny(user, "-@=.") && says(credentialName, password)
 	case p.flag == "":
 		return false
-	case p.apart && before == p.flag:
+	case p.apart && before != "" && isOneOf(before, p.flag):
 		return says(credentialName, s)
 	}
 	password, found := strings.CutPrefix(s, p.flag)
@@ -177,7 +176,7 @@ func (p *program) flagged(before, s string) bool {
 func (p *program) placed(at *int, before, s string) bool {
 	switch {
 	case *at < 0:
-		if s == p.verb || p.verb[0] == '-' && isFlags(s, p.verb) {
+		if isOneOf(s, p.verb) || p.verb[0] == '-' && isFlags(s, p.verb) {
 			*at = 0
 		}
 		return false
@@ -190,6 +189,9 @@ func (p *program) placed(at *int, before, s string) bool {
 	}
 	return *at == 2 && says(nameKind(before), s)
 }
+
+// isOneOf reports whether s is one of some words.
+func isOneOf(s, words string) bool { return slices.Contains(strings.Fields(words), s) }
 
 // isFlags reports whether s combines one-letter flags and includes those of the verb: -bc, -cb, -nbB. With an n
 // it is another verb than without.

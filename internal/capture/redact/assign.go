@@ -22,10 +22,10 @@ func (t *search) name(end int) int {
 	switch {
 	case facts.container == credentialName && t.lines && t.fields(from, to, name, false):
 		return to
-	case kind == plainName || t.inSelector(from, to):
-		return to
-	case (name == "Secret" || name == "SecretList") && t.isKind(from):
+	case (name == "Secret" || name == "SecretList") && t.isKind(from), strings.EqualFold(name, "stringData"):
 		t.manifest()
+		return to
+	case kind == plainName || t.inSelector(from, to):
 		return to
 	case kind == credentialName && !t.command && !t.lines && strings.EqualFold(name, "secret"): // in a message, the Secret's name
 		kind = refName
@@ -43,12 +43,12 @@ func (t *search) name(end int) int {
 	case v.block:
 		return max(to, t.block(kind, from, v, name))
 	case v.quote == "" && a.escaped():
-		if i := strings.Index(s[v.from:v.to], `\n`); i > 0 {
+		if i := strings.Index(v.in(s), `\n`); i > 0 {
 			v.to = v.from + len(strings.TrimRight(s[v.from:v.from+i], `\r`))
 		}
 	}
 	head := v.head(s)
-	if i := strings.IndexAny(s[v.from:min(v.to, v.from+maxURL)], " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
+	if i := strings.IndexAny(v.begin(s), " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
 		v.to = v.from + max(i, len(head))
 	}
 	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && isMap(head) {
@@ -106,6 +106,7 @@ func nameAround(s string, end int) (from, to int) {
 	for to < len(s) && isNameByte(s[to]) && to-end < maxName {
 		to++
 	}
+	cost(to - from)
 	if from > 0 && from < end-1 && s[from-1] == '\\' && strings.IndexByte("nrt", s[from]) >= 0 { // an escaped line end or tab
 		from++
 	}
@@ -135,6 +136,21 @@ type text struct {
 	block    bool
 }
 
+// in returns the value.
+func (v text) in(s string) string {
+	cost(v.to - v.from)
+	return s[v.from:v.to]
+}
+
+// begin returns as much of the value as is judged where a text has many.
+func (v text) begin(s string) string {
+	v.to = min(v.to, v.from+maxValue)
+	return v.in(s)
+}
+
+// maxValue is the number of bytes of a value that are judged.
+const maxValue = 1 << 10
+
 // leading matches a reference at the start of a text.
 var leading = regexp.MustCompile(`^(\$\$?\([^()]*\)|\$\{\{[^{}]*\}\}|\$\$?\{[^{}]*\}|\{\{[^{}]*\}\}|<%[^%]*%>)`)
 
@@ -144,15 +160,18 @@ var referredLogin = regexp.MustCompile(`^:(\$\([\w.-]+\)|\$\{[\w.-]+\})@`)
 
 // head returns the value's first word, or a quoted value completely.
 func (v text) head(s string) string {
-	value := s[v.from:v.to]
-	if v.quote != "" || isLookUp(value) || indexed.MatchString(value) {
+	if v.quote != "" {
+		return v.in(s)
+	}
+	value := v.begin(s)
+	if isLookUp(value) || strings.Contains(value, `["`) && indexed.MatchString(value) {
 		return value
 	}
 	ends := " \t&;,\"'}])"
 	if value != "" && strings.IndexByte("${<%", value[0]) >= 0 { // a reference has its own brackets
 		if r := leading.FindString(value); r != "" {
 			rest := value[len(r):]
-			if i := strings.IndexAny(rest[:min(len(rest), maxURL)], ends); i >= 0 && !referredLogin.MatchString(rest) {
+			if i := strings.IndexAny(rest, ends); i >= 0 && !referredLogin.MatchString(rest) {
 				rest = rest[:i]
 			}
 			if isMixed(rest) && !leading.MatchString(rest) && !referredLogin.MatchString(rest) {
@@ -162,7 +181,7 @@ func (v text) head(s string) string {
 		}
 		ends = " \t&;,\"'"
 	}
-	if i := strings.IndexAny(value[:min(len(value), maxURL)], ends); i > 0 {
+	if i := strings.IndexAny(value, ends); i > 0 {
 		return value[:i]
 	}
 	return value
@@ -183,9 +202,9 @@ func (a *assigned) value() (text, bool) {
 		if sep == "" && !strings.HasSuffix(s[:a.from-1], "set ") || a.from > 1 && isQuote(s[a.from-2]) {
 			return text{}, false
 		}
-		v, ok := valueAt(s, len(s)-len(rest)+len(sep))
+		v, ok := a.valueAt(len(s) - len(rest) + len(sep))
 		isMixed := ok && isMixed(v.head(s))
-		return v, ok && (v.quote != "" && (len(sep) < 2 || sep == ":=" || isMixed) || isLookUp(s[v.from:v.to]) || sep == "" && isMixed)
+		return v, ok && (v.quote != "" && (len(sep) < 2 || sep == ":=" || isMixed) || isLookUp(v.begin(s)) || sep == "" && isMixed)
 	}
 	for i < len(s) && (s[i] == '\\' || isQuote(s[i]) || s[i] == ']') && i-a.to < 8 {
 		i++
@@ -198,12 +217,12 @@ func (a *assigned) value() (text, bool) {
 		return text{}, false
 	}
 	if sep := s[i:min(len(s), i+3)]; strings.EqualFold(sep, "%3d") || strings.EqualFold(sep, "%3a") {
-		return valueAt(s, i+3)
+		return a.valueAt(i + 3)
 	}
 	switch c := s[i]; {
 	case strings.HasPrefix(s[i:], "!=") || strings.HasPrefix(s[i:], "=="): // compared with a credential
-		v, ok := valueAt(s, i+2)
-		return v, ok && v.quote != "" && isMixed(s[v.from:v.to])
+		v, ok := a.valueAt(i + 2)
+		return v, ok && v.quote != "" && isMixed(v.begin(s))
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
 	case c == '>' && closed, (c == '>' || i > a.to) && opening.MatchString(s[max(0, a.from-maxGap):a.from]):
@@ -211,18 +230,18 @@ func (a *assigned) value() (text, bool) {
 	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
 		return text{}, false
 	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
-		v, ok := valueAt(s, i+1+len(s[i+1:])-len(strings.TrimLeft(s[i+1:], " <")))
+		v, ok := a.valueAt(i + 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <")))
 		return v, ok && v.quote != "" && !isKey(s, v)
 	case i > a.to && a.flag && a.command && c != '-':
-		return valueAt(s, i)
+		return a.valueAt(i)
 	case i > a.to && a.flag && c != '-': // in a message
-		v, ok := valueAt(s, i)
-		if v.quote == "" {
-			v.to = v.from + len(v.head(s))
+		v, ok := a.valueAt(i)
+		if head := v.head(s); v.quote == "" && len(head) < maxValue {
+			v.to = v.from + len(head)
 		}
-		return v, ok && !v.block && (v.quote != "" && closed || isMixed(strings.TrimRight(s[v.from:v.to], ".,;)]")))
+		return v, ok && !v.block && (v.quote != "" && closed || isMixed(strings.TrimRight(v.begin(s), ".,;)]")))
 	case c == '\n' && isPasswordWord(s[a.from:a.to]) && strings.HasPrefix(strings.TrimLeft(s[i:], " \t\n"), "'"): // SQL
-		return valueAt(s, len(s)-len(strings.TrimLeft(s[i:], " \t\n")))
+		return a.valueAt(len(s) - len(strings.TrimLeft(s[i:], " \t\n")))
 	case i > a.to && !closed && !a.quoted:
 		return a.spaced(i)
 	}
@@ -282,13 +301,13 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	case sep[0] == ':' && !a.startsValue(i, closed):
 		return text{}, false
 	}
-	v, ok := valueAt(s, i)
+	v, ok := a.valueAt(i)
 	if sep == ":" && !closed && !a.lines && strings.Contains(s[a.from:a.to], ".") && className.MatchString(v.head(s)) { // module.secrets:Class
 		return text{}, false
 	}
 	if ok && v.block && (sep[0] == '=' || closed) && strings.TrimSpace(s[i:v.from]) == "" {
 		if rest := strings.TrimLeft(s[v.from:], " \t\r\n"); rest != "" && isQuote(rest[0]) {
-			return valueAt(s, len(s)-len(rest))
+			return a.valueAt(len(s) - len(rest))
 		}
 	}
 	return v, ok
@@ -305,7 +324,7 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 	if a.from > 0 && !spaced && strings.IndexByte("/:@", s[a.from-1]) >= 0 {
 		return false
 	}
-	if closed || a.quoted || a.command || a.to-a.from >= maxName { // of a long name, only the end is known
+	if closed || a.quoted || a.command || a.to-a.from >= maxName || invalid.MatchString(s[i:min(len(s), i+maxGap)]) { // of a long name, only the end is known
 		return true
 	}
 	line := s[lineBegin(s, a.from):a.from]
@@ -319,6 +338,9 @@ func (a *assigned) startsValue(i int, closed bool) bool {
 		endsWithAny(trimmed, "{", "[", "(", ",") && spaced && (strings.ContainsAny(line, "{[(") || len(line) == maxLine) ||
 		isPrinted(line[max(0, len(line)-maxGap):]) || spaced && listed.MatchString(line[max(0, len(line)-maxGap):])
 }
+
+// invalid matches how Kubernetes shows a value in an error: spec.password: Invalid value: "x".
+var invalid = regexp.MustCompile(`^ (?:Invalid|Unsupported|Duplicate) value: "`)
 
 // escaped reports whether the name follows an escaped line end, as in a quoted file.
 func (a *assigned) escaped() bool {
@@ -339,7 +361,8 @@ var printed = regexp.MustCompile(`^(\w+:[^\s{}\[\]]*[ ,])*$`)
 
 // valueAt finds the value at or after i on the same line: a quoted text, or else the rest of the line with its
 // continuations. An empty value, or YAML's | and >, means a block below.
-func valueAt(s string, i int) (text, bool) {
+func (t *search) valueAt(i int) (text, bool) {
+	s := t.s
 	for i < len(s) && (s[i] == ' ' || s[i] == '\t') {
 		i++
 	}
@@ -355,28 +378,39 @@ func valueAt(s string, i int) (text, bool) {
 			delimiter += 2
 		}
 		v := inDelimiters(s, i, delimiter+1)
-		if open := strings.LastIndex(s[v.from:v.to], "{{"); open >= 0 && !strings.Contains(s[v.from+open:v.to], "}}") { // quotes in a template
-			if n := strings.Index(s[v.to:lineEnd(s, v.to)], "}}"); n >= 0 {
+		if open := strings.LastIndex(v.in(s), "{{"); open >= 0 && !strings.Contains(s[v.from+open:v.to], "}}") { // quotes in a template
+			if n := strings.Index(s[v.to:t.lineEnd(v.to)], "}}"); n >= 0 {
 				n += v.to + len("}}")
 				v.to = n + max(0, strings.Index(s[n:], v.quote))
 			}
 		}
 		return v, true
 	}
-	end := lineEnd(s, i)
+	end := t.lineEnd(i)
 	value := strings.TrimRight(s[i:end], " \t\r")
-	if opensBlock.MatchString(value) {
+	if opensBlock(value) {
 		return text{from: end, to: end, block: true}, end < len(s)
 	}
 	for strings.HasSuffix(value, `\`) && end < len(s) { // the line continues
-		end = lineEnd(s, end+1)
+		end = t.lineEnd(end + 1)
 		value = strings.TrimRight(s[i:end], " \t\r")
 	}
 	return text{from: i, to: i + len(value)}, true
 }
 
-// opensBlock matches the rest of a line that lets a value begin on the next one: in YAML, or a here-document.
-var opensBlock = regexp.MustCompile(`^(?:[&!][\w!/:.-]*[ \t]*)?(?:[|>][-+0-9]{0,2}|(?:\$\(cat )?<<[-~]?["']?\w+["']?|[\[({])?(?:[ \t]*(?:# |// ).*)?$`)
+// opener matches what lets a value begin on the next line: in YAML, or a here-document.
+var opener = regexp.MustCompile(`^(?:[&!][\w!/:.-]*[ \t]*)?(?:[|>][-+0-9]{0,2}|(?:\$\(cat )?<<[-~]?["']?\w+["']?|[\[({])?[ \t]*`)
+
+// opensBlock reports whether the rest of a line is an opener, and perhaps a comment.
+func opensBlock(rest string) bool {
+	if rest != "" && strings.IndexByte("&!|>$<[({#/", rest[0]) < 0 {
+		return false
+	}
+	part := rest[:min(len(rest), maxName)]
+	cost(len(part))
+	rest = rest[len(opener.FindString(part)):]
+	return rest == "" || strings.HasPrefix(rest, "# ") || strings.HasPrefix(rest, "// ")
+}
 
 // maxBlock is the number of lines of a block below a name.
 const maxBlock = 200
@@ -392,7 +426,7 @@ func (t *search) block(kind kindOfName, from int, v text, name string) int {
 	begin, end := -1, v.from
 	for lines := 0; end < len(s) && lines < maxBlock; lines++ {
 		line := end + 1
-		stop := lineEnd(s, min(line, len(s)))
+		stop := t.lineEnd(min(line, len(s)))
 		content := strings.TrimSpace(s[min(line, len(s)):stop])
 		if doc && content == word || !doc && content != "" && !isAction(content) &&
 			indentation(s, line) <= indent && !strings.HasPrefix(content, "- ") {
@@ -416,14 +450,14 @@ func (t *search) block(kind kindOfName, from int, v text, name string) int {
 // fields redacts the fields in lines below a name: of a container, credentials: or, in HCL, tokens {, or only the
 // inlineValues of a credential. It reports whether there are any.
 func (t *search) fields(from, to int, name string, inline bool) (found bool) {
-	line := lineEnd(t.s, to)
+	line := t.lineEnd(to)
 	if rest := strings.Trim(t.s[to:line], " \t\r"); rest != ":" && rest != "{" && rest != "= {" {
 		return false
 	}
 	indent, depth := indentation(t.s, lineBegin(t.s, from)), 0
 	for lines := 0; line+1 < len(t.s) && lines < maxBlock; lines++ {
 		begin := line + 1
-		line = lineEnd(t.s, begin)
+		line = t.lineEnd(begin)
 		at := indentation(t.s, begin)
 		content := strings.TrimSpace(t.s[begin:line])
 		i := strings.IndexAny(content, ":=")
@@ -445,7 +479,7 @@ func (t *search) fields(from, to int, name string, inline bool) (found bool) {
 		case !inline && describing(field):
 			kind = wordName
 		}
-		if v, ok := valueAt(t.s, begin+at+i+1); ok && !v.block && v.to <= line && says(kind, v.head(t.s)) {
+		if v, ok := t.valueAt(begin + at + i + 1); ok && !v.block && v.to <= line && says(kind, v.head(t.s)) {
 			t.found, found = append(t.found, span{v.from, v.to, name}), true
 		}
 	}
@@ -492,6 +526,7 @@ func inDelimiters(s string, from, begin int) text {
 		}
 		at++
 	}
+	cost(v.to - v.from)
 	return v
 }
 
@@ -507,14 +542,26 @@ const maxLine = 1 << 10
 
 func lineBegin(s string, i int) int {
 	from := max(0, i-maxLine)
-	return from + strings.LastIndexByte(s[from:i], '\n') + 1
+	from += strings.LastIndexByte(s[from:i], '\n') + 1
+	cost(i - from)
+	return from
+}
+
+// lineEnd returns the end of the line of a place. It remembers the last one, so that a long line is read once.
+func (t *search) lineEnd(i int) int {
+	if i < t.line.from || i > t.line.to || t.line.to == 0 {
+		t.line = span{from: i, to: lineEnd(t.s, i)}
+	}
+	return t.line.to
 }
 
 func lineEnd(s string, i int) int {
-	if n := strings.IndexByte(s[i:], '\n'); n >= 0 {
-		return i + n
+	n := strings.IndexByte(s[i:], '\n')
+	if n < 0 {
+		n = len(s) - i
 	}
-	return len(s)
+	cost(n)
+	return i + n
 }
 
 // maxGap is the largest distance, in bytes, between a value and a name that is itself a value.
@@ -543,5 +590,5 @@ func (t *search) paired(from, to int) (text, bool) {
 	if at == nil {
 		return text{}, false
 	}
-	return valueAt(t.s, to+at[1])
+	return t.valueAt(to + at[1])
 }

@@ -1,17 +1,15 @@
 package redact
 
-import "strings"
+import (
+	"regexp"
+	"strings"
+)
 
-// copies are suffixes of annotations in which tools keep an earlier form of the object: kubectl and its
-// imitators, kapp, Rancher, operators. Such values are redacted whole, because they repeat the values that the
-// rules redact elsewhere in the object.
-var copies = []string{
-	"last-applied-configuration", "last-applied-config", "last-applied", "last-applied-spec", "last-applied-state", "last-applied-manifest",
-	"lastappliedconfiguration", "lastappliedconfig", "lastappliedspec", "lastapplied", "applied-configuration", "applied-config",
-	"applied-manifest", "applied-spec", "previous-configuration", "previous-config", "previous-spec", "previous-manifest", "last-configuration",
-	"last-config", "last-spec", "last-known-good", "last-known-configuration", "last-modified-configuration", "original-manifest",
-	"original-spec", "original-config", "original-configuration", "rendered-manifest", "source-manifest",
-}
+// copies matches the ends of annotations in which tools keep an earlier form of the object: kubectl and its imitators,
+// kapp, Rancher, operators. Such values are redacted whole, because they repeat the values that the rules redact
+// elsewhere in the object.
+var copies = regexp.MustCompile(`(?:last-?applied(?:-?(?:config|configuration|spec|state|manifest))?|(?:applied|previous|original)-(?:config|configuration|spec|manifest)|` +
+	`last-(?:known-|modified-)?(?:config|configuration|spec)|last-known-good|(?:rendered|source)-manifest)$`)
 
 // exactCopies are more such annotations, by full name.
 var exactCopies = map[string]bool{
@@ -35,18 +33,12 @@ func repeatsManifest(key, value string) bool {
 	return c != "" && (strings.Contains(c, "last-applied") || strings.ContainsAny(value, "{[:=") || isZipped(value) || len(value) > 128)
 }
 
-// copyEnding returns the entry of copies that a name ends with, or empty.
+// copyEnding returns what copies matches in a name, or empty.
 func copyEnding(key string) string {
-	if len(key) < len("last-spec") || len(key) > 512 {
+	if len(key) > 512 {
 		return ""
 	}
-	name := strings.ToLower(strings.ReplaceAll(key[strings.LastIndexByte(key, '/')+1:], "_", "-"))
-	for _, c := range copies {
-		if strings.HasSuffix(name, c) {
-			return c
-		}
-	}
-	return ""
+	return copies.FindString(strings.ToLower(strings.ReplaceAll(key[strings.LastIndexByte(key, '/')+1:], "_", "-")))
 }
 
 // isManifest reports whether a text is a Kubernetes object in JSON or YAML, whatever the annotation's name.

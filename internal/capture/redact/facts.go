@@ -12,6 +12,7 @@ type facts struct {
 	command   bool       // see isCommandField
 	container kindOfName // see containers
 	copy      bool       // may be an annotation that repeatsManifest recognizes
+	plain     bool       // none of these, nor a name that fieldKind or run.field know
 }
 
 // factsOf returns the facts of a name. They are cached, because objects use few names again and again.
@@ -46,16 +47,21 @@ var remembered = struct {
 }{facts: map[string]facts{}}
 
 func findFacts(name string) facts {
-	return facts{
+	f := facts{
 		kind: findKind(name), trait: fieldTraits[name], command: isCommandField(name), container: containerKind(name),
 		copy: exactCopies[name] || copyEnding(name) != "",
 	}
+	f.plain = f == (facts{}) && !judged[name] && fieldKind("", name, f) == plainName && !strings.EqualFold(name, "key")
+	return f
 }
+
+// judged are fields that run.field knows by their names, some of them by what they are in.
+var judged = set(`stringData auth _auth users list description`)
 
 // containerKind returns what the texts in a container are.
 func containerKind(name string) kindOfName {
 	switch {
-	case containers[strings.ToLower(name)]:
+	case len(name) < 24 && containers[strings.ToLower(withoutDashes.Replace(name))]:
 		return credentialName
 	case name == "HttpHeaders", name == "bearer", name == "serviceKeys": // of Docker, Composer, and notifications of Argo CD
 		return wordName

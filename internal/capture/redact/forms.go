@@ -12,6 +12,7 @@ type form struct {
 	word  string
 	below bool
 	of    *regexp.Regexp // its first group is the credential
+	mixed bool           // it has letters and digits, or is long and has letters of both cases
 }
 
 // accounts matches user:password at the start of a line, in quotes, or after echo.
@@ -19,6 +20,14 @@ var accounts = regexp.MustCompile(`(?m)(?:^\s*(?:- )?|["']|\becho +(?:-\w+ +)*)[
 
 // piped matches the input that a shell pipes to a program that reads a password.
 var piped = regexp.MustCompile(`\b(?:echo|printf +["']?%s(?:\\n)?["']?) +(?:-\w+ +)*["']?([^\s"'|]+)["']?\s*\|`)
+
+// account matches user:password before the server of a MySQL driver or of Oracle, scheme what is behind Authorization:
+// Bearer or Basic, and signature one in a URL's query.
+var (
+	account   = regexp.MustCompile("[^\\s\"'`=:\\[\\]\\\\^*?]+:([^\\s\"'`=]+)@(?:tcp6?\\(|unix\\(|//|\\()")
+	scheme    = regexp.MustCompile(`(?i)\b(?:bearer|basic)(?: |%20)([\w.~+=/:-]{7,}[\w=/+])`)
+	signature = regexp.MustCompile(`(?i)[?&;][\w-]{0,32}(?:sig|signature)=([^&\s"'<>\\\x60]{16,})`)
+)
 
 // pgpass matches a line of .pgpass, aclRule a password of Redis' users, and userLogin a user with a password.
 var (
@@ -28,36 +37,40 @@ var (
 )
 
 var forms = []form{
-	{"chpasswd", true, accounts},
-	{"pgpass", false, pgpass}, // PostgreSQL's documentation, 34.16
-	{"from-literal", false, regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)}, // kubectl create secret
-	{":5432:", false, pgpass}, {":*:*:", false, pgpass}, {" on >", false, aclRule}, {"--password-stdin", false, piped},
-	{"oracle:thin:", false, regexp.MustCompile(`oracle:thin:\w+/([^@\s"']+)@`)},
-	{"login=", false, regexp.MustCompile(`\blogin=[\w.-]+:([^\s"']+)`)},
-	{"user=", false, userLogin}, {"user =", false, userLogin}, {"ident:", false, regexp.MustCompile(`(?i)ident: +["']?[\w.-]+:([^\s"']+)`)},
-	{"= aq", false, regexp.MustCompile(`\bkey *= *(AQ[\w+/=]{36,})`)}, // of Ceph
-	{"user_", false, regexp.MustCompile(`\buser_[\w-]+="([^"]+)"`)},   // of Kafka's login module
-	{"kinit", false, piped}, {"sudo -S", false, piped}, {"--with-token", false, piped},
-	{"set password for", true, regexp.MustCompile(`(?i)set password for\s+\S+\s*=\s*(?:\w+\s*\()?\s*'([^']+)'`)},                                                                         // MySQL
-	{"identified", true, regexp.MustCompile(`\b(?i:user|role|grant|connect|link)\b[^;]{0,256}?(?i:identified)(?i:\s+with\s+[\w"']+)?\s+(?i:by|as)\s+(?i:password\s+)?["']?([^"'\s;]+)`)}, // SQL
-	{"+@", false, aclRule}, // Redis' ACL
-	{"~*", false, aclRule},
+	{word: "chpasswd", below: true, of: accounts},
+	{word: "pgpass", of: pgpass}, // PostgreSQL's documentation, 34.16
+	{word: "from-literal", of: regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)}, // kubectl create secret
+	{word: ":5432:", of: pgpass}, {word: ":*:*:", of: pgpass}, {word: " on >", of: aclRule}, {word: "--password-stdin", of: piped},
+	{word: "oracle:thin:", of: regexp.MustCompile(`oracle:thin:\w+/([^@\s"']+)@`)},
+	{word: "login=", of: regexp.MustCompile(`\blogin=[\w.-]+:([^\s"']+)`)},
+	{word: "user=", of: userLogin}, {word: "user =", of: userLogin}, {word: "ident:", of: regexp.MustCompile(`(?i)ident: +["']?[\w.-]+:([^\s"']+)`)},
+	{word: "= aq", of: regexp.MustCompile(`\bkey *= *(AQ[\w+/=]{36,})`)}, // of Ceph
+	{word: "user_", of: regexp.MustCompile(`\buser_[\w-]+="([^"]+)"`)},   // of Kafka's login module
+	{word: "kinit", of: piped}, {word: "sudo -S", of: piped}, {word: "--with-token", of: piped},
+	{word: "set password for", below: true, of: regexp.MustCompile(`(?i)set password for\s+\S+\s*=\s*(?:\w+\s*\()?\s*'([^']+)'`)},                                                                         // MySQL
+	{word: "identified", below: true, of: regexp.MustCompile(`\b(?i:user|role|grant|connect|link)\b[^;]{0,256}?(?i:identified)(?i:\s+with\s+[\w"']+)?\s+(?i:by|as)\s+(?i:password\s+)?["']?([^"'\s;]+)`)}, // SQL
+	{word: "+@", of: aclRule}, {word: "~*", of: aclRule}, // Redis' ACL
+	{word: "@tcp", of: account}, {word: "@unix(", of: account}, {word: "@//", of: account}, {word: "@(", of: account},
+	{word: "bearer ", of: scheme, mixed: true}, {word: "basic ", of: scheme, mixed: true}, {word: "bearer%20", of: scheme, mixed: true}, {word: "basic%20", of: scheme, mixed: true},
+	{word: "sig=", of: signature}, {word: "signature=", of: signature},
+	{word: "/hooks/", of: regexp.MustCompile(`/hooks/([a-z0-9]{26})(?:\W|$)`)}, // Mattermost
 }
 
 // maxForm is the number of bytes searched before and after a form's word.
-const maxForm = 1 << 10
+const maxForm = 4 << 10
 
-// form finds a form's credentials near its word. Each part is searched once.
-func (t *search) form(f *form, end int) int {
+// find finds a form's credentials near its word. Each part is searched once.
+func (f *form) find(t *search, end int) (none span, ok bool) {
 	if end <= t.formed[f.word] {
-		return 0
+		return none, false
 	}
-	from, to := max(end-maxForm, lineBegin(t.s, end)), min(lineEnd(t.s, end), end+maxForm)
+	from, to := max(end-maxForm, lineBegin(t.s, end)), min(t.lineEnd(end), end+maxForm)
 	if f.below {
 		from, to = max(0, end-256), min(len(t.s), end+maxForm)
 	}
+	cost(to - from)
 	for _, at := range f.of.FindAllStringSubmatchIndex(t.s[from:to], -1) {
-		if value := t.s[from+at[2] : from+at[3]]; says(credentialName, value) {
+		if value := t.s[from+at[2] : from+at[3]]; says(credentialName, value) && (!f.mixed || hasBoth(value)) {
 			t.found = append(t.found, span{from + at[2], from + at[3], "password"})
 		}
 	}
@@ -65,28 +78,36 @@ func (t *search) form(f *form, end int) int {
 		t.formed = map[string]int{}
 	}
 	t.formed[f.word] = to
-	return 0
+	return none, false
+}
+
+func hasBoth(s string) bool {
+	lower, upper := strings.ToLower(s) != s, strings.ToUpper(s) != s
+	return strings.ContainsAny(s, "0123456789") && (lower || upper) || lower && upper && len(s) >= 20
 }
 
 // dataURL returns the base64 part of a data URL (RFC 2397), which Ignition uses for files.
-func dataURL(s string, from, within int) (span, bool) {
-	to := from
-	for to < len(s) && (isBase64(rune(s[to])) || strings.IndexByte("=-_%", s[to]) >= 0) {
+func (t *search) dataURL(from int) (span, bool) {
+	s, to := t.s, from
+	for to < len(s) && (isBase64(s[to]) || strings.IndexByte("=-_%", s[to]) >= 0) {
 		to++
 	}
-	return span{from, to, "data"}, hidesWhole(unescaped(s[from:to]), within+1)
+	return span{from, to, "data"}, t.holds(unescaped(s[from:to]), t.within)
 }
 
 // escapedURL returns an escaped URL with a password inside another URL; its %3A%2F%2F ends at end.
-func escapedURL(s string, end, within int) (span, bool) {
-	from, to := end-len("%3a%2f%2f"), end
+func (t *search) escapedURL(end int) (span, bool) {
+	s, from, to := t.s, end-len("%3a%2f%2f"), end
 	for from > 0 && (isWordByte(s[from-1]) || s[from-1] == '+') {
 		from--
 	}
 	for to < len(s) && to-end < maxURL && (isWordByte(s[to]) || strings.IndexByte("%-_.~+", s[to]) >= 0) {
 		to++
 	}
-	return span{from, to, "url"}, holdsCredential(unescaped(s[from:to]), within+1)
+	if !t.holds(unescaped(s[from:to]), t.within+1) {
+		return span{to: to}, false
+	}
+	return span{from, to, "url"}, true
 }
 
 // unescaped decodes percent-encoding and leaves invalid escapes alone.
@@ -114,19 +135,19 @@ var directives = set(`proxy_set_header add_header fastcgi_param uwsgi_param set-
 // a directive, and either have several words or a value that does not read like a word.
 func (a *assigned) spaced(i int) (text, bool) {
 	s := a.s
-	v, ok := valueAt(s, i)
+	v, ok := a.valueAt(i)
 	name := strings.ToLower(s[a.from:a.to])
 	isPassword := isPasswordWord(name)
-	if !ok || v.block || v.to-v.from > maxURL || !isPassword && strings.Contains(s[v.from:v.to], "://") { // an argument
+	if !ok || v.block || v.to-v.from > maxURL || v.quote == "" && v.to-v.from > maxValue && strings.ContainsAny(v.begin(s), " \t") || !isPassword && strings.Contains(v.in(s), "://") { // an argument
 		return text{}, false
 	}
-	if v.quote != "" && (isPassword || looksRandom(s[v.from:v.to])) {
+	if v.quote != "" && (isPassword || looksRandom(v.in(s))) {
 		return v, true
 	}
 	before := strings.Fields(s[max(a.from-maxGap, lineBegin(s, a.from)):a.from])
 	n := len(before)
 	word := func() (text, bool) { // the first word
-		if end := strings.IndexAny(s[v.from:v.to], " \t"); end > 0 {
+		if end := strings.IndexAny(v.in(s), " \t"); end > 0 {
 			v.to = v.from + end
 		}
 		return v, true
@@ -135,9 +156,9 @@ func (a *assigned) spaced(i int) (text, bool) {
 		return word()
 	}
 	if v.quote == "" {
-		v.to -= len(s[v.from:v.to]) - len(strings.TrimRight(s[v.from:v.to], "; "))
+		v.to -= len(v.in(s)) - len(strings.TrimRight(v.in(s), "; "))
 	}
-	value := s[v.from:v.to]
+	value := v.in(s)
 	named := n == 0 && a.lines && strings.ContainsAny(name[1:], "._-")
 	switch {
 	case looksRandom(value):

@@ -14,7 +14,7 @@ func TestJSONInTextIsSearchedLikeObjects(t *testing.T) {
 	g := speller{objects{rand.New(rand.NewPCG(seed, 3))}}
 	r := redactor(t)
 	hidden, spared := 0, 0
-	for range 5000 {
+	for range 5000 / slower {
 		object := g.object(4)
 		var b strings.Builder
 		for range g.IntN(2) {

@@ -34,69 +34,41 @@ func (a *run) objectOfKind(t *tree, n *node) {
 	case root && a.resource == configMaps, kind == "ConfigMap":
 		a.configMap(t, n)
 	case kind == "SecretList", kind == "ConfigMapList":
-		items := t.field(n, "items")
-		if items == nil {
-			return
-		}
-		a.path.pushField("items")
-		defer a.path.pop()
-		if items.kind != '[' {
-			a.hide(t, items)
-			return
-		}
-		index := 0
-		for i := items.child; i != 0; i, index = t.at(i).next, index+1 {
-			item := t.at(i)
-			a.path.push(element(t, item, index))
-			switch {
-			case item.kind != '{':
-				a.hide(t, item)
-			case kind == "SecretList":
-				a.secret(t, item)
-			default:
-				a.configMap(t, item)
+		a.each(t, n, func(f *node) {
+			if f.key != "items" {
+				return
 			}
-			a.path.pop()
-		}
+			a.hideEach(t, f, '[', func(item *node) bool {
+				switch {
+				case item.kind != '{':
+					return true
+				case kind == "SecretList":
+					a.secret(t, item)
+				default:
+					a.configMap(t, item)
+				}
+				return false
+			})
+		})
 	}
 }
 
 // secret redacts the data of a Secret, its annotations and, at the root, any unexpected field.
 func (a *run) secret(t *tree, n *node) {
-	for i := n.child; i != 0; i = t.at(i).next {
-		f := t.at(i)
-		a.path.pushField(f.key)
+	a.each(t, n, func(f *node) {
 		switch {
-		case f.key == "data" && f.kind == '{': // stringData is redacted everywhere; see field
-			a.hideAll(t, f)
+		case f.key == "data": // stringData is redacted everywhere; see field
+			a.hideEach(t, f, '{', nil)
 		case f.key == "metadata" && f.kind == '{':
-			a.secretMeta(t, f)
-		case f.key == "data", f.key == "metadata",
-			len(a.path.steps) == 1 && (!openFields[f.key] || (f.key == "type" || f.key == "immutable") && f.child != 0):
+			a.each(t, f, func(f *node) {
+				if f.key == "annotations" {
+					a.hideEach(t, f, '{', func(f *node) bool { return !isOpen(f.key) || f.child != 0 })
+				}
+			})
+		case f.key == "metadata", len(a.path.steps) == 1 && (!openFields[f.key] || (f.key == "type" || f.key == "immutable") && f.child != 0):
 			a.hide(t, f)
 		}
-		a.path.pop()
-	}
-}
-
-func (a *run) secretMeta(t *tree, meta *node) {
-	annotations := t.field(meta, "annotations")
-	if annotations == nil {
-		return
-	}
-	a.path.pushField("annotations")
-	defer a.path.pop()
-	if annotations.kind != '{' {
-		a.hide(t, annotations)
-		return
-	}
-	for i := annotations.child; i != 0; i = t.at(i).next {
-		if f := t.at(i); !isOpen(f.key) || f.child != 0 {
-			a.path.pushField(f.key)
-			a.hide(t, f)
-			a.path.pop()
-		}
-	}
+	})
 }
 
 func isOpen(annotation string) bool {
@@ -119,25 +91,13 @@ func (t *tree) holdsObject(n *node, kind string) bool {
 // configMap redacts values that look like credentials by key or form, and all of a Helm release.
 func (a *run) configMap(t *tree, n *node) {
 	helm := t.isHelmRelease(n)
-	for i := n.child; i != 0; i = t.at(i).next {
-		values := t.at(i)
-		if values.key != "data" && values.key != "binaryData" || values.kind == 'n' {
-			continue
+	a.each(t, n, func(values *node) {
+		if values.key == "data" || values.key == "binaryData" {
+			a.hideEach(t, values, '{', func(f *node) bool {
+				return helm || f.kind != '"' || isKeyStore(f.key) || says(nameKind(f.key).in(asCommand), f.text) || values.key == "binaryData" && credentialBinary(f.text)
+			})
 		}
-		a.path.pushField(values.key)
-		if values.kind != '{' {
-			a.hide(t, values)
-		}
-		for j := values.child; j != 0 && values.kind == '{'; j = t.at(j).next {
-			f := t.at(j)
-			if helm || f.kind != '"' || isKeyStore(f.key) || says(nameKind(f.key).in(asCommand), f.text) || values.key == "binaryData" && credentialBinary(f.text) {
-				a.path.pushField(f.key)
-				a.hide(t, f)
-				a.path.pop()
-			}
-		}
-		a.path.pop()
-	}
+	})
 }
 
 // isHelmRelease reports whether a ConfigMap holds a release of Helm 3 or Helm 2, with every value and manifest

@@ -64,10 +64,12 @@ var (
 		dsn connectionstring connectionstrings kubeconfig keytab mnemonic requirepass masterauth sshpass
 		bindpw userpw dbpw rootpw passw passkey
 		restuserkey passwrd kennwort senha wachtwoord contrasena motdepasse`)
-	lasts     = set(`auth pat pw headers salt pepper`)
-	terms     = set(`cookie license encrypt`)
-	hookNames = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)
-	pairs     = set(`api key, api keys, app key, application key, access key, access keys, secret key, secret keys,
+	lasts = set(`auth pat pw headers salt pepper`)
+	// fieldLasts are those that a field's name may end with, too.
+	fieldLasts = set(`auth pat`)
+	terms      = set(`cookie license encrypt`)
+	hookNames  = set(`webhook, webhooks, webhook url, webhook urls, hook url, webhook uri, webhook endpoint`)
+	pairs      = set(`api key, api keys, app key, application key, access key, access keys, secret key, secret keys,
 		private key, private keys, encryption key, encryption keys, encrypt key, cipher key, crypto key, fernet key,
 		fernet keys, signing key, signing keys, signature key, account key, shared key, preshared key, storage key,
 		license key, master key, root key, unseal key, unseal keys, recovery key, recovery keys, client key, ssh key,
@@ -131,8 +133,7 @@ func set(list string) map[string]bool {
 	return m
 }
 
-// stems are texts, matched case-insensitively, of which every credential's name contains one; the short lasts
-// are handled by endsShort.
+// stems are texts, matched case-insensitively, of which every credential's name contains one, but for the short lasts.
 var stems = func() (stems []string) {
 	var all []string
 	all = append(all, "authorization")
@@ -168,26 +169,6 @@ var stems = func() (stems []string) {
 	return stems
 }()
 
-var stemMatcher = newMatcher(stems)
-
-// endsShort reports whether a name ends with one of the lasts that are too short for a stem.
-func endsShort(name string) bool {
-	end := len(name)
-	for end > 0 && (name[end-1] < 'A' || name[end-1] == '_') {
-		end--
-	}
-	if end < 2 || name[end-1]|0x20 != 't' && name[end-1]|0x20 != 'w' {
-		return false
-	}
-	name = name[:end]
-	for _, s := range [...]string{"pat", "pw"} {
-		if n := len(name) - len(s); n >= 0 && strings.EqualFold(name[n:], s) {
-			return true
-		}
-	}
-	return false
-}
-
 func trimDigits(s string) string {
 	for s != "" && s[len(s)-1] >= '0' && s[len(s)-1] <= '9' {
 		s = s[:len(s)-1]
@@ -205,9 +186,6 @@ var injectors = []string{"vault.hashicorp.com/", "vault.security.banzaicloud.io/
 func nameKind(name string) kindOfName { return factsOf(name).kind }
 
 func findKind(name string) kindOfName {
-	if name == "" || !stemMatcher.any(name) && !endsShort(name) {
-		return plainName
-	}
 	if files[name] {
 		return credentialName
 	}
@@ -260,6 +238,8 @@ func wordsKind(parts []string) kindOfName {
 		return plainName
 	case last&isTerm != 0:
 		return termName
+	case fieldLasts[parts[n-1]]:
+		return keyName
 	case last&isLast != 0, len(parts[n-1]) > 6 && strings.HasSuffix(parts[n-1], "salt"):
 		return maybeName
 	case parts[n-1] == "key" && slices.ContainsFunc(parts[:n-1], func(w string) bool { return keyUses[w] }):

@@ -2,9 +2,7 @@ package redact
 
 import (
 	"slices"
-	"strings"
 	"testing"
-	"time"
 )
 
 func TestNameKind(t *testing.T) {
@@ -44,28 +42,6 @@ func TestSplitWords(t *testing.T) {
 	} {
 		if got := splitWords(name, nil); !slices.Equal(got, want) {
 			t.Errorf("splitWords(%q) = %q, want %q", name, got, want)
-		}
-	}
-}
-
-// TestLargeTextsTakeLinearTime checks the search for credentials against texts made to slow it: an object may
-// have 1.5 MiB; a quadratic search takes minutes for these, a linear one milliseconds.
-func TestLargeTextsTakeLinearTime(t *testing.T) {
-	const size = 1 << 17
-	for _, piece := range []string{"=", "a=", "://", "://a:", "eyJ", "eyJaaaaa.", "LS0tLS1CRUdJTi", "-token ", "token: ", "aA", "-----BEGIN ",
-		"chpasswd\n", "pgpass ", "from-literal=a=b ", "~* ", "%3a%2f%2f", ";base64,", "kind: Secret ", "key: ", " key:\n", "credentials:\n",
-		"  tokens:\n x: ", "- name: token\n  x: y\n", "path: /token\n", "<name>token</name>", "password: <<A\n", "identified with ", "set $token ", "token", "curl -u ",
-		`:\/\/a:`, "http://a:b'", "tokens: [", "tokens: [a,\n", "password: &a\n", "password: # a\n", "? password\n: ", "<password ", "<password><![CDATA[", "\"password\">",
-		"password: a\n  b\n", "{value: x, name: token ", "password: {a: b, value: ", "\rpassword: a", "\u00a0token: ", "a=$(mysql ", "env mysql ", "password=\n", "set password for ",
-		`{"a":1}`, `{"token":`, "[", `"\`, "\\n  password: ", "LS0tLS1CRUdJTi\n", "x{token=\"a\",", "user identified by ", "abcdef.", "- password:\n  - ", "YTogYgpwYXNzd29yZDogeDEK ", "{password:", "a: *a\n"} {
-		text := strings.Repeat(piece, size/len(piece))
-		start := cpu(t)
-		obj := map[string]any{"args": []any{text, text}, text: text, "env": []any{map[string]any{"name": text, "value": text}}}
-		if _, err := redactor(t).Apply("pods", obj); err != nil {
-			t.Fatal(err)
-		}
-		if took := cpu(t) - start; took > 10*time.Second {
-			t.Errorf("a text of %q took %v", piece, took)
 		}
 	}
 }

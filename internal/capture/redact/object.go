@@ -21,14 +21,14 @@ var (
 
 // inlineValues are fields that hold the credential itself, below a field with a credential's name: {password:
 // {value: x}}.
-var inlineValues = []string{"value", "default", "values", "plain", "plaintext", "plainText", "literal", "inline", "content", "stringValue", "data", "text", "inline_string", "inlineString", "inline_bytes", "inlineBytes"}
+var inlineValues = []string{"value", "default", "values", "plain", "plaintext", "plainText", "literal", "inline", "content", "stringValue", "data", "text", "inline_string", "inlineString", "inline_bytes", "inlineBytes", "raw", "val", "string"}
 
 // keyParts are the private members of a JSON Web Key (RFC 7518, section 6), which also has a kty.
 var keyParts = []string{"k", "d", "p", "q", "dp", "dq", "qi", "oth"}
 
 // containers are fields whose texts are all credentials, except descriptive ones.
 var containers = set(`secrets passwords tokens credentials apikeys securejsondata secretdata secretvalues sensitive
-	sensitivedata sensitivevalues securefields literals usercredentials basicauthusers htpasswd htpasswds`)
+	sensitivedata sensitivevalues securefields literals usercredentials basicauthusers htpasswd htpasswds extrasecrets secretenv secretenvs secretvars`)
 
 // keySiblings are fields beside which key names occur: {secretName: x, passwordKey: password}.
 var keySiblings = []string{"remoteRef", "sourceRef", "secretName", "secretRef", "existingSecret", "valueFrom", "secretNamespace", "objectName"}
@@ -46,11 +46,12 @@ const (
 	isInline
 	isKeyPart
 	isJWK
+	isKind
 )
 
 // fieldTraits maps a field's name to its traits, for a single look-up.
 var fieldTraits = func() map[string]trait {
-	m := map[string]trait{"kty": isJWK}
+	m := map[string]trait{"kty": isJWK, "kind": isKind}
 	for _, of := range []struct {
 		names []string
 		trait trait
@@ -65,10 +66,15 @@ var fieldTraits = func() map[string]trait {
 
 // context is what the fields around a value imply about it.
 type context struct {
-	key       string // of the field; empty in a list
-	list      string // the field of the list
+	key  string // of the field; empty in a list
+	list string // the field of the list
+	how  manner
+	implied
+}
+
+// implied is what they imply about a field whose own name implies nothing.
+type implied struct {
 	kind      kindOfName
-	how       manner
 	container kindOfName // of the texts below, in a container
 	store     bool       // a map in a container
 	pair      kindOfName
@@ -98,7 +104,6 @@ func (a *run) value(t *tree, n *node, c context) {
 
 // object redacts a map that may be a Kubernetes object, at the root or nested.
 func (a *run) object(t *tree, n *node, c context) {
-	a.objectOfKind(t, n)
 	traits := trait(0)
 	label, looked := "", false // what stands beside a key that is about keys
 	for i := n.child; i != 0; i = t.at(i).next {
@@ -116,6 +121,9 @@ func (a *run) object(t *tree, n *node, c context) {
 		case trait&isKeySibling != 0 && f.kind != 'n' && !(f.kind == '"' && f.text == ""):
 			c.keyed = true
 		}
+	}
+	if traits&isKind != 0 || len(a.path.steps) == 0 {
+		a.objectOfKind(t, n)
 	}
 	if traits&isSpare != 0 {
 		c.pair = plainName
@@ -148,12 +156,16 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		return
 	}
 	facts := f.facts
+	if facts.plain && c.implied == (implied{}) && c.key != "annotations" {
+		a.below(t, n, f, context{key: f.key, how: c.how})
+		return
+	}
 	if a.hidesField(f, c, facts) {
 		a.hide(t, f)
 		return
 	}
-	if f.key == "stringData" && f.kind == '{' {
-		a.hideAll(t, f)
+	if f.key == "stringData" {
+		a.hideEach(t, f, '{', nil)
 		return
 	}
 	in := context{key: f.key, how: manners(a.resource, f.key, facts, c.how)}
@@ -175,7 +187,8 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	case c.keyed && isKeyName(f):
 		in.kind = plainName
 	case (c.kind >= refName || c.store) && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
-		c.container == credentialName && (f.kind == '"' || f.style != inJSONStyle && f.kind == '0') && !describing(f.key),
+		c.container == credentialName && isText && !describing(f.key),
+		f.key == "literals" && c.list == "secretGenerator", // of kustomize
 		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
 		in.kind = credentialName
 	case f.key == "key" && strings.HasPrefix(strings.ToLower(withoutDashes.Replace(c.list)), "keyauth"): // of Kong
@@ -187,6 +200,11 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	case f.key == "users" && isAuth(c.key), f.key == "list" && c.key == "chpasswd": // of cloud-init
 		in.kind = loginName
 	}
+	a.below(t, n, f, in)
+}
+
+// below redacts the value of the field f of the object n.
+func (a *run) below(t *tree, n, f *node, in context) {
 	switch f.kind {
 	case '[':
 		var begin *node
@@ -203,8 +221,6 @@ func (a *run) field(t *tree, n, f *node, c context) {
 func (a *run) hidesField(f *node, c context, facts facts) bool {
 	isText := f.kind == '"'
 	switch {
-	case f.key == "stringData":
-		return f.kind != '{'
 	case c.jwk && facts.trait&isKeyPart != 0:
 		return true
 	case isText && (facts.copy && repeatsManifest(f.key, f.text) || c.key == "annotations" && isManifest(f.text)):
@@ -238,8 +254,10 @@ func namedPair(f *node, label string) kindOfName {
 // isAboutKeys reports whether the key of a label may say something about keys.
 func isAboutKeys(s string) bool { return len(s) >= 3 && strings.EqualFold(s[len(s)-3:], "key") }
 
-// areWords reports whether s is a word, or several with dashes.
-func areWords(s string) bool { return isObjectName(s) && !strings.ContainsAny(s, "0123456789") }
+// areWords reports whether s is a word, or two; more may be a passphrase.
+func areWords(s string) bool {
+	return isObjectName(s) && !strings.ContainsAny(s, "0123456789") && strings.Count(s, "-") < 2
+}
 
 // isKeyName reports whether a field beside a reference to a Secret holds a key's name: password, DB_PASSWORD.
 func isKeyName(f *node) bool {
@@ -293,6 +311,8 @@ func (a *run) list(t *tree, n *node, c context, begin *node) {
 		texts.kind = refName
 	case c.kind < manyName && c.kind != wordName:
 		texts.kind = plainName
+	case c.kind == manyName: // each is one, also a number
+		texts.kind = credentialName
 	}
 	c.list, c.key, c.container, texts.key = c.key, "", plainName, ""
 	var line command
@@ -329,7 +349,7 @@ func (a *run) argument(t *tree, v *node, line *command, kind kindOfName, index i
 	if hides {
 		a.hide(t, v)
 	} else {
-		a.value(t, v, context{kind: kind, how: asCommand})
+		a.value(t, v, context{how: asCommand, implied: implied{kind: kind}})
 	}
 	a.path.pop()
 }

@@ -74,6 +74,7 @@ func (p *place) is(fields ...string) bool {
 func (p *place) identity() []byte {
 	for n := len(p.ends); n < len(p.steps); n++ {
 		p.text = p.steps[n].elem().AppendText(p.text[:p.end(n)], n == 0)
+		cost(len(p.text) - p.end(n))
 		p.ends = append(p.ends, len(p.text))
 	}
 	p.text = p.text[:p.end(len(p.steps))]

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"hash"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -83,11 +84,30 @@ func (a *run) hide(t *tree, n *node) {
 	}
 }
 
-// hideAll redacts all fields of a map.
-func (a *run) hideAll(t *tree, n *node) {
-	for i := n.child; i != 0; i = t.at(i).next {
-		a.path.pushField(t.at(i).key)
-		a.hide(t, t.at(i))
+// hideEach redacts the fields or elements of a value for which hides is true, or all of them without it; the value itself
+// if it is not of the kind.
+func (a *run) hideEach(t *tree, n *node, kind byte, hides func(*node) bool) {
+	if n.kind != kind {
+		a.hide(t, n)
+		return
+	}
+	a.each(t, n, func(v *node) {
+		if hides == nil || hides(v) {
+			a.hide(t, v)
+		}
+	})
+}
+
+// each calls do for the fields or elements of a value, with their paths.
+func (a *run) each(t *tree, n *node, do func(*node)) {
+	index := 0
+	for i := n.child; i != 0; i, index = t.at(i).next, index+1 {
+		if v := t.at(i); n.kind == '[' {
+			a.path.push(element(t, v, index))
+		} else {
+			a.path.pushField(v.key)
+		}
+		do(t.at(i))
 		a.path.pop()
 	}
 }
@@ -99,6 +119,7 @@ func (a *run) marker(form string, value []byte) string {
 	}
 	a.mac.Reset()
 	for _, part := range [...][]byte{[]byte(a.id), a.path.identity(), []byte(form), value} {
+		cost(len(part))
 		// Prefixing each part with its length makes the encoding unambiguous.
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
@@ -136,13 +157,37 @@ const maxWithin = 4
 // minText is the length from which a text may have a credential: pw=x.
 const minText = 4
 
+// isBare reports whether a text has no character that could part a name from its value, as most values of an object.
+// It may only be a token, or base64.
+func isBare(s string) bool {
+	for i := range len(s) {
+		if !isWordByte(s[i]) && (s[i] < '-' || s[i] > '/') && s[i] != '_' { // - . /
+			return false
+		}
+	}
+	return true
+}
+
+// minToken is the length of the shortest token: xoxb-0123456789.
+const minToken = 15
+
+// mayHaveFlags reports whether a text without any word of a credential may be a list with arguments.
+func mayHaveFlags(s string) bool {
+	return strings.IndexByte(s, '-') >= 0 && (strings.Contains(s, "- -") || strings.Contains(s, `"-`))
+}
+
 // text returns a text without its credentials, if it has any. A one-line text is redacted whole; in multi-line texts,
 // JSON, YAML and XML, credentials are replaced in place, so that a file still shows its other changes.
 func (a *run) text(s string, how manner) (made string, hid bool) {
 	if len(s) < minText || a.again && a.stays(s) {
 		return s, false
 	}
-	if mayBeJSON(s) {
+	if isBare(s) {
+		if len(s) < minToken {
+			return s, false
+		}
+		how = asProse
+	} else if mayBeJSON(s) {
 		if made, hid, ok := a.document(s, how.inFile(), (*tree).readJSON); ok {
 			return made, hid
 		}
@@ -151,8 +196,12 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 		return a.whole(s), true
 	}
 	how = how.of(s)
-	plain, hits := s, how.matcher().any(s)
-	if hits || strings.Contains(s, "- -") || strings.Contains(s, `"-`) { // perhaps arguments
+	plain := s
+	_, first := how.matcher().find(s, 0, 0)
+	if first < 0 && len(s) < minForm && strings.IndexByte(s, ' ') < 0 {
+		return s, false
+	}
+	if first >= 0 || mayHaveFlags(s) {
 		plain = plainSpaces(s)
 		if how != asProse && (plain[0] == '<' || strings.Contains(plain, "\n")) {
 			if made, hid, ok := a.file(plain, how); hid || ok {
@@ -160,7 +209,7 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 			}
 		}
 	}
-	found := a.credentials(plain, how, hits)
+	found := a.credentials(plain, how, first)
 	switch {
 	case len(found) == 0:
 		return s, false
@@ -171,11 +220,11 @@ func (a *run) text(s string, how manner) (made string, hid bool) {
 }
 
 // credentials returns the spans of a text's credentials, without the markers that stay.
-func (a *run) credentials(s string, how manner, hits bool) []span {
+func (a *run) credentials(s string, how manner, first int) []span {
 	if !a.again {
-		return credentials(s, how, hits, a.within)
+		return credentials(s, how, first, a.within)
 	}
-	found := credentials(joinMarkers(s), how, hits, a.within)
+	found := credentials(joinMarkers(s), how, first, a.within)
 	return slices.DeleteFunc(found, func(at span) bool { return onlyMarkers(s[at.from:at.to]) })
 }
 
@@ -193,19 +242,33 @@ func (a *run) whole(s string) string {
 	return a.marker("string", []byte(s))
 }
 
+// part returns the marker of a part of a text, whose path ends with its name and how often the name came before: names has
+// these.
+func (a *run) part(s, name string, names *map[string]int) string {
+	if a.stays(s) {
+		return s
+	}
+	if *names == nil {
+		*names = map[string]int{}
+	}
+	n := (*names)[name]
+	(*names)[name]++
+	if n > 0 {
+		name += " " + strconv.Itoa(n+1)
+	}
+	a.path.push(step{kind: diff.Value, text: name})
+	defer a.path.pop()
+	return a.whole(s)
+}
+
 // parts replaces parts of a text.
 func (a *run) parts(s string, found []span) string {
 	var out strings.Builder
+	var names map[string]int
 	end := 0
 	for _, at := range found {
 		out.WriteString(s[end:at.from])
-		a.path.push(step{kind: diff.Value, text: at.name})
-		if part := s[at.from:at.to]; a.stays(part) {
-			out.WriteString(part)
-		} else {
-			out.WriteString(a.whole(part))
-		}
-		a.path.pop()
+		out.WriteString(a.part(s[at.from:at.to], at.name, &names))
 		end = at.to
 	}
 	out.WriteString(s[end:])
@@ -253,6 +316,7 @@ func (a *run) comments(t *tree, how manner) {
 	if len(t.gaps) == 0 {
 		return
 	}
+	var names map[string]int
 	hidden := map[int]bool{} // where hidden values end
 	for i := range t.nodes {
 		if n := &t.nodes[i]; n.made != "" {
@@ -261,17 +325,13 @@ func (a *run) comments(t *tree, how manner) {
 	}
 	for _, gap := range t.gaps {
 		end := gap.from + lineEnd(t.source[gap.from:gap.to], 0)
-		if rest := strings.TrimLeft(t.source[gap.from:end], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && slices.ContainsFunc(strings.Fields(rest), isMixed) { // another one
-			gap.from = end - len(rest)
-			a.path.push(step{kind: diff.Value, text: "comment"})
-			t.extra = append(t.extra, part{gap.from, end, a.whole(rest)})
-			a.path.pop()
+		if rest := strings.TrimLeft(t.source[gap.from:end], " \t"); hidden[gap.from] && strings.HasPrefix(rest, "#") && (!strings.HasPrefix(rest, "# ") || slices.ContainsFunc(strings.Fields(rest), isMixed)) { // a part of it, or another one
+			t.extra = append(t.extra, part{end - len(rest), end, a.part(rest, "comment", &names)})
 			gap.from = end
 		}
-		for _, at := range a.credentials(t.source[gap.from:gap.to], how, true) {
-			a.path.push(step{kind: diff.Value, text: at.name})
-			t.extra = append(t.extra, part{gap.from + at.from, gap.from + at.to, a.whole(t.source[gap.from+at.from : gap.from+at.to])})
-			a.path.pop()
+		for _, at := range a.credentials(t.source[gap.from:gap.to], how, 0) {
+			from, to := gap.from+at.from, gap.from+at.to
+			t.extra = append(t.extra, part{from, to, a.part(t.source[from:to], at.name, &names)})
 		}
 	}
 }

@@ -15,72 +15,57 @@ type search struct {
 	lines   bool // more than one
 	prose   bool // names imply nothing
 	found   []span
-	whole   bool           // already searched for a manifest
-	within  int            // number of texts around it
-	formed  map[string]int // by the word of a form: the end of the searched part
+	whole   bool                            // already searched for a manifest
+	jwts    bool                            // has a word of a JSON web token
+	within  int                             // number of texts around it
+	holds   func(s string, within int) bool // holdsCredential
+	formed  map[string]int                  // by the word of a form: the end of the searched part
+	line    span                            // the last line whose end was sought
 }
 
-// hit is what a word of the matcher may start, end or be part of.
-type hit uint8
+// clue is a word that a text is searched for. find returns what begins, ends or goes on where the word ends: ok if it is a
+// credential; else, a span without a name need not be searched again. A word without find is part of a name.
+type clue struct {
+	text string
+	find func(t *search, end int) (at span, ok bool)
+}
 
-const (
-	hitName     hit = iota // a credential's name
-	hitToken               // one of tokens; the index follows
-	hitURL                 // ://
-	hitJWT                 // the start of a JSON web token
-	hitPEM                 // a PEM key
-	hitPuTTY               // a PuTTY key
-	hitBase64              // a PEM key in base64
-	hitScheme              // Authorization: Bearer
-	hitAccount             // @tcp(
-	hitPart                // part of a token; see isToken
-	hitHook                // one of hooks
-	hitHooks               // /hooks/
-	hitQuery               // ?sig=
-	hitManifest            // stringData of a Secret in YAML
-	hitData                // data:text/plain;base64,
-	hitPercent             // a URL within a URL
-	hitForm                // one of forms
-)
-
-// textMatcher finds all of these words, proseMatcher all except names. hits gives the hit of each word.
-var (
-	textMatcher, hits, hitTokens = newTextMatcher(stems, "_pat", "_pw", "-pw", "securejsondata", "kty", "sensitive", "masked")
-	proseMatcher, _, _           = newTextMatcher(nil)
-)
-
-// newTextMatcher also returns, by word, its hit and its index in tokens.
-func newTextMatcher(names []string, short ...string) (m *matcher, hits []hit, hitTokens []int) {
-	var all []string
-	add := func(h hit, i int, words ...string) {
-		for _, w := range words {
-			all, hits, hitTokens = append(all, strings.ToLower(w)), append(hits, h), append(hitTokens, i)
+// clues are all of them, those of names last.
+var clues = func() (all []clue) {
+	add := func(find func(*search, int) (span, bool), texts ...string) {
+		for _, text := range texts {
+			all = append(all, clue{strings.ToLower(text), find})
 		}
 	}
-	for i, t := range tokens {
-		add(hitToken, i, t.prefix)
+	for i := range tokens {
+		add(tokens[i].find, tokens[i].prefix)
 	}
-	add(hitURL, 0, "://", `:\/\/`)
-	add(hitJWT, 0, "eyJ", "eyA")
-	add(hitPEM, 0, pemBegin, "---- BEGIN")
-	add(hitPuTTY, 0, "PuTTY-User-Key-File")
-	add(hitBase64, 0, pemBase64)
-	add(hitScheme, 0, "bearer ", "basic ", "bearer%20", "basic%20")
-	add(hitAccount, 0, "@tcp(", "@unix(", "@tcp6(", "@//", "@(")
-	add(hitPart, 0, ".atlasv1.", "7q~", "8q~", ":aa")
-	add(hitHook, 0, hooks...)
-	add(hitHooks, 0, "/hooks/")
-	add(hitQuery, 0, "sig=", "signature=")
-	add(hitManifest, 0, "stringdata")
-	add(hitData, 0, ";base64,")
-	add(hitPercent, 0, "%3a%2f%2f")
-	for i, f := range forms {
-		add(hitForm, i, f.word)
+	for i := range forms {
+		add(forms[i].find, forms[i].word)
 	}
-	add(hitName, 0, names...) // last, so that the earlier words have the same numbers without them
-	add(hitName, 0, short...)
-	return newMatcher(all), hits, hitTokens
-}
+	add((*search).hookPath, hooks...)
+	add((*search).userInfo, "://", `:\/\/`)
+	add((*search).pemKey, pemBegin, "---- BEGIN") // of the same length
+	add((*search).puttyKey, "PuTTY-User-Key-File")
+	add((*search).encodedKey, pemBase64)
+	add((*search).dataURL, ";base64,")
+	add((*search).escapedURL, "%3a%2f%2f")
+	add((*search).webToken, "eyJ", "eyA")
+	add(nil, stems...)
+	add(nil, "_pat", "_pw", "-pw", "stringdata", "securejsondata", "kty", "sensitive", "masked")
+	return all
+}()
+
+// textMatcher finds all words, proseMatcher all except names.
+var textMatcher, proseMatcher = func() (all, prose *matcher) {
+	texts, named := []string{}, 0
+	for i, w := range clues {
+		if texts = append(texts, w.text); w.find != nil {
+			named = i + 1
+		}
+	}
+	return newMatcher(texts), newMatcher(texts[:named])
+}()
 
 // manner is how to read a text.
 type manner uint8
@@ -117,16 +102,16 @@ func (how manner) matcher() *matcher {
 }
 
 // credentials returns the spans of a text's credentials, in order, without overlap. Its line ends must be plain, and
-// hits says whether the matcher finds any word. within is the number of texts around it.
-func credentials(s string, how manner, hits bool, within int) []span {
-	t := search{s: s, command: how == asCommand, prose: how == asProse, lines: strings.Contains(s, "\n"), within: within}
+// first is where the first word ends that the matcher finds, or before; -1 if there is none. within is the number of texts around it.
+func credentials(s string, how manner, first, within int) []span {
+	t := search{s: s, command: how == asCommand, prose: how == asProse, lines: strings.Contains(s, "\n"), within: within, holds: holdsCredential}
 	if !t.prose && (t.command || strings.Contains(s, " -")) {
 		t.program()
 	}
-	t.dotted()
+	t.tokenForms()
 	t.coded()
-	if hits {
-		t.run(how.matcher())
+	if first >= 0 {
+		t.run(how.matcher(), first)
 	}
 	return t.ordered()
 }
@@ -140,27 +125,30 @@ func isScript(s string) bool {
 	return strings.HasPrefix(s, "#!") || s != "" && s[0] == '#' && strings.Contains(s[:min(len(s), 256)], "#cloud-config")
 }
 
-// run checks each word that the matcher finds, and skips parts already redacted.
-func (t *search) run(m *matcher) {
-	state, end, named, done, jwts := uint32(0), 0, 0, 0, false
+// run checks each word that the matcher finds, the first of which ends at first or later, and skips parts already
+// redacted.
+func (t *search) run(m *matcher, first int) {
+	state, end, named, done := uint32(0), max(0, first-m.longest), 0, 0
 	for {
 		if state, end = m.find(t.s, end, state); end < 0 {
 			break
 		}
 		for _, id := range m.words(state) {
-			switch {
-			case hits[id] == hitJWT:
-				jwts = true
-			case hits[id] == hitName:
-				if end > named {
-					named = t.name(end)
+			switch find := clues[id].find; {
+			case find == nil && end > named:
+				named = t.name(end)
+			case find != nil && end > done:
+				at, ok := find(t, end)
+				if ok {
+					t.found = append(t.found, at)
 				}
-			case end > done || hits[id] == hitManifest:
-				done = max(done, t.look(id, end))
+				if ok || at.name == "" {
+					done = max(done, at.to)
+				}
 			}
 		}
 	}
-	if jwts {
+	if t.jwts {
 		for _, at := range jwt.FindAllStringIndex(t.s, -1) {
 			t.found = append(t.found, span{at[0], at[1], "token"})
 		}
@@ -184,71 +172,15 @@ func plainSpaces(s string) string {
 // unusual are the first bytes of what spaces replaces. A search for each is faster than a loop over the text.
 const unusual = "\r\v\f\x00\xc2\xe2"
 
-// look checks a word that ends at end, and returns the end of the searched part.
-func (t *search) look(id uint16, end int) int {
-	var at span
-	var ok bool
-	switch hits[id] {
-	case hitToken:
-		tok := &tokens[hitTokens[id]]
-		from, before := end-len(tok.prefix), byte(0)
-		if from > 0 {
-			before = t.s[from-1]
-		}
-		if n := tok.length(t.s[from:], before); n > 0 {
-			at, ok = span{from, from + n, "token"}, true
-		}
-	case hitURL:
-		at, ok = userInfo(t.s, end)
-	case hitPEM:
-		at, ok = pemKey(t.s, end-len(pemBegin)) // as long as ---- BEGIN
-	case hitPuTTY:
-		at, ok = span{end, len(t.s), "private key"}, true
-	case hitBase64:
-		at, ok = encodedKey(t.s, end-len(pemBase64))
-		if !ok {
-			return max(end, at.to)
-		}
-	case hitScheme:
-		at, ok = scheme(t.s, end)
-	case hitAccount:
-		at, ok = account(t.s, strings.LastIndexByte(t.s[:end], '@'))
-	case hitHook:
-		at, ok = hookPath(t.s, end)
-	case hitHooks:
-		at, ok = mattermost(t.s, end)
-	case hitQuery:
-		at, ok = t.query(end)
-	case hitPart:
-		at, ok = tokenAround(t.s, end-1)
-	case hitManifest:
-		return t.manifest()
-	case hitData:
-		at, ok = dataURL(t.s, end, t.within)
-	case hitPercent:
-		if at, ok = escapedURL(t.s, end, t.within); !ok {
-			return max(end, at.to)
-		}
-	case hitForm:
-		return t.form(&forms[hitTokens[id]], end)
-	}
-	if !ok {
-		return 0
-	}
-	t.found = append(t.found, at)
-	return at.to
-}
-
 // dataField matches data: and stringData: of a Secret, in YAML and JSON.
 var dataField = regexp.MustCompile(`[dD]ata\\*["']?\s*:`)
 
 // manifest redacts all of a text that contains a Secret in YAML or JSON.
-func (t *search) manifest() int {
+func (t *search) manifest() {
 	if !t.whole && dataField.MatchString(t.s) {
 		t.found = append(t.found, span{0, len(t.s), "manifest"})
 	}
 	t.whole = true
-	return 0
 }
 
 // isKind reports whether the word at from gives an object's kind: kind: Secret.
@@ -256,21 +188,6 @@ func (t *search) isKind(from int) bool {
 	before := t.s[max(0, from-16):from]
 	name := strings.TrimRight(before, " \t\"'\\:")
 	return strings.Contains(before[len(name):], ":") && strings.HasSuffix(name, "kind")
-}
-
-// query returns the span of a signature in a URL's query.
-func (t *search) query(from int) (span, bool) {
-	start := from
-	for start > 0 && strings.IndexByte("?&;", t.s[start-1]) < 0 {
-		if start--; from-start > 32 {
-			return span{}, false
-		}
-	}
-	to := urlEnd(t.s, from)
-	if i := strings.IndexByte(t.s[from:to], '&'); i >= 0 {
-		to = from + i
-	}
-	return span{from, to, "signature"}, start > 0 && to-from >= 16
 }
 
 // ordered sorts the spans and joins overlapping ones.

@@ -89,7 +89,7 @@ func TestTextAndObjectAgree(t *testing.T) {
 	g := speller{objects{rand.New(rand.NewPCG(seed, 2))}}
 	r := redactor(t)
 	hidden, spared := 0, 0
-	for range 10000 {
+	for range 10000 / slower {
 		var b strings.Builder
 		g.write(&b, g.object(5))
 		if agrees(t, r, g.pick("pods", "nodes", "widgets.example.com", crds), []byte(b.String())) {

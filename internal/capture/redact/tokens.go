@@ -1,6 +1,7 @@
 package redact
 
 import (
+	"iter"
 	"regexp"
 	"slices"
 	"strings"
@@ -72,83 +73,78 @@ var (
 	tunnel = regexp.MustCompile(`^\{"a":"[0-9a-f]{32}","t":"[0-9a-f-]{36}","s":"`)
 )
 
-// isToken reports whether a word has one of these forms. All have digits, and kubeadm's has them in its secret.
-func isToken(s string) bool {
-	return len(s) > 22 && strings.ContainsAny(s[8:], "0123456789") && tokenForm.MatchString(s)
-}
+// minForm is the length of the shortest of them: abcdef.0123456789abcdef.
+const minForm = 23
 
-// tokenAround returns the span of the word around a byte, if it is a token without prefix.
-func tokenAround(s string, at int) (span, bool) {
-	part := func(b byte) bool { return isWordByte(b) || strings.IndexByte("_-.~:", b) >= 0 }
-	from, to := at, at
-	for from > 0 && part(s[from-1]) && at-from < 64 {
-		from--
-	}
-	for to < len(s) && part(s[to]) && to-at < 256 {
-		to++
-	}
-	for _, cut := range [...]string{"", ".:", ".:-_~"} { // punctuation around it
-		if word := strings.Trim(s[from:to], cut); isToken(word) {
-			from += strings.Index(s[from:to], word)
-			return span{from, from + len(word), "token"}, true
+// tokenForms finds them. All have digits, and kubeadm's has them in its secret.
+func (t *search) tokenForms() {
+	for at := range runs(t.s, &formBytes, minForm) {
+		whole := t.s[at.from:at.to]
+		if !strings.ContainsAny(whole, ".~:") {
+			continue
 		}
-	}
-	return span{}, false
-}
-
-// dotted finds the tokens of which a dot is the only fixed part, at its distance from the word's start.
-func (t *search) dotted() {
-	for i := 0; i < len(t.s); i++ {
-		n := strings.IndexByte(t.s[i:], '.')
-		if n < 0 {
-			return
-		}
-		i += n
-		from := i
-		for from > 0 && i-from < 29 && (isWordByte(t.s[from-1]) || t.s[from-1] == '_' || t.s[from-1] == '-') {
-			from--
-		}
-		to := i + 1
-		for to < len(t.s) && to-i < 29 && isWordByte(t.s[to]) {
-			to++
-		}
-		before, after := i-from, to-i-1
-		if before == 1 && after > 23 || before == 6 && after == 16 || before > 22 && before < 29 && after > 0 {
-			if at, ok := tokenAround(t.s, i); ok {
-				t.found = append(t.found, at)
-				i = at.to - 1
+		for _, around := range [...]string{"", ".:", ".:-_~"} { // punctuation
+			if s := strings.Trim(whole, around); len(s) >= minForm && strings.ContainsAny(s[8:], "0123456789") && tokenForm.MatchString(s) {
+				from := at.from + strings.Index(whole, s)
+				t.found = append(t.found, span{from, from + len(s), "token"})
+				break
 			}
 		}
 	}
 }
 
+// formBytes are the bytes of such tokens.
+var formBytes = bytesOf("_-.~:")
+
 // coded finds base64 of texts with credentials within a longer text.
 func (t *search) coded() {
-	for i := 0; i+minCoded <= len(t.s); {
-		if !isBase64(rune(t.s[i+minCoded-1])) { // no run of that length begins here
-			i += minCoded
-			continue
+	for at := range runs(t.s, &base64Bytes, minCoded) {
+		for at.to < len(t.s) && t.s[at.to] == '=' {
+			at.to++
 		}
-		from, to := i+minCoded-1, i+minCoded
-		for from > i && isBase64(rune(t.s[from-1])) {
-			from--
+		if at.to-at.from < len(t.s) && hidesWhole(t.s[at.from:at.to], t.within+1) {
+			t.found = append(t.found, span{at.from, at.to, "data"})
 		}
-		for to < len(t.s) && isBase64(rune(t.s[to])) {
-			to++
+	}
+}
+
+var base64Bytes = bytesOf("+/")
+
+// runs yields the runs of at least n bytes of a set. It looks at every nth byte, and around those of the set.
+func runs(s string, set *[256]bool, n int) iter.Seq[span] {
+	return func(yield func(span) bool) {
+		for i := 0; i+n <= len(s); {
+			if !set[s[i+n-1]] { // no run of that length begins here
+				i += n
+				continue
+			}
+			from, to := i+n-1, i+n
+			for from > i && set[s[from-1]] {
+				from--
+			}
+			for to < len(s) && set[s[to]] {
+				to++
+			}
+			if to-from >= n && !yield(span{from: from, to: to}) {
+				return
+			}
+			i = to
 		}
-		end := to
-		for to < len(t.s) && t.s[to] == '=' {
-			to++
-		}
-		if end-from >= minCoded && to-from < len(t.s) && hidesWhole(t.s[from:to], t.within+1) {
-			t.found = append(t.found, span{from, to, "data"})
-		}
-		i = max(to, i+1)
 	}
 }
 
 // maxToken is the offset by which a token has had letters and digits.
 const maxToken = 512
+
+// find returns the span of a token whose prefix ends at end.
+func (t *token) find(in *search, end int) (span, bool) {
+	from, before := end-len(t.prefix), byte(0)
+	if from > 0 {
+		before = in.s[from-1]
+	}
+	n := t.length(in.s[from:], before)
+	return span{from, from + n, "token"}, n > 0
+}
 
 // length returns the length in bytes of the token at the start of s, or 0. before is the
 // preceding byte.
@@ -190,8 +186,16 @@ func (c charset) has(b byte) bool {
 	return b > ' ' && b != 0x7f && !strings.ContainsRune("\"'`,;<>()[]", rune(b))
 }
 
-func isWordByte(b byte) bool {
-	return b >= '0' && b <= '9' || b >= 'a' && b <= 'z' || b >= 'A' && b <= 'Z'
+func isWordByte(b byte) bool { return wordBytes[b] }
+
+var wordBytes = bytesOf("")
+
+// bytesOf returns the set of letters, digits, and other bytes.
+func bytesOf(others string) (is [256]bool) {
+	for _, b := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ" + others) {
+		is[b] = true
+	}
+	return is
 }
 
 // jwt matches RFC 7519's compact form: three parts in base64url, two of them JSON objects, or the five parts of
@@ -214,9 +218,10 @@ func isPrivate(header string) bool {
 	return slices.ContainsFunc(pemPrivate, func(s string) bool { return strings.Contains(header, s) })
 }
 
-// pemKey returns the span of a PEM private key that starts at from, up to its end marker or the end of the
+// pemKey returns the span of a PEM private key whose begin's start ends at end, up to its end marker or the end of the
 // text.
-func pemKey(s string, from int) (span, bool) {
+func (t *search) pemKey(end int) (span, bool) {
+	s, from := t.s, end-len(pemBegin)
 	head := s[from:min(len(s), from+80)]
 	if !isPrivate(head) {
 		return span{}, false
@@ -233,16 +238,26 @@ func pemKey(s string, from int) (span, bool) {
 	return span{from, to, "private key"}, true
 }
 
+// puttyKey returns the span of a key of PuTTY.
+func (t *search) puttyKey(end int) (span, bool) { return span{end, len(t.s), "private key"}, true }
+
+// webToken notes that there may be JSON web tokens.
+func (t *search) webToken(int) (none span, ok bool) {
+	t.jwts = true
+	return none, false
+}
+
 // encodedKey returns the span of a base64-encoded PEM private key.
-func encodedKey(s string, from int) (span, bool) {
+func (t *search) encodedKey(end int) (span, bool) {
+	s, from := t.s, end-len(pemBase64)
 	to := from
-	for to < len(s) && (isBase64(rune(s[to])) || s[to] == '=') {
+	for to < len(s) && (isBase64(s[to]) || s[to] == '=') {
 		to++
 	}
 	for to < len(s) && (s[to] == '\r' || s[to] == '\n') { // it continues on lines that hold nothing else
 		begin := to + len(s[to:]) - len(strings.TrimLeft(s[to:], " \t\r\n"))
 		end := begin
-		for end < len(s) && (isBase64(rune(s[end])) || s[end] == '=') {
+		for end < len(s) && (isBase64(s[end]) || s[end] == '=') {
 			end++
 		}
 		if end-begin < minCoded/2 && !strings.HasSuffix(s[:end], "=") || end < len(s) && s[end] != '\r' && s[end] != '\n' {
@@ -251,18 +266,8 @@ func encodedKey(s string, from int) (span, bool) {
 		to = end
 	}
 	text, _ := decoded(s[from:to])
-	return span{from, to, "private key"}, isPrivate(text)
-}
-
-// scheme returns the text after Authorization: Bearer or Basic, if it looks like a credential.
-func scheme(s string, from int) (span, bool) {
-	to := from
-	digits, upper, lower := false, false, false
-	for ; to < len(s) && (dots.has(s[to]) || s[to] == '/' || s[to] == ':'); to++ {
-		digits = digits || s[to] >= '0' && s[to] <= '9'
-		upper = upper || s[to] >= 'A' && s[to] <= 'Z'
-		lower = lower || s[to] >= 'a' && s[to] <= 'z'
+	if !isPrivate(text) {
+		return span{to: to}, false
 	}
-	mixed := digits && (upper || lower) || upper && lower && to-from >= 20
-	return span{from, to, "authorization"}, to-from >= 8 && mixed
+	return span{from, to, "private key"}, true
 }

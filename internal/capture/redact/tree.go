@@ -2,6 +2,7 @@ package redact
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -48,6 +49,7 @@ const maxKept = 1 << 14
 func newTree(source string, raw []byte) *tree {
 	t, _ := trees.Get().(*tree)
 	t.source, t.raw, t.pos = source, raw, 0
+	cost(len(source))
 	return t
 }
 
@@ -69,7 +71,7 @@ func (t *tree) field(n *node, key string) *node {
 		return nil
 	}
 	for i := n.child; i != 0; i = t.at(i).next {
-		if t.at(i).key == key {
+		if cost(1); t.at(i).key == key {
 			return t.at(i)
 		}
 	}
@@ -271,20 +273,31 @@ func (t *tree) apply(n *node, v any) any {
 	return v
 }
 
-var escapes = strings.NewReplacer(`"`, `\"`, `\`, `\\`, "\n", `\n`, "\r", `\r`, "\t", `\t`)
-
 // quoted writes a text as JSON.
 func quoted(s string) string {
-	if !strings.ContainsFunc(s, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' }) {
-		return `"` + escapes.Replace(s) + `"`
+	b := append(make([]byte, 0, len(s)+len(s)/16+2), '"')
+	from := 0
+	for i := range len(s) {
+		c := s[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		b = append(b, s[from:i]...)
+		from = i + 1
+		switch c {
+		case '"', '\\':
+			b = append(b, '\\', c)
+		case '\n':
+			b = append(b, `\n`...)
+		case '\r':
+			b = append(b, `\r`...)
+		case '\t':
+			b = append(b, `\t`...)
+		default:
+			b = fmt.Appendf(b, `\u%04x`, c)
+		}
 	}
-	var b strings.Builder
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(s); err != nil { // cannot happen for a text
-		return `""`
-	}
-	return strings.TrimSuffix(b.String(), "\n")
+	return string(append(append(b, s[from:]...), '"'))
 }
 
 // canonical encodes a node as JSON with sorted keys.

@@ -10,7 +10,11 @@ const minURLToken = 20
 // scheme://token@host. A name with a digest (docker-pullable://app@sha256:…, as in a pod's status) has none;
 // nor has host:port/path@version. Passwords that are not properly escaped may contain / and @. from is the end
 // of the ://, which may be written as :\/\/.
-func userInfo(s string, from int) (span, bool) {
+func (t *search) userInfo(from int) (span, bool) {
+	s := t.s
+	if len(s)-from < maxURL && strings.IndexByte(s[from:], '@') < 0 {
+		return span{name: "url"}, false
+	}
 	colon := from + strings.LastIndexByte(s[max(0, from-len(`:\/\/`)):from], ':') - min(from, len(`:\/\/`))
 	rest := s[from:passwordEnd(s, from, urlEnd(s, from))]
 	first := strings.IndexAny(rest, ":@/?#")
@@ -81,6 +85,7 @@ func urlEnd(s string, from int) int {
 	if i := strings.IndexAny(s[from:end], " \t\r\n\"'`<>\\"); i >= 0 {
 		end = from + i
 	}
+	cost(end - from)
 	return end
 }
 
@@ -100,17 +105,6 @@ func databaseScheme(before string) bool {
 var databases = set(`postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss amqp amqps mssql sqlserver
 	clickhouse cockroachdb cassandra oracle ldap ldaps smtp smtps ftp ftps sftp nats kafka mqtt mqtts stomp couchdb`)
 
-// account returns the user:password before @tcp(host), @unix(…) and @(…) of a MySQL driver.
-func account(s string, at int) (span, bool) {
-	from := at
-	for from > 0 && strings.IndexByte(" \t\r\n\"'`=", s[from-1]) < 0 && at-from < 512 {
-		from--
-	}
-	user, password, found := strings.Cut(s[from:at], ":")
-	inPattern := strings.ContainsAny(user, `[]\^*?`) // of a regular expression
-	return span{from, at, "account"}, found && !inPattern && password != "" && !isReference(password) && !isMask(password)
-}
-
 // hooks are prefixes of URLs whose remaining path is the credential: anyone who has it may post.
 var hooks = []string{
 	"hooks.slack.com/services/", "hooks.slack.com/workflows/", "hooks.slack.com/triggers/", "discord.com/api/webhooks/",
@@ -124,19 +118,8 @@ var hooks = []string{
 }
 
 // hookPath returns the secret part of a hook's URL, which starts at from.
-func hookPath(s string, from int) (span, bool) {
+func (t *search) hookPath(from int) (span, bool) {
+	s := t.s
 	to := urlEnd(s, from)
 	return span{from, to, "webhook"}, to-from >= 8 && !isReference(s[from:to]) && strings.ContainsAny(s[from:to], "0123456789")
-}
-
-// mattermost returns the key of an incoming webhook: https://host/hooks/ and 26 lower-case letters and digits.
-func mattermost(s string, from int) (span, bool) {
-	to, digits := from, 0
-	for to < len(s) && (s[to] >= 'a' && s[to] <= 'z' || s[to] >= '0' && s[to] <= '9') {
-		if s[to] <= '9' {
-			digits++
-		}
-		to++
-	}
-	return span{from, to, "webhook"}, to-from == 26 && digits > 0
 }

@@ -16,13 +16,24 @@ func says(kind kindOfName, s string) bool {
 		return false
 	}
 	s = strings.Trim(s, "\"'` \t\r\n;,")
+	if len(s) > maxValue {
+		s = s[:maxValue]
+	} else if isMask(s) {
+		return false
+	}
+	cost(len(s))
 	for _, scheme := range [...]string{"Bearer ", "Basic ", "Token "} {
 		s = strings.TrimPrefix(s, scheme)
 	}
-	if r := leading.FindString(s); r != "" && isPath(s[len(r):]) || versions.MatchString(s) { // $(DIR)/token
+	if s == "" {
 		return false
 	}
-	if s == "" || isReference(s) || isPath(s) || isMask(s) || s == "{" || s == "{}" || s == "[]" {
+	if strings.IndexByte("${<~^", s[0]) >= 0 {
+		if r := leading.FindString(s); r != "" && isPath(s[len(r):]) || versions.MatchString(s) { // $(DIR)/token
+			return false
+		}
+	}
+	if isReference(s) || isPath(s) || s == "{" || s == "{}" || s == "[]" {
 		return false
 	}
 	if len(s) < 10 && void[strings.ToLower(s)] {
@@ -34,7 +45,9 @@ func says(kind kindOfName, s string) bool {
 	case hookName:
 		return isHook(s)
 	case wordName:
-		s = s[:min(len(s), maxURL)]
+		if strings.Contains(s, "://") {
+			return false
+		}
 		if digitsIn(s) > 8 && !strings.ContainsAny(s, " /") {
 			return true
 		}
@@ -96,7 +109,7 @@ func isReference(s string) bool {
 			return reference.MatchString(s)
 		}
 	}
-	return indexed.MatchString(s) || substituted.MatchString(s) ||
+	return strings.HasSuffix(strings.TrimRight(s, ")"), `"]`) && indexed.MatchString(s) || strings.HasPrefix(s, "__") && substituted.MatchString(s) ||
 		isLookUp(s) && !strings.ContainsAny(strings.TrimRight(s, ";"), ";\n") && !fallback.MatchString(lookedUp.ReplaceAllString(s, ""))
 }
 
@@ -117,9 +130,9 @@ func isLookUp(s string) bool {
 // fallback matches a look-up's default value: os.getenv("A", "x"), process.env.A || "x".
 var fallback = regexp.MustCompile(`(\|\||\?\?|\?:|\bor|[,{(])\s*(default\s*[=:]\s*)?("[^"]+("|$)|'[^']+('|$))\s*[)}]*[,;]?$`)
 
-// literalDefault matches a template's default value, {{ .Values.password | default "x" }}, and a command's literal
-// output, $(echo x).
-var literalDefault = regexp.MustCompile(`\bdefault\s+\\*("[^"]|'[^'])|^\$\((echo|printf)\s+[^$]*\)$`)
+// literalDefault matches a template with a value of its own, {{ .Values.password | default "x" }}, {{ "x" | b64enc }},
+// and a command's literal output, $(echo x).
+var literalDefault = regexp.MustCompile(`\b(?:default|coalesce|or|ternary)\s(?:[^|{}"']*\s)?\\*("[^"]|'[^'])|^\{\{-?\s*\\*["'\x60]|^\$\((echo|printf)\s+[^$]*\)$`)
 
 // isPath reports whether s is a file path.
 func isPath(s string) bool {
@@ -184,12 +197,16 @@ var forURLs = strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "", " ", "
 // base64. It need not be UTF-8, and loses its zero bytes, so that UTF-16 reads like ASCII.
 func decoded(s string) (string, bool) {
 	s = strings.TrimSpace(s)
-	if len(s) < minCoded || !isBase64(rune(s[0])) || !isBase64(rune(s[len(s)/2])) {
+	if len(s) < minCoded || !isBase64(s[0]) || !isBase64(s[len(s)/2]) {
 		return "", false
 	}
+	cost(len(s))
 	body, other := strings.TrimRight(s, "="), false
+	if isHex(body) { // a digest
+		return "", false
+	}
 	for i := range len(body) {
-		if isBase64(rune(body[i])) {
+		if isBase64(body[i]) {
 			continue
 		}
 		if strings.IndexByte("-_\r\n", body[i]) < 0 && !(body[i] == ' ' && strings.IndexByte(" \r\n", body[i-1]) >= 0) {
@@ -197,7 +214,7 @@ func decoded(s string) (string, bool) {
 		}
 		other = true
 	}
-	if isHex(body) || strings.ToLower(body) == body { // a digest, or a path: base64 of a text has other letters, and capitals
+	if strings.ToLower(body) == body { // a path: base64 of a text has capitals
 		return "", false
 	}
 	if other {
@@ -228,9 +245,7 @@ func isZipped(s string) bool {
 	return len(s) >= minCoded && strings.IndexByte("HKU/QBzA", s[0]) >= 0 && slices.ContainsFunc(opaque, func(begin string) bool { return strings.HasPrefix(s, begin) })
 }
 
-func isBase64(r rune) bool {
-	return 'A' <= r && r <= 'Z' || 'a' <= r && r <= 'z' || '0' <= r && r <= '9' || r == '+' || r == '/'
-}
+func isBase64(b byte) bool { return base64Bytes[b] }
 
 // isUserPassword reports whether s is base64 of user:password, as in a registry's auth.
 func isUserPassword(s string) bool {

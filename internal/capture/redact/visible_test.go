@@ -45,6 +45,9 @@ func TestOrdinaryValues(t *testing.T) {
 		{"counts, rates, and what does not apply", "policyreports.wgpolicyk8s.io", `{"summary":{"pass":12,"fail":0},"spec":{"token_bucket":{"max_tokens":10,"tokens_per_fill":100}},"status":{"externalConnectionString":"N/A"}}`},
 		{"names of Secrets, of their keys, and a path", "widgets.example.com", `{"spec":{"data":[{"secretKey":"secretKey","remoteRef":{"key":"a"}},{"secretKey":".dockerconfigjson","remoteRef":{"key":"b"}}],"rbd":{"keyring":"keyringValue"}},"status":{"secret":"my-user"}}`},
 		{"identified in a sentence, and a regular expression", "widgets.example.com", `{"status":{"message":"The analysis (identified by \"insightsRequestID\") is not available.","other":"Errors are identified by ` + "`a.b=5`" + `."},"spec":{"rule":"self.matches('^((a)(?::[0-9]+)?)(?::([a-z]{0,127}))?(?:@([A-Za-z]))?$')"}}`},
+		{"references in templates, and their messages", "configmaps", `{"data":{"a.yaml":"a: b\npassword: {{ required \"set it\" .Values.password }}\ntoken: {{ include \"app.token\" . }}\nsecret: {{ index .Data \"key\" | quote }}\n"}}`},
+		{"names of keys, of ways to log in, and of literals", "widgets.example.com", `{"spec":{"auth":"oidc","proxyAuth":"https://login.example.com/auth","pat":"web","configMapGenerator":[{"name":"a","literals":["LOG=info"]}],"labels":[{"key":"api_key","value":"premium"}]},"message":"spec.replicas: Invalid value: \"many\": must be a number"}`},
+		{"a comment with words behind a credential's reference", "configmaps", `{"data":{"a.yaml":"a: b\npassword: ${DB_PASSWORD} # from the vault\nc: d\n"}}`},
 		{"programs without passwords", "pods", `{"command":["sh","-c","curl -u \"$USER:$PASS\" https://x/y; mysql -h db -p\"$PW\" shop; mc ls m/b; aws configure set region eu-west-1; htpasswd -v f app"]}`},
 	} {
 		want, got := decode(t, tc.raw), decode(t, tc.raw)

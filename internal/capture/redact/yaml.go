@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -70,13 +71,13 @@ func onlyMarkers(s string) bool {
 // yamlReader builds a tree of YAML.
 type yamlReader struct {
 	*tree
-	text   string // with replaced brackets of templates
-	lines  []int  // where they start
-	nodes  map[*yaml.Node]int32
-	leaves int      // end of the last value
-	near   position // of the last node
-	inside int      // number of aliases that are being followed
-	failed bool
+	text    string               // with replaced brackets of templates
+	lines   []int                // where they start
+	anchors map[*yaml.Node]int32 // the values that have one
+	leaves  int                  // end of the last value
+	near    position             // of the last node
+	inside  int                  // number of aliases that are being followed
+	failed  bool
 }
 
 // position is a place in a text. Columns count characters.
@@ -87,7 +88,7 @@ func (t *tree) readYAML() bool {
 	if t.source[0] == '<' || !hasField(t.source) {
 		return false
 	}
-	r := yamlReader{tree: t, text: t.source, lines: []int{0}, nodes: map[*yaml.Node]int32{}}
+	r := yamlReader{tree: t, text: t.source, lines: []int{0}, anchors: map[*yaml.Node]int32{}}
 	if strings.Contains(r.text, "{{") || strings.Contains(r.text, "{%") {
 		r.text = templateLine.ReplaceAllStringFunc(r.text, func(s string) string { return strings.Repeat(" ", len(s)-1) + "#" })
 		r.text = templated.ReplaceAllStringFunc(r.text, func(s string) string { return opened + s[2:len(s)-2] + closed })
@@ -116,6 +117,7 @@ func (t *tree) readYAML() bool {
 		if root.Kind != yaml.MappingNode && (root.Kind != yaml.SequenceNode || len(root.Content) == 0 || root.Content[0].Kind != yaml.MappingNode) {
 			return false
 		}
+		t.nodes = slices.Grow(t.nodes, size(root))
 		i := r.add(root, "")
 		if r.failed {
 			return false
@@ -131,6 +133,15 @@ func (t *tree) readYAML() bool {
 	return before != 0
 }
 
+// size returns the number of a node and those below it.
+func size(y *yaml.Node) int {
+	n := 1
+	for _, c := range y.Content {
+		n += size(c)
+	}
+	return n
+}
+
 // add adds a node and all below it.
 func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 	i := int32(len(r.tree.nodes))
@@ -140,7 +151,7 @@ func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 	switch y.Kind {
 	case yaml.AliasNode: // its value is redacted where it is defined
 		n.kind = 'n'
-		if was, ok := r.nodes[y.Alias]; ok && y.Alias.Kind == yaml.ScalarNode {
+		if was, ok := r.anchors[y.Alias]; ok && y.Alias.Kind == yaml.ScalarNode {
 			n = *r.at(was)
 			n.key, n.next = key, 0
 		} else if y.Alias.Kind != yaml.ScalarNode && r.inside < maxAliases {
@@ -151,7 +162,9 @@ func (r *yamlReader) add(y *yaml.Node, key string) int32 {
 		}
 	case yaml.ScalarNode:
 		r.scalar(y, &n)
-		r.nodes[y] = i
+		if y.Anchor != "" {
+			r.anchors[y] = i
+		}
 	default:
 		n.kind = '['
 		step := 1
@@ -220,6 +233,7 @@ func (r *yamlReader) offset(line, column int) int {
 	for ; r.near.column < column; r.near.column++ {
 		_, n := utf8.DecodeRuneInString(r.text[r.near.offset:])
 		r.near.offset += n
+		cost(n)
 	}
 	return r.near.offset
 }
