@@ -39,9 +39,9 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Checkpoint is a directory for the state of every source, so that after a restart the state is served at once
 	// and only changes are requested. It is created if it does not exist. One process at a time can use it. A state
-	// from another API server's address, or kept under other options, is not served. If the directory cannot be
+	// from another API server's address, or kept under other options, is not served. While the directory cannot be
 	// used, for example because another process has it, the cluster runs without it, and Hooks.Checkpoint and
-	// Status.Checkpoint report why. Values that a Transform hides are not written, nor anything that a guess could be
+	// Status.Checkpoint report why; it takes the directory over within seconds of the other's end. Values that a Transform hides are not written, nor anything that a guess could be
 	// tested with: sums of contents have a random key. Empty means no checkpoint.
 	Checkpoint string
 	// AuditEvery is how often each stream is audited: the UIDs and versions of its objects are compared with a
@@ -350,12 +350,24 @@ func (c *Cluster) WaitForSync(ctx context.Context) error {
 func (c *Cluster) HTTP() (*http.Client, *url.URL) { return c.client.HTTP() }
 
 // Get requests one JSON document, such as an object or discovery; it works without Run. If the server refuses, the
-// error is an apierrors.APIStatus. It takes at most 30 seconds and reads at most 64 MiB.
+// error is an apierrors.APIStatus, and ErrNotFound if an API server answered that the object does not exist. It takes at
+// most 30 seconds and reads at most 64 MiB.
 func (c *Cluster) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
-	return c.client.Get(ctx, path, query, maxGet)
+	raw, err := c.client.Get(ctx, path, query, maxGet)
+	if notFound(err) {
+		err = absentError{err}
+	}
+	return raw, err
 }
+
+// absentError is ErrNotFound, with the server's answer.
+type absentError struct{ error }
+
+func (e absentError) Is(target error) bool { return target == ErrNotFound }
+
+func (e absentError) Unwrap() error { return e.error }
 
 // ResourcePath returns the path of a resource's collection, or of one object if name is set, for Get. An empty
 // namespace means the whole cluster, or a cluster-scoped resource.

@@ -1,11 +1,13 @@
 package informer
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	plans "github.com/tattler-dev/tattler/informer/internal/decode"
@@ -32,8 +34,24 @@ func (e *DecodeError) Error() string {
 
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Get returns an object; namespace is empty for cluster-scoped resources. Its errors are ErrNotFound, a
-// *DecodeError and, while it cannot know whether the object exists, ErrNotSynced (see Wait and
+// notFoundError says that an object does not exist: it is ErrNotFound, and a 404 for apierrors.IsNotFound and functions
+// that use it, such as controller-runtime's client.IgnoreNotFound.
+type notFoundError struct {
+	resource schema.GroupResource
+	key      Key
+}
+
+func (e *notFoundError) Error() string { return fmt.Sprintf("%s %q not found", e.resource, e.key) }
+
+func (e *notFoundError) Is(target error) bool { return target == ErrNotFound }
+
+// Status implements apierrors.APIStatus.
+func (e *notFoundError) Status() metav1.Status {
+	return apierrors.NewNotFound(e.resource, e.key.Name).Status()
+}
+
+// Get returns an object; namespace is empty for cluster-scoped resources. Its errors are ErrNotFound, which is also a 404
+// for apierrors.IsNotFound, a *DecodeError and, while it cannot know whether the object exists, ErrNotSynced (see Wait and
 // Cluster.WaitForSync), or ErrClosed if the source was closed before it had a state.
 func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 	k := store.Key{Namespace: namespace, Name: name}
@@ -43,7 +61,10 @@ func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 			return decode[T](i, st, store.Item{Key: k, V: v}, private)
 		}
 	}
-	return obj, cmp.Or(i.source.incomplete(streams), ErrNotFound)
+	if err := i.source.incomplete(streams); err != nil {
+		return obj, err
+	}
+	return obj, &notFoundError{i.source.gvr.GroupResource(), Key(k)}
 }
 
 // All returns every object, in no order: a snapshot of each stream, decoded one by one as the loop runs. In place of

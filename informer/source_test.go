@@ -292,7 +292,7 @@ func TestSocket(t *testing.T) {
 	if added != 100 || updated != 1 {
 		t.Errorf("%d added, %d updated", added, updated)
 	}
-	if _, err := c.Get(ctx, c.ResourcePath(widgets, "n1", "nothing"), nil); !apierrors.IsNotFound(err) {
+	if _, err := c.Get(ctx, c.ResourcePath(widgets, "n1", "nothing"), nil); !apierrors.IsNotFound(err) || !errors.Is(err, informer.ErrNotFound) {
 		t.Errorf("Get of nothing: %v", err)
 	}
 	if raw, err := c.Get(ctx, c.ResourcePath(widgets, "n1", ""), nil); err != nil || !strings.Contains(string(raw), `"WidgetList"`) {

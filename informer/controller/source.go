@@ -242,10 +242,10 @@ func feed[T informer.Object](c *Controller, change *informer.Change[T], when []P
 	c.add(all, change.Initial)
 }
 
-// IgnoreGone returns nil for informer.ErrNotFound and for a 404 from the API server, and any other error unchanged. Use it
-// in a Reconcile that has nothing to do once the object is gone.
+// IgnoreGone returns nil for the error of an object that does not exist, from the API server or from Informer.Get, and any
+// other error unchanged. Use it in a Reconcile that has nothing to do once the object is gone.
 func IgnoreGone(err error) error {
-	if errors.Is(err, informer.ErrNotFound) || apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err
