@@ -72,7 +72,12 @@ func (s *Stream) Close() {
 // one in the Options of the next Run.
 func (s *Stream) Load(fingerprint string) (*State, error) {
 	s.loaded, s.epoch = nil, 0
-	l, size, err := readFile(s.dir.disk, s.file)
+	var l *loader
+	var size int64
+	f, err := s.dir.disk.Open(s.file)
+	if err == nil {
+		l, size, err = readFile(f)
+	}
 	if err == nil && l.header.stream != s.name {
 		err = &DamagedError{Offset: int64(prefaceSize), Reason: fmt.Sprintf("the file belongs to stream %q", l.header.stream)}
 	}
@@ -88,11 +93,8 @@ func (s *Stream) Load(fingerprint string) (*State, error) {
 	return st, nil
 }
 
-func readFile(d disk, name string) (l *loader, size int64, err error) {
-	f, err := d.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
+// readFile reads a file and closes it.
+func readFile(f file) (l *loader, size int64, err error) {
 	defer f.Close()
 	if size, err = f.Size(); err != nil {
 		return nil, 0, err
