@@ -74,6 +74,19 @@ type SourceOptions struct {
 	OnState func(Status)
 }
 
+// check returns an error for values that no option has.
+func (o *SourceOptions) check() error {
+	switch {
+	case o.Storage > LiveStorage:
+		return fmt.Errorf("unknown storage %d", o.Storage)
+	case o.Format > Protobuf:
+		return fmt.Errorf("unknown format %d", o.Format)
+	case o.Hot < 0:
+		return fmt.Errorf("the limit of decoded objects is negative: %d bytes", o.Hot)
+	}
+	return nil
+}
+
 func (o *SourceOptions) hot() int64 {
 	switch {
 	case o.Hot > 0:

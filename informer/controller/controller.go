@@ -181,6 +181,9 @@ func (c *Controller) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return fmt.Errorf("controller %s: it was run before", c.name)
 	}
+	if c.name == "" || c.reconcile == nil {
+		return fmt.Errorf("controller %q: it needs a name and a Reconcile", c.name)
+	}
 	candidate, err := c.candidate()
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", c.name, err)

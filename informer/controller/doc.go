@@ -3,7 +3,7 @@
 //
 //	c := controller.New("replicas", reconcile, controller.Options{Workers: 4},
 //		controller.For(deployments, controller.GenerationChanged[*appsv1.Deployment]),
-//		controller.Owned(replicaSets, "Deployment.apps"))
+//		controller.Owned(replicaSets, deployments))
 //	err := c.Run(ctx)
 //
 // A Source maps an informer's changes to keys: of the objects themselves (For), of their owners (Owned), of objects found

@@ -234,7 +234,7 @@ func TestBadLease(t *testing.T) {
 		server.SetDown(true)
 		o := controller.Options{Lock: &fakeLock{fakeLease: &fakeLease{}, identity: "a"}, Lease: controller.Lease{Duration: time.Second}}
 		began := time.Now()
-		err := controller.Run(t.Context(), cluster, controller.New("test", nil, o, controller.For(i)))
+		err := controller.Run(t.Context(), cluster, controller.New("test", nothing, o, controller.For(i)))
 		if err == nil || !strings.Contains(err.Error(), "controller test: set up leader election: leaseDuration must be greater than renewDeadline") || time.Since(began) > 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
