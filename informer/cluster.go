@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -317,7 +318,7 @@ func (c *Cluster) forget(s *Source) {
 }
 
 // WaitForSync returns nil once every source that is open now is synced, or the error of the first that cannot be; see
-// Source.Wait. If the cluster is closed, it returns ErrClosed.
+// Source.Wait. If the cluster is closed, or a source is closed before it is synced, it returns ErrClosed.
 func (c *Cluster) WaitForSync(ctx context.Context) error {
 	c.mu.Lock()
 	closed, sources := c.closed, slices.Collect(maps.Keys(c.sources))
@@ -329,13 +330,20 @@ func (c *Cluster) WaitForSync(ctx context.Context) error {
 	defer cancel()
 	errs := make(chan error, len(sources)) // buffered: after an early return, nothing receives
 	for _, s := range sources {
-		go func() { errs <- s.Wait(waiting) }()
+		go func() {
+			err := s.Wait(waiting)
+			if ready, _, _ := s.progress(isSynced); ready && !c.isClosed() {
+				err = nil // even if it was closed since
+			} else if errors.Is(err, ErrClosed) {
+				err = fmt.Errorf("sync %s: %w", s.gvr.GroupResource(), err)
+			}
+			errs <- err
+		}()
 	}
 	var late error // errors of ctx, with their causes
 	for range sources {
 		switch err := <-errs; {
 		case err == nil:
-		case errors.Is(err, ErrClosed) && !c.isClosed(): // the source was closed meanwhile
 		case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
 			return err
 		default:
