@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -59,15 +60,20 @@ type Options struct {
 	// Epochs are the highest epochs that earlier runs used, by resource: streams without a state of their own begin
 	// there (see feed.Batch). A program needs it only if it keeps epochs beyond a checkpoint. Nil means the first.
 	Epochs map[schema.GroupResource]int64
-	Hooks  Hooks
+	// Log receives what an operator should know: streams that fail and recover; gaps; objects that cannot be decoded or
+	// indexed, or that were modified; failing checkpoints. A stream that keeps failing for the same reason is logged once.
+	// Nil means slog.Default; slog.New(slog.DiscardHandler) logs nothing.
+	Log   *slog.Logger
+	Hooks Hooks
 }
 
 // Cluster talks to one API server. It is safe for concurrent use.
 type Cluster struct {
-	client *request.Client
-	opts   Options
-	timing reflector.Timing
-	lists  chan struct{}
+	client  *request.Client
+	opts    Options
+	reports reports
+	timing  reflector.Timing
+	lists   chan struct{}
 
 	mu      sync.Mutex
 	ctx     context.Context // of Run; nil before it
@@ -103,6 +109,7 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		identity: identity{lock: make(chan struct{}, 1)},
 		client:   client,
 		opts:     o,
+		reports:  reports{o.Hooks, newStreamLog(o.Log)},
 		timing:   timing,
 		lists:    make(chan struct{}, o.MaxLists),
 		sources:  map[*Source]struct{}{},
@@ -317,9 +324,9 @@ func (c *Cluster) forget(s *Source) {
 	maps.DeleteFunc(c.shared, func(_ sharedKey, shared *Source) bool { return shared == s })
 }
 
-// WaitForSync returns nil once every source that is open now is synced, or the error of the first that cannot be; see
+// Wait returns nil once every source that is open now is synced, or the error of the first that cannot be; see
 // Source.Wait. If the cluster is closed, or a source is closed before it is synced, it returns ErrClosed.
-func (c *Cluster) WaitForSync(ctx context.Context) error {
+func (c *Cluster) Wait(ctx context.Context) error {
 	c.mu.Lock()
 	closed, sources := c.closed, slices.Collect(maps.Keys(c.sources))
 	c.mu.Unlock()

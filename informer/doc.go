@@ -10,11 +10,11 @@
 //	Indexer, AddIndexers, ByIndex      Index[T, K]: AddFieldIndex by a path, AddIndex by a function; Index.Get, Index.In
 //	AddEventHandler, …WithOptions      Informer.Subscribe, Informer.Changes, Subscription.Handle
 //	isInInitialList                    Change.Initial, SubscribeOptions.SkipInitial
-//	HasSynced, WaitForCacheSync        the same and Informer.Wait, Cluster.WaitForSync, Subscription.Synced
+//	HasSynced, WaitForCacheSync        the same and Informer.Wait, Cluster.Wait, Subscription.Synced
 //	DeletedFinalStateUnknown           a Deleted change with Relisted
 //	LastSyncResourceVersion            Status.Version
 //	SetTransform                       SourceOptions.Transform, DropManagedFields
-//	SetWatchErrorHandler               LogTo, Hooks.State, Status.Err
+//	SetWatchErrorHandler               Options.Log, Hooks.State, Status.Err
 //	DeepCopy, read-only by convention  objects from Get are yours; objects from Informer.Shared are read-only
 //	Store, ThreadSafeStore             Informer.Mirror, into your own store
 //
@@ -24,7 +24,9 @@
 // one stream (a list, then a watch) per selected namespace, or one for the whole cluster. An Informer is a
 // typed view of a Source; informers with equal options share one. A Subscription delivers changes to one
 // subscriber. Loops yield a value and an error: a *DecodeError stands for an object that exists but cannot be
-// decoded, and the loop continues; any other error comes last and says why the loop ended.
+// decoded, and the loop continues; any other error comes last and says why the loop ended. A loop with one variable compiles,
+// and receives nil in those places. There is no form without the error: a program that deletes what it does not find would
+// also delete what it could not read, or had not read yet. Collect returns a list, or the error.
 //
 //	Ordering        Per object, changes come in version order. Within a stream, an object takes the place of its
 //	                first undelivered change. Streams are not ordered among each other. A subscriber
@@ -36,7 +38,7 @@
 //	                selector, Deleted may also mean that the object left the selection.
 //	Slow            Cost at most one entry for each object that they know or that exists, plus their budget in mode
 //	subscribers     Every. They never slow down the watch or each other.
-//	Sync            Informer.Wait and Cluster.WaitForSync return nil once every object of the first list is in the
+//	Sync            Informer.Wait and Cluster.Wait return nil once every object of the first list is in the
 //	                cache, or the reason why it cannot be. Until then, reads and indexes serve the objects received so
 //	                far and return ErrNotSynced for the rest. From a checkpoint, reads are served at once (Source.WaitForLoad),
 //	                subscriptions only with SubscribeOptions.FromCheckpoint (use Cluster.Hold if Cluster.Run runs already).

@@ -71,7 +71,7 @@ func TestWaitWithoutRun(t *testing.T) {
 		view := must(informer.Unstructured(c, widgets))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		for what, err := range map[string]error{"WaitForSync": c.WaitForSync(ctx), "Wait": view.Wait(ctx)} {
+		for what, err := range map[string]error{"WaitForSync": c.Wait(ctx), "Wait": view.Wait(ctx)} {
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Cluster.Run was not called") {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -93,7 +93,7 @@ func TestWaitForSyncWhileOneCloses(t *testing.T) {
 				other = must(informer.Unstructured(c, pods))(t)
 			}
 			done := make(chan error)
-			go func() { done <- c.WaitForSync(t.Context()) }()
+			go func() { done <- c.Wait(t.Context()) }()
 			synctest.Wait()
 			other.Close()
 			synctest.Wait()

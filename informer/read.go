@@ -52,7 +52,7 @@ func (e *notFoundError) Status() metav1.Status {
 
 // Get returns an object; namespace is empty for cluster-scoped resources. Its errors are ErrNotFound, which is also a 404
 // for apierrors.IsNotFound, a *DecodeError and, while it cannot know whether the object exists, ErrNotSynced (see Wait and
-// Cluster.WaitForSync), or ErrClosed if the source was closed before it had a state.
+// Cluster.Wait), or ErrClosed if the source was closed before it had a state.
 func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 	k := store.Key{Namespace: namespace, Name: name}
 	streams := i.source.streamsOf(namespace)

@@ -102,7 +102,7 @@ func sharedKeyOf(t reflect.Type, gvr schema.GroupVersionResource, o *SourceOptio
 		return key, false, err
 	}
 	key = sharedKey{
-		gvr: gvr, namespaces: strings.Join(names, "/"), format: o.Format, storage: o.Storage, hot: o.hot(),
+		gvr: gvr, namespaces: strings.Join(names, "/"), format: o.Format, storage: max(o.Storage, CompactStorage), hot: o.hot(),
 		metadataOnly: o.MetadataOnly, dropManagedFields: o.DropManagedFields, paged: o.Paged, noCheckpoint: o.NoCheckpoint,
 	}
 	if o.Storage == LiveStorage {

@@ -268,7 +268,7 @@ func (s *Source) format() Format {
 	return s.opts.Format
 }
 
-func (s *Source) hooks() *Hooks { return &s.cluster.opts.Hooks }
+func (s *Source) hooks() *reports { return &s.cluster.reports }
 
 func (s *Source) isClosed() bool {
 	s.mu.Lock()

@@ -107,7 +107,7 @@ type State uint8
 // checks every few minutes whether it is served again.
 const (
 	Starting State = iota
-	ListingState
+	Listing
 	Watching
 	Waiting
 	Parked

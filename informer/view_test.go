@@ -74,7 +74,7 @@ func must[V any](v V, err error) func(*testing.T) V {
 
 func synced(t *testing.T, c *informer.Cluster) {
 	t.Helper()
-	if err := c.WaitForSync(t.Context()); err != nil {
+	if err := c.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
