@@ -164,7 +164,7 @@ func TestWaitAfterClose(t *testing.T) {
 			t.Errorf("Run: %v", err)
 		}
 		for name, err := range map[string]error{
-			"WaitForSync": c.Wait(t.Context()), "Wait": all.Source().Wait(t.Context()),
+			"Cluster.Wait": c.Wait(t.Context()), "Wait": all.Source().Wait(t.Context()),
 			"WaitForLoad": all.Source().WaitForLoad(t.Context()),
 		} {
 			if !errors.Is(err, informer.ErrClosed) {
@@ -177,9 +177,9 @@ func TestWaitAfterClose(t *testing.T) {
 	})
 }
 
-// TestWaitForSyncOfMany: a source that cannot sync is reported at once, although others hang; at the end of the wait,
+// TestWaitOfMany: a source that cannot sync is reported at once, although others hang; at the end of the wait,
 // the error says why each is not synced.
-func TestWaitForSyncOfMany(t *testing.T) {
+func TestWaitOfMany(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		server.Intercept(refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, nil, always))
 		for i := range 8 {

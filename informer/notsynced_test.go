@@ -71,7 +71,7 @@ func TestWaitWithoutRun(t *testing.T) {
 		view := must(informer.Unstructured(c, widgets))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		for what, err := range map[string]error{"WaitForSync": c.Wait(ctx), "Wait": view.Wait(ctx)} {
+		for what, err := range map[string]error{"Cluster.Wait": c.Wait(ctx), "Wait": view.Wait(ctx)} {
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Cluster.Run was not called") {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -79,8 +79,8 @@ func TestWaitWithoutRun(t *testing.T) {
 	})
 }
 
-// TestWaitForSyncWhileOneCloses: a source that is closed before it is synced has not synced; one that is closed later has.
-func TestWaitForSyncWhileOneCloses(t *testing.T) {
+// TestWaitWhileOneCloses: a source that is closed before it is synced has not synced; one that is closed later has.
+func TestWaitWhileOneCloses(t *testing.T) {
 	for _, before := range []bool{true, false} {
 		bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 			other := must(informer.Unstructured(c, pods, informer.InNamespaces("a")))(t)
@@ -99,7 +99,7 @@ func TestWaitForSyncWhileOneCloses(t *testing.T) {
 			synctest.Wait()
 			server.SetDown(false)
 			if err := <-done; errors.Is(err, informer.ErrClosed) != before || before && !strings.HasPrefix(err.Error(), "sync pods: ") || !before && err != nil {
-				t.Errorf("closed before its sync %v: WaitForSync: %v", before, err)
+				t.Errorf("closed before its sync %v: Wait: %v", before, err)
 			}
 			if !before && !late.HasSynced() {
 				t.Error("it did not wait for the other")

@@ -145,6 +145,7 @@ func (o *Options) report(err error) {
 
 // abandon removes the files, since nothing keeps them current.
 func (s *Stream) abandon() error {
+	s.epoch = 0 // of what cannot be removed, too
 	return errors.Join(s.remove(s.file+unfinished), s.discard())
 }
 
@@ -153,11 +154,7 @@ func (s *Stream) discard() error {
 	if err := s.remove(s.file); err != nil {
 		return err
 	}
-	if err := s.dir.disk.Sync(); err != nil {
-		return err
-	}
-	s.epoch = 0
-	return nil
+	return s.dir.disk.Sync()
 }
 
 func (s *Stream) remove(name string) error {
