@@ -24,9 +24,7 @@
 // one stream (a list, then a watch) per selected namespace, or one for the whole cluster. An Informer is a
 // typed view of a Source; informers with equal options share one. A Subscription delivers changes to one
 // subscriber. Loops yield a value and an error: a *DecodeError stands for an object that exists but cannot be
-// decoded, and the loop continues; any other error comes last and says why the loop ended. A loop with one variable compiles,
-// and receives nil in those places. There is no form without the error: a program that deletes what it does not find would
-// also delete what it could not read, or had not read yet. Collect returns a list, or the error.
+// decoded, and the loop continues; any other error comes last and says why the loop ended.
 //
 //	Ordering        Per object, changes come in version order. Within a stream, an object takes the place of its
 //	                first undelivered change. Streams are not ordered among each other. A subscriber

@@ -72,46 +72,40 @@ func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	return plural
 }
 
-// Kind is the kind of a source's objects.
-type Kind struct {
-	schema.GroupVersionKind
-	Namespaced bool
-}
-
 // kindRetry is the wait after the API server did not answer.
 const kindRetry = time.Second
 
-// Kind asks the API server for the kind of the source's resource. It returns an error if the server refuses or does not serve
+// Kind asks the API server for the kind of the source's resource, and whether it is namespaced. It returns an error if the server refuses or does not serve
 // the resource; while the server does not answer, or fails, it retries until ctx ends.
-func (s *Source) Kind(ctx context.Context) (Kind, error) {
+func (s *Source) Kind(ctx context.Context) (kind schema.GroupKind, namespaced bool, err error) {
 	for {
-		kind, err := s.askKind(ctx)
+		kind, namespaced, err = s.askKind(ctx)
 		var answered apierrors.APIStatus
 		if err == nil || errors.As(err, &answered) && answered.Status().Code/100 == 4 && !apierrors.IsTooManyRequests(err) {
-			return kind, err
+			return kind, namespaced, err
 		}
 		select {
 		case <-time.After(kindRetry):
 		case <-ctx.Done():
-			return kind, errors.Join(ctx.Err(), err)
+			return kind, false, errors.Join(ctx.Err(), err)
 		}
 	}
 }
 
-func (s *Source) askKind(ctx context.Context) (Kind, error) {
+func (s *Source) askKind(ctx context.Context) (kind schema.GroupKind, namespaced bool, err error) {
 	gvr := s.served()
 	raw, err := s.cluster.Get(ctx, path.Dir(s.cluster.ResourcePath(gvr, "", "")), nil)
 	if err != nil {
-		return Kind{}, fmt.Errorf("find the kind of %s: %w", gvr.GroupResource(), err)
+		return kind, false, fmt.Errorf("find the kind of %s: %w", gvr.GroupResource(), err)
 	}
 	var list metav1.APIResourceList
 	if err := json.Unmarshal(raw, &list); err != nil {
-		return Kind{}, fmt.Errorf("find the kind of %s: %w", gvr.GroupResource(), err)
+		return kind, false, fmt.Errorf("find the kind of %s: %w", gvr.GroupResource(), err)
 	}
 	for _, r := range list.APIResources {
 		if r.Name == gvr.Resource {
-			return Kind{gvr.GroupVersion().WithKind(r.Kind), r.Namespaced}, nil
+			return schema.GroupKind{Group: gvr.Group, Kind: r.Kind}, r.Namespaced, nil
 		}
 	}
-	return Kind{}, fmt.Errorf("find the kind of %s: %w", gvr.GroupResource(), apierrors.NewNotFound(gvr.GroupResource(), ""))
+	return kind, false, fmt.Errorf("find the kind of %s: %w", gvr.GroupResource(), apierrors.NewNotFound(gvr.GroupResource(), ""))
 }

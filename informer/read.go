@@ -70,6 +70,9 @@ func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 // All returns every object, in no order: a snapshot of each stream, decoded one by one as the loop runs. In place of
 // an object that cannot be decoded it yields a *DecodeError. If the source does not have every object yet, the last
 // error is ErrNotSynced, or ErrClosed if the source was closed before.
+//
+// A loop with one variable compiles, and receives nil in place of each error. There is no form without the error: a program
+// that deletes what it does not find would also delete what it could not read, or had not read yet. See Collect.
 func (i *Informer[T]) All() iter.Seq2[T, error] { return i.List("", nil) }
 
 // List is All within a namespace and with a label selector; empty and nil select everything. The first call with a

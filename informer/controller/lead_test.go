@@ -216,7 +216,7 @@ func TestUnheeded(t *testing.T) {
 			case <-time.After(time.Hour):
 				t.Errorf("%s: Run does not return", tc.why)
 			}
-			if told := len(lost) == 1 && lost[0] == key("w000"); told != tc.down {
+			if called := len(lost) == 1 && lost[0] == key("w000"); called != tc.down {
 				t.Errorf("%s: Hooks.Lost got %v", tc.why, lost)
 			}
 			if tc.lock && lease.record.HolderIdentity != "a" {

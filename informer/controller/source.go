@@ -37,11 +37,17 @@ func keysOf[T informer.Object](i *informer.Informer[T]) (keys []Key, err error) 
 	return keys, nil
 }
 
+// ownerKind is the kind of owners.
+type ownerKind struct {
+	schema.GroupKind
+	namespaced bool
+}
+
 // Owned maps changes of children to their owners of a kind, by the controller owner reference; if the owner changed, to both
 // owners. The kind is that of the owners' informer. The controller waits until both informers are synced, and asks the API
 // server for the kind's name and whether it is namespaced.
 func Owned[T, U informer.Object](children *informer.Informer[T], owners *informer.Informer[U], when ...Predicate[T]) Source {
-	var of atomic.Pointer[informer.Kind] // set before the first change
+	var of atomic.Pointer[ownerKind] // set before the first change
 	s := Map(children, func(obj T) []Key {
 		ref, kind := metav1.GetControllerOfNoCopy(obj), of.Load()
 		if ref == nil || ref.Kind != kind.Kind {
@@ -50,14 +56,14 @@ func Owned[T, U informer.Object](children *informer.Informer[T], owners *informe
 		if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != kind.Group {
 			return nil
 		}
-		if !kind.Namespaced {
+		if !kind.namespaced {
 			return []Key{{Name: ref.Name}}
 		}
 		return []Key{{Namespace: obj.GetNamespace(), Name: ref.Name}}
 	}, when...)
 	return s.and(owners.Wait).and(func(ctx context.Context) error {
-		kind, err := owners.Source().Kind(ctx)
-		of.Store(&kind)
+		kind, namespaced, err := owners.Source().Kind(ctx)
+		of.Store(&ownerKind{kind, namespaced})
 		return err
 	})
 }
