@@ -25,9 +25,11 @@ import (
 //   - Resource versions are comparable numbers (KEP-5504). For an aggregated API server with other versions, Await waits
 //     until the cache has exactly that version of the object; if a newer one overtakes it, only ctx ends the wait.
 //
+// For a view of metadata of which a typed client wrote an object, pass &metav1.PartialObjectMetadata{ObjectMeta: obj.ObjectMeta}.
+//
 // When ctx ends, the error names the cache's version and the stream's error, if it has one. If the source is closed, the
 // error is ErrClosed. An object without a resource version is an error.
-func (i *Informer[T]) Await(ctx context.Context, obj metav1.Object) error {
+func (i *Informer[T]) Await(ctx context.Context, obj T) error {
 	return i.source.await(ctx, obj)
 }
 

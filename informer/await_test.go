@@ -8,7 +8,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tattler-dev/tattler/informer"
@@ -16,7 +15,7 @@ import (
 )
 
 // written returns the result of a write.
-func written(namespace, name, version string, labels map[string]string) metav1.Object {
+func written(namespace, name, version string, labels map[string]string) *unstructured.Unstructured {
 	o := &unstructured.Unstructured{Object: map[string]any{}}
 	o.SetNamespace(namespace)
 	o.SetName(name)
@@ -99,7 +98,7 @@ func TestAwaitEnds(t *testing.T) {
 	awaiting(t, o, func(t *testing.T, s *informertest.Server, i *informer.Informer[*unstructured.Unstructured], stop func()) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		for why, o := range map[string]metav1.Object{
+		for why, o := range map[string]*unstructured.Unstructured{
 			"another namespace": written("m", "a", "999999", labels),
 			"other labels":      written("n", "a", "999999", nil),
 			"a key not kept":    written("n", "dropped", "999999", labels),

@@ -14,11 +14,9 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// checkpoints is the cluster's checkpoint directory; dir is nil if there is no checkpoint, or, with err, if it cannot be
-// used.
+// checkpoints is the cluster's checkpoint directory; dir is nil if there is no checkpoint.
 type checkpoints struct {
 	dir *checkpoint.Dir
-	err error
 	// owners maps checkpoint names to the streams that write them. The cluster's lock guards it.
 	owners map[string]*stream
 }
@@ -30,11 +28,17 @@ func (c *checkpoints) claim(s *Source) {
 		return
 	}
 	for _, st := range s.streams {
-		name := st.checkpointName()
-		if owner := c.owners[name]; owner == nil || owner.source.isClosed() {
-			c.owners[name] = st
-		}
+		c.owns(st)
 	}
+}
+
+// owns assigns a stream its checkpoint, unless another open source has it.
+func (c *checkpoints) owns(st *stream) bool {
+	name := st.checkpointName()
+	if owner := c.owners[name]; owner == nil || owner.source.isClosed() {
+		c.owners[name] = st
+	}
+	return c.owners[name] == st
 }
 
 func (c *checkpoints) release(s *Source) {
@@ -49,15 +53,16 @@ const (
 	inUseTimeout = 10 * time.Second
 	// identifyRetry is the wait after the cluster's identity could not be read.
 	identifyRetry = 10 * time.Second
+	// takeOverEvery is how often a stream without a checkpoint tries to get it from an owner that may have ended.
+	takeOverEvery = 10 * time.Second
 )
 
-// openCheckpoints opens the directory. If that fails, every stream that needs it reports the error, and the cluster works
+// openCheckpoints prepares the directory. While it cannot be used, every stream that needs it reports the error, and works
 // without it.
 func (c *Cluster) openCheckpoints() {
-	if c.opts.Checkpoint == "" {
-		return
+	if c.opts.Checkpoint != "" {
+		c.checkpoints.dir = checkpoint.Open(c.opts.Checkpoint)
 	}
-	c.checkpoints.dir, c.checkpoints.err = checkpoint.Open(c.opts.Checkpoint)
 }
 
 func (c *Cluster) closeCheckpoints() error {
@@ -101,26 +106,14 @@ func (s *stream) checkpointName() string {
 	return name
 }
 
-// openCheckpoint opens the stream's checkpoint; it returns nil if the stream has none.
+// openCheckpoint opens the stream's checkpoint; it returns nil if the stream has none, or cannot have it now.
 func (s *stream) openCheckpoint(ctx context.Context) *checkpoint.Stream {
 	if !s.source.checkpointed() {
 		return nil
 	}
-	c := &s.source.cluster.checkpoints
-	if c.err != nil {
-		s.setCheckpointErr(c.err)
-		return nil
-	}
-	name := s.checkpointName()
-	if !s.source.cluster.owns(name, s) {
-		if !s.source.isClosed() { // after Close, the next source may have it already
-			s.setCheckpointErr(errDuplicate)
-		}
-		return nil
-	}
 	patience := time.After(inUseTimeout)
 	for {
-		file, err := c.dir.Stream(name)
+		file, err := s.tryCheckpoint()
 		if !errors.Is(err, checkpoint.ErrInUse) {
 			s.setCheckpointErr(err)
 			return file
@@ -136,10 +129,38 @@ func (s *stream) openCheckpoint(ctx context.Context) *checkpoint.Stream {
 	}
 }
 
-func (c *Cluster) owns(name string, s *stream) bool {
+// tryCheckpoint opens the stream's checkpoint. After Close, it returns neither a checkpoint nor an error.
+func (s *stream) tryCheckpoint() (*checkpoint.Stream, error) {
+	c := s.source.cluster
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.checkpoints.owners[name] == s
+	owns := c.checkpoints.owns(s)
+	c.mu.Unlock()
+	switch {
+	case s.source.isClosed(): // the next source may have it already
+		return nil, nil
+	case !owns:
+		return nil, errDuplicate
+	}
+	return c.checkpoints.dir.Stream(s.checkpointName())
+}
+
+// awaitCheckpoint opens the checkpoint as soon as its owner, another process or source, has ended; it returns nil when ctx
+// ends. The checkpoint is then written anew.
+func (s *stream) awaitCheckpoint(ctx context.Context) *checkpoint.Stream {
+	for {
+		select {
+		case <-time.After(takeOverEvery):
+		case <-ctx.Done():
+			return nil
+		}
+		file, err := s.tryCheckpoint()
+		if file != nil {
+			return file
+		}
+		if now := s.Status().Checkpoint; err != nil && (now == nil || now.Error() != err.Error()) {
+			s.setCheckpointErr(err)
+		}
+	}
 }
 
 // setCheckpointErr records why the stream has no checkpoint, or nil if it has one.
@@ -150,18 +171,25 @@ func (s *stream) setCheckpointErr(err error) {
 	}
 }
 
-// startSaving keeps the checkpoint current until stopSaving; file may be nil.
+// startSaving keeps the checkpoint current until stopSaving. If file is nil, it waits for the checkpoint.
 func (s *stream) startSaving(ctx context.Context, file *checkpoint.Stream) {
-	if file == nil {
+	if !s.source.checkpointed() {
 		return
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	var saving sync.WaitGroup
-	saving.Go(func() { s.save(ctx, file) })
+	saving.Go(func() {
+		if file == nil {
+			file = s.awaitCheckpoint(ctx)
+		}
+		if file != nil {
+			defer file.Close()
+			s.save(ctx, file)
+		}
+	})
 	s.saving = func() {
 		cancel()
 		saving.Wait()
-		file.Close()
 	}
 }
 

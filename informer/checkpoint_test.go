@@ -265,6 +265,124 @@ func TestCheckpointLocked(t *testing.T) {
 	})
 }
 
+// TestCheckpointHeals: whatever someone removes, the status says that there is no checkpoint, and a current one is soon
+// written.
+func TestCheckpointHeals(t *testing.T) {
+	const file = "pods*.checkpoint"
+	remove := func(t *testing.T, dir, pattern string) string {
+		files, err := filepath.Glob(filepath.Join(dir, pattern))
+		if err != nil || len(files) == 0 {
+			t.Fatalf("no files %s: %v", pattern, err)
+		}
+		for _, f := range files {
+			if err := os.RemoveAll(f); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return files[0]
+	}
+	for _, tc := range []struct {
+		why    string
+		damage func(t *testing.T, dir string)
+	}{
+		{"the file is removed", func(t *testing.T, dir string) { remove(t, dir, file) }},
+		{"another file is put in its place", func(t *testing.T, dir string) {
+			if err := os.WriteFile(remove(t, dir, file), nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"all files are removed", func(t *testing.T, dir string) { remove(t, dir, "*") }},
+		{"the directory is removed", func(t *testing.T, dir string) { remove(t, filepath.Dir(dir), filepath.Base(dir)) }},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			server, dir := podServer(), filepath.Join(t.TempDir(), "state")
+			var reported []string
+			hooks := informer.Hooks{Checkpoint: func(_ informer.Stream, err error) { reported = append(reported, err.Error()) }}
+			restart(t, server, dir, hooks, func(all *informer.Informer[*corev1.Pod]) {
+				<-time.After(time.Minute)
+				tc.damage(t, dir)
+				<-time.After(time.Minute)
+				if len(reported) != 1 || !strings.Contains(reported[0], "the file was removed") {
+					t.Errorf("%s: reported %q", tc.why, reported)
+				}
+				if err := all.Source().Status()[0].Checkpoint; err != nil {
+					t.Errorf("%s: it has not healed: %v", tc.why, err)
+				}
+			})
+			again := restart(t, server, dir, informer.Hooks{}, func(all *informer.Informer[*corev1.Pod]) {
+				if err := all.Wait(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+			if lists(again) != 0 {
+				t.Errorf("%s: the next run listed", tc.why)
+			}
+		})
+	}
+}
+
+// TestCheckpointTakenOver: a process that starts before the one that it replaces has ended, as in a rolling update, has the
+// checkpoint afterwards.
+func TestCheckpointTakenOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, dir := podServer(), t.TempDir()
+		endOld, oldEnded := make(chan struct{}), make(chan struct{})
+		go func() {
+			defer close(oldEnded)
+			restart(t, server, dir, informer.Hooks{}, func(*informer.Informer[*corev1.Pod]) { <-endOld })
+		}()
+		<-time.After(time.Minute)
+		restart(t, server, dir, informer.Hooks{}, func(all *informer.Informer[*corev1.Pod]) {
+			<-time.After(time.Minute)
+			if err := all.Source().Status()[0].Checkpoint; err == nil || !strings.Contains(err.Error(), "is locked by process") {
+				t.Errorf("while another process has it: %v", err)
+			}
+			close(endOld)
+			<-oldEnded
+			server.Put(pods, "a", "p1", podFields("x", "node-2"))
+			<-time.After(30 * time.Second)
+			if err := all.Source().Status()[0].Checkpoint; err != nil {
+				t.Errorf("it was not taken over: %v", err)
+			}
+		})
+		again := restart(t, server, dir, informer.Hooks{}, func(all *informer.Informer[*corev1.Pod]) {
+			if err := all.Wait(t.Context()); err != nil {
+				t.Error(err)
+			}
+			compare(t, "after the take-over", server, all)
+		})
+		if lists(again) != 0 {
+			t.Errorf("the next run listed: %q", again)
+		}
+	})
+}
+
+// TestCheckpointOfClosedSource: of two equal sources, the second one has the checkpoint once the first one is closed.
+func TestCheckpointOfClosedSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		server, dir := podServer(), t.TempDir()
+		cluster := must(informer.NewCluster(server.Config(), informer.Options{Checkpoint: dir}))(t)
+		first := must(cluster.Source(pods, informer.SourceOptions{}))(t)
+		second := must(cluster.Source(pods, informer.SourceOptions{}))(t)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- cluster.Run(ctx) }()
+		<-time.After(time.Minute)
+		if err := second.Status()[0].Checkpoint; err == nil || !strings.Contains(err.Error(), "an earlier source") {
+			t.Errorf("while the first is open: %v", err)
+		}
+		first.Close()
+		<-time.After(time.Minute)
+		if err := second.Status()[0].Checkpoint; err != nil {
+			t.Errorf("after that: %v", err)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestNoSecretsOnDisk: a checkpoint contains neither Secrets nor sources with a Keep function.
 func TestNoSecretsOnDisk(t *testing.T) {
 	secrets := pods

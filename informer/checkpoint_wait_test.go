@@ -56,7 +56,7 @@ func waitForSynced(t *testing.T, forgotten bool) {
 			handled := subscribe("handlers", informer.SubscribeOptions{})
 			resynced := 0
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-			handled.Handle(ctx, informer.Handlers[*corev1.Pod]{
+			_ = handled.Handle(ctx, informer.Handlers[*corev1.Pod]{
 				OnUpdate: func(_, _ *corev1.Pod) { resynced++ }, Resync: time.Second,
 			})
 			cancel()

@@ -3,6 +3,8 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -39,9 +41,9 @@ type Options struct {
 	Scheme *runtime.Scheme
 	// Checkpoint is a directory for the state of every source, so that after a restart the state is served at once
 	// and only changes are requested. It is created if it does not exist. One process at a time can use it. A state
-	// from another API server's address, or kept under other options, is not served. If the directory cannot be
+	// from another API server's address, or kept under other options, is not served. While the directory cannot be
 	// used, for example because another process has it, the cluster runs without it, and Hooks.Checkpoint and
-	// Status.Checkpoint report why. Values that a Transform hides are not written, nor anything that a guess could be
+	// Status.Checkpoint report why; it takes the directory over within seconds of the other's end. Values that a Transform hides are not written, nor anything that a guess could be
 	// tested with: sums of contents have a random key. Empty means no checkpoint.
 	Checkpoint string
 	// AuditEvery is how often each stream is audited: the UIDs and versions of its objects are compared with a
@@ -58,15 +60,20 @@ type Options struct {
 	// Epochs are the highest epochs that earlier runs used, by resource: streams without a state of their own begin
 	// there (see feed.Batch). A program needs it only if it keeps epochs beyond a checkpoint. Nil means the first.
 	Epochs map[schema.GroupResource]int64
-	Hooks  Hooks
+	// Log receives what an operator should know: streams that fail and recover; gaps; objects that cannot be decoded or
+	// indexed, or that were modified; failing checkpoints. A stream that keeps failing for the same reason is logged once.
+	// Nil means slog.Default; slog.New(slog.DiscardHandler) logs nothing.
+	Log   *slog.Logger
+	Hooks Hooks
 }
 
 // Cluster talks to one API server. It is safe for concurrent use.
 type Cluster struct {
-	client *request.Client
-	opts   Options
-	timing reflector.Timing
-	lists  chan struct{}
+	client  *request.Client
+	opts    Options
+	reports reports
+	timing  reflector.Timing
+	lists   chan struct{}
 
 	mu      sync.Mutex
 	ctx     context.Context // of Run; nil before it
@@ -102,6 +109,7 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		identity: identity{lock: make(chan struct{}, 1)},
 		client:   client,
 		opts:     o,
+		reports:  reports{o.Hooks, newStreamLog(o.Log)},
 		timing:   timing,
 		lists:    make(chan struct{}, o.MaxLists),
 		sources:  map[*Source]struct{}{},
@@ -316,9 +324,9 @@ func (c *Cluster) forget(s *Source) {
 	maps.DeleteFunc(c.shared, func(_ sharedKey, shared *Source) bool { return shared == s })
 }
 
-// WaitForSync returns nil once every source that is open now is synced, or the error of the first that cannot be; see
-// Source.Wait. If the cluster is closed, it returns ErrClosed.
-func (c *Cluster) WaitForSync(ctx context.Context) error {
+// Wait returns nil once every source that is open now is synced, or the error of the first that cannot be; see
+// Source.Wait. If the cluster is closed, or a source is closed before it is synced, it returns ErrClosed.
+func (c *Cluster) Wait(ctx context.Context) error {
 	c.mu.Lock()
 	closed, sources := c.closed, slices.Collect(maps.Keys(c.sources))
 	c.mu.Unlock()
@@ -329,13 +337,20 @@ func (c *Cluster) WaitForSync(ctx context.Context) error {
 	defer cancel()
 	errs := make(chan error, len(sources)) // buffered: after an early return, nothing receives
 	for _, s := range sources {
-		go func() { errs <- s.Wait(waiting) }()
+		go func() {
+			err := s.Wait(waiting)
+			if ready, _, _ := s.progress(isSynced); ready && !c.isClosed() {
+				err = nil // even if it was closed since
+			} else if errors.Is(err, ErrClosed) {
+				err = fmt.Errorf("sync %s: %w", s.gvr.GroupResource(), err)
+			}
+			errs <- err
+		}()
 	}
 	var late error // errors of ctx, with their causes
 	for range sources {
 		switch err := <-errs; {
 		case err == nil:
-		case errors.Is(err, ErrClosed) && !c.isClosed(): // the source was closed meanwhile
 		case ctx.Err() == nil || !errors.Is(err, ctx.Err()):
 			return err
 		default:
@@ -350,12 +365,24 @@ func (c *Cluster) WaitForSync(ctx context.Context) error {
 func (c *Cluster) HTTP() (*http.Client, *url.URL) { return c.client.HTTP() }
 
 // Get requests one JSON document, such as an object or discovery; it works without Run. If the server refuses, the
-// error is an apierrors.APIStatus. It takes at most 30 seconds and reads at most 64 MiB.
+// error is an apierrors.APIStatus, and ErrNotFound if an API server answered that the object does not exist. It takes at
+// most 30 seconds and reads at most 64 MiB.
 func (c *Cluster) Get(ctx context.Context, path string, query url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, getTimeout)
 	defer cancel()
-	return c.client.Get(ctx, path, query, maxGet)
+	raw, err := c.client.Get(ctx, path, query, maxGet)
+	if notFound(err) {
+		err = absentError{err}
+	}
+	return raw, err
 }
+
+// absentError is ErrNotFound, with the server's answer.
+type absentError struct{ error }
+
+func (e absentError) Is(target error) bool { return target == ErrNotFound }
+
+func (e absentError) Unwrap() error { return e.error }
 
 // ResourcePath returns the path of a resource's collection, or of one object if name is set, for Get. An empty
 // namespace means the whole cluster, or a cluster-scoped resource.

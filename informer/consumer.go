@@ -1,6 +1,8 @@
 package informer
 
 import (
+	"errors"
+	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -37,7 +39,12 @@ type consumer struct {
 
 // consume adds a consumer to every stream.
 func (s *Source) consume(name string, shared *codec, o store.QueueOptions) (*consumer, error) {
-	if o.Budget <= 0 {
+	switch {
+	case name == "":
+		return nil, errors.New("subscribe: a subscriber needs a name, for status and metrics")
+	case o.Budget < 0:
+		return nil, fmt.Errorf("subscribe %s: the budget is negative: %d bytes", name, o.Budget)
+	case o.Budget == 0:
 		o.Budget = defaultBudget
 	}
 	c := &consumer{source: s, name: name, every: !o.Latest, shared: shared, queue: store.NewQueue(len(s.streams), o), got: map[Key]*compact.Version{}}

@@ -10,11 +10,11 @@
 //	Indexer, AddIndexers, ByIndex      Index[T, K]: AddFieldIndex by a path, AddIndex by a function; Index.Get, Index.In
 //	AddEventHandler, …WithOptions      Informer.Subscribe, Informer.Changes, Subscription.Handle
 //	isInInitialList                    Change.Initial, SubscribeOptions.SkipInitial
-//	HasSynced, WaitForCacheSync        the same and Informer.Wait, Cluster.WaitForSync, Subscription.Synced
+//	HasSynced, WaitForCacheSync        the same and Informer.Wait, Cluster.Wait, Subscription.Synced
 //	DeletedFinalStateUnknown           a Deleted change with Relisted
 //	LastSyncResourceVersion            Status.Version
 //	SetTransform                       SourceOptions.Transform, DropManagedFields
-//	SetWatchErrorHandler               LogTo, Hooks.State, Status.Err
+//	SetWatchErrorHandler               Options.Log, Hooks.State, Status.Err
 //	DeepCopy, read-only by convention  objects from Get are yours; objects from Informer.Shared are read-only
 //	Store, ThreadSafeStore             Informer.Mirror, into your own store
 //
@@ -36,7 +36,7 @@
 //	                selector, Deleted may also mean that the object left the selection.
 //	Slow            Cost at most one entry for each object that they know or that exists, plus their budget in mode
 //	subscribers     Every. They never slow down the watch or each other.
-//	Sync            Informer.Wait and Cluster.WaitForSync return nil once every object of the first list is in the
+//	Sync            Informer.Wait and Cluster.Wait return nil once every object of the first list is in the
 //	                cache, or the reason why it cannot be. Until then, reads and indexes serve the objects received so
 //	                far and return ErrNotSynced for the rest. From a checkpoint, reads are served at once (Source.WaitForLoad),
 //	                subscriptions only with SubscribeOptions.FromCheckpoint (use Cluster.Hold if Cluster.Run runs already).

@@ -45,7 +45,14 @@ func TestEndedContext(t *testing.T) {
 		if n != 2 {
 			t.Errorf("%d pairs, want one from each loop", n)
 		}
-		subscribe().Handle(ended, informer.Handlers[*corev1.Pod]{OnAdd: func(p *corev1.Pod, _ bool) { t.Errorf("Handle: %s", p.Name) }})
+		if err := subscribe().Handle(ended, informer.Handlers[*corev1.Pod]{OnAdd: func(p *corev1.Pod, _ bool) { t.Errorf("Handle: %s", p.Name) }}); !errors.Is(err, context.Canceled) {
+			t.Errorf("Handle: %v", err)
+		}
+		stopped := subscribe()
+		stopped.Stop()
+		if err := stopped.Handle(t.Context(), informer.Handlers[*corev1.Pod]{}); !errors.Is(err, informer.ErrClosed) {
+			t.Errorf("Handle of a stopped subscription: %v", err)
+		}
 		r := &replica{}
 		if err := all.Mirror(ended, "test", r); !errors.Is(err, context.Canceled) || len(r.objects) != 0 {
 			t.Errorf("Mirror: %v, %v", r.objects, err)
@@ -53,7 +60,7 @@ func TestEndedContext(t *testing.T) {
 
 		half, cancel := context.WithCancel(t.Context())
 		n = 0
-		subscribe().Handle(half, informer.Handlers[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
+		_ = subscribe().Handle(half, informer.Handlers[*corev1.Pod]{OnAdd: func(*corev1.Pod, bool) {
 			n++
 			cancel()
 		}})
@@ -100,7 +107,7 @@ func TestResyncUnderLoad(t *testing.T) {
 			known := map[informer.Key]string{} // what the handlers know
 			resyncs, writes := 0, 0
 			see := func(p *corev1.Pod) informer.Key { return informer.Key{Namespace: p.Namespace, Name: p.Name} }
-			s.Handle(ctx, informer.Handlers[*corev1.Pod]{
+			_ = s.Handle(ctx, informer.Handlers[*corev1.Pod]{
 				OnAdd: func(p *corev1.Pod, _ bool) {
 					if v, is := known[see(p)]; is {
 						t.Errorf("%v was known at %s and is added", see(p), v)
@@ -157,7 +164,7 @@ func TestWaitAfterClose(t *testing.T) {
 			t.Errorf("Run: %v", err)
 		}
 		for name, err := range map[string]error{
-			"WaitForSync": c.WaitForSync(t.Context()), "Wait": all.Source().Wait(t.Context()),
+			"Cluster.Wait": c.Wait(t.Context()), "Wait": all.Source().Wait(t.Context()),
 			"WaitForLoad": all.Source().WaitForLoad(t.Context()),
 		} {
 			if !errors.Is(err, informer.ErrClosed) {
@@ -170,9 +177,9 @@ func TestWaitAfterClose(t *testing.T) {
 	})
 }
 
-// TestWaitForSyncOfMany: a source that cannot sync is reported at once, although others hang; at the end of the wait,
+// TestWaitOfMany: a source that cannot sync is reported at once, although others hang; at the end of the wait,
 // the error says why each is not synced.
-func TestWaitForSyncOfMany(t *testing.T) {
+func TestWaitOfMany(t *testing.T) {
 	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
 		server.Intercept(refuse(http.StatusInternalServerError, metav1.StatusReasonInternalError, nil, always))
 		for i := range 8 {
@@ -180,7 +187,7 @@ func TestWaitForSyncOfMany(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		if err := c.WaitForSync(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "sync widgets") {
+		if err := c.Wait(ctx); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "sync widgets") {
 			t.Errorf("at the end: %v", err)
 		}
 		server.Intercept(refuse(http.StatusForbidden, metav1.StatusReasonForbidden, nil, func(r *http.Request) bool {
@@ -190,7 +197,7 @@ func TestWaitForSyncOfMany(t *testing.T) {
 		defer end()
 		must(c.Source(pods, informer.SourceOptions{}))(t)
 		began := time.Now()
-		if err := c.WaitForSync(t.Context()); !apierrors.IsForbidden(err) || time.Since(began) > time.Second {
+		if err := c.Wait(t.Context()); !apierrors.IsForbidden(err) || time.Since(began) > time.Second {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}
 	})

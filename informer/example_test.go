@@ -40,7 +40,7 @@ func start(cl *informer.Cluster) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- cl.Run(ctx) }()
-	if err := cl.WaitForSync(ctx); err != nil {
+	if err := cl.Wait(ctx); err != nil {
 		fmt.Println(err)
 	}
 	return func() {
@@ -157,7 +157,7 @@ func ExampleSubscription_Handle() {
 	s, _ := pods.Subscribe("handlers", informer.SubscribeOptions{})
 	ctx, cancel := context.WithCancel(context.Background())
 	var names []string
-	s.Handle(ctx, informer.Handlers[*corev1.Pod]{
+	_ = s.Handle(ctx, informer.Handlers[*corev1.Pod]{
 		OnAdd:    func(p *corev1.Pod, initial bool) { names = append(names, fmt.Sprint(p.Name, " ", initial)) },
 		OnSynced: cancel,
 	})

@@ -23,3 +23,6 @@ func (s *Source) CloseSlowly() (rest func()) {
 	s.mu.Unlock()
 	return func() { s.end(consumers) }
 }
+
+// ReportMutation reports a modified object, as a check does.
+func (c *Cluster) ReportMutation(s Stream, k Key, err error) { c.reports.mutation(s, k, err) }

@@ -40,10 +40,11 @@ type handling[T Object] struct {
 	got map[Key]*compact.Version // the consumer's map
 }
 
-// Handle calls h with every change, one at a time, until ctx ends or the subscription ends. A second call continues where
+// Handle calls h with every change, one at a time, until ctx ends or the subscription ends; it returns the error of Next,
+// which says which of them: that of ctx, or ErrClosed. A second call continues where
 // the first one stopped and assumes that the new handlers know what the old ones received. A function that panics does so
 // in the caller's goroutine.
-func (s *Subscription[T]) Handle(ctx context.Context, handlers Handlers[T]) {
+func (s *Subscription[T]) Handle(ctx context.Context, handlers Handlers[T]) error {
 	h := handling[T]{handlers, s.consumer.got}
 	next := time.Now().Add(h.Resync)
 	if h.OnSynced != nil {
@@ -59,7 +60,7 @@ func (s *Subscription[T]) Handle(ctx context.Context, handlers Handlers[T]) {
 		case err == nil:
 			h.call(c)
 		case ctx.Err() != nil || errors.Is(err, ErrClosed):
-			return
+			return err
 		default: // the resync is due
 			s.resync(ctx, h.OnUpdate)
 			next = time.Now().Add(h.Resync)

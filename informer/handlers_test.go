@@ -41,7 +41,7 @@ func handling(t *testing.T, s *informer.Subscription[*widget], only func(*inform
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		s.Handle(ctx, h)
+		_ = s.Handle(ctx, h)
 	}()
 	t.Cleanup(func() {
 		cancel()
@@ -145,7 +145,7 @@ func TestHandlersSynced(t *testing.T) {
 				done := make(chan struct{})
 				go func() {
 					defer close(done)
-					s.Handle(ctx, informer.Handlers[*widget]{
+					_ = s.Handle(ctx, informer.Handlers[*widget]{
 						OnAdd:    func(w *widget, initial bool) { calls = append(calls, fmt.Sprintf("add %s %v", w.Name, initial)) },
 						OnSynced: func() { calls = append(calls, "synced") },
 					})
@@ -187,7 +187,7 @@ func TestHandleAgain(t *testing.T) {
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				s.Handle(ctx, informer.Handlers[*widget]{
+				_ = s.Handle(ctx, informer.Handlers[*widget]{
 					OnAdd: func(w *widget, _ bool) { calls = append(calls, fmt.Sprintf("add %s %d", w.Name, w.Spec.V)) },
 					OnUpdate: func(old, w *widget) {
 						calls = append(calls, fmt.Sprintf("update %s %d>%d", w.Name, old.Spec.V, w.Spec.V))

@@ -73,55 +73,67 @@ type AuditInfo struct {
 	Err error
 }
 
-func (h *Hooks) audit(info AuditInfo) {
+// reports are the hooks and the log of a cluster.
+type reports struct {
+	Hooks
+	log *streamLog
+}
+
+func (h *reports) audit(info AuditInfo) {
 	if h.Audit != nil {
 		h.Audit(info)
 	}
 }
 
-func (h *Hooks) decodeError(s Stream, err error) {
+func (h *reports) decodeError(s Stream, err error) {
+	h.log.decodeError(s, err)
 	if h.DecodeError != nil {
 		h.DecodeError(s, err)
 	}
 }
 
-func (h *Hooks) lossyDecode(s Stream) {
+func (h *reports) lossyDecode(s Stream) {
 	if h.LossyDecode != nil {
 		h.LossyDecode(s)
 	}
 }
 
-func (h *Hooks) indexError(s Stream, k Key, err error) {
+func (h *reports) indexError(s Stream, k Key, err error) {
+	h.log.indexError(s, k, err)
 	if h.IndexError != nil {
 		h.IndexError(s, k, err)
 	}
 }
 
-func (h *Hooks) mutation(s Stream, k Key, err error) {
+func (h *reports) mutation(s Stream, k Key, err error) {
+	h.log.mutation(s, k, err)
 	if h.Mutation != nil {
 		h.Mutation(s, k, err)
 	}
 }
 
-func (h *Hooks) lag(gvr schema.GroupVersionResource, c *consumer) {
+func (h *reports) lag(gvr schema.GroupVersionResource, c *consumer) {
 	if h.Lag != nil {
 		h.Lag(gvr, c.name, c.lag())
 	}
 }
 
-func (h *Hooks) gap(s Stream, g Gap) {
+func (h *reports) gap(s Stream, g Gap) {
+	h.log.gap(s, g)
 	if h.Gap != nil {
 		h.Gap(s, g)
 	}
 }
 
-func (h *Hooks) state(st Status) {
+func (h *reports) state(st Status) {
+	h.log.state(st)
 	if h.State != nil {
 		h.State(st)
 	}
 }
 
-func (h *Hooks) checkpoint(s Stream, err error) {
+func (h *reports) checkpoint(s Stream, err error) {
+	h.log.checkpoint(s, err)
 	if h.Checkpoint != nil {
 		h.Checkpoint(s, err)
 	}

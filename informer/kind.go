@@ -1,12 +1,18 @@
 package informer
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"path"
 	"reflect"
 	"strings"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -64,4 +70,42 @@ func builtin(pkg string) (schema.GroupVersion, bool) {
 func resourceOf(kind schema.GroupVersionKind) schema.GroupVersionResource {
 	plural, _ := meta.UnsafeGuessKindToResource(kind)
 	return plural
+}
+
+// kindRetry is the wait after the API server did not answer.
+const kindRetry = time.Second
+
+// Kind asks the API server for the kind of the source's resource, and whether it is namespaced. It returns an error if the server refuses or does not serve
+// the resource; while the server does not answer, or fails, it retries until ctx ends.
+func (s *Source) Kind(ctx context.Context) (kind schema.GroupKind, namespaced bool, err error) {
+	for {
+		kind, namespaced, err = s.askKind(ctx)
+		var answered apierrors.APIStatus
+		if err == nil || errors.As(err, &answered) && answered.Status().Code/100 == 4 && !apierrors.IsTooManyRequests(err) {
+			return kind, namespaced, err
+		}
+		select {
+		case <-time.After(kindRetry):
+		case <-ctx.Done():
+			return kind, false, errors.Join(ctx.Err(), err)
+		}
+	}
+}
+
+func (s *Source) askKind(ctx context.Context) (kind schema.GroupKind, namespaced bool, err error) {
+	gvr := s.served()
+	raw, err := s.cluster.Get(ctx, path.Dir(s.cluster.ResourcePath(gvr, "", "")), nil)
+	if err != nil {
+		return kind, false, fmt.Errorf("find the kind of %s: %w", gvr.GroupResource(), err)
+	}
+	var list metav1.APIResourceList
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return kind, false, fmt.Errorf("find the kind of %s: %w", gvr.GroupResource(), err)
+	}
+	for _, r := range list.APIResources {
+		if r.Name == gvr.Resource {
+			return schema.GroupKind{Group: gvr.Group, Kind: r.Kind}, r.Namespaced, nil
+		}
+	}
+	return kind, false, fmt.Errorf("find the kind of %s: %w", gvr.GroupResource(), apierrors.NewNotFound(gvr.GroupResource(), ""))
 }

@@ -174,14 +174,14 @@ func TestNoFalseMutations(t *testing.T) {
 	}
 }
 
-// TestLogToLogsMutationsOnceAMinute: a handler that writes to its objects does so every time.
-func TestLogToLogsMutationsOnceAMinute(t *testing.T) {
+// TestLogsMutationsOnceAMinute: a handler that writes to its objects does so every time.
+func TestLogsMutationsOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var b bytes.Buffer
-		hooks := informer.LogTo(slog.New(slog.NewTextHandler(&b, nil)))
+		c := must(informer.NewCluster(informertest.NewServer().Config(), informer.Options{Log: slog.New(slog.NewTextHandler(&b, nil))}))(t)
 		s := informer.Stream{Resource: pods, Namespace: "a"}
 		for range 130 {
-			hooks.Mutation(s, informer.Key{Namespace: "a", Name: "one"}, fmt.Errorf("it was"))
+			c.ReportMutation(s, informer.Key{Namespace: "a", Name: "one"}, fmt.Errorf("it was"))
 			time.Sleep(time.Second)
 		}
 		lines := strings.Split(strings.TrimSpace(b.String()), "\n")

@@ -117,7 +117,7 @@ func TestDetectMutation(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			server.Put(pods, "a", "one", podFields("two", "node-2"))
-			s.Handle(ctx, informer.Handlers[*corev1.Pod]{OnUpdate: func(old, _ *corev1.Pod) {
+			_ = s.Handle(ctx, informer.Handlers[*corev1.Pod]{OnUpdate: func(old, _ *corev1.Pod) {
 				old.Spec.NodeName = "oops"
 				cancel()
 			}})

@@ -71,7 +71,7 @@ func TestWaitWithoutRun(t *testing.T) {
 		view := must(informer.Unstructured(c, widgets))(t)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
-		for what, err := range map[string]error{"WaitForSync": c.WaitForSync(ctx), "Wait": view.Wait(ctx)} {
+		for what, err := range map[string]error{"Cluster.Wait": c.Wait(ctx), "Wait": view.Wait(ctx)} {
 			if !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "Cluster.Run was not called") {
 				t.Errorf("%s: %v", what, err)
 			}
@@ -79,22 +79,33 @@ func TestWaitWithoutRun(t *testing.T) {
 	})
 }
 
-// TestWaitForSyncWhileOneCloses: WaitForSync does not wait for a view that is closed, nor take it for a closed cluster.
-func TestWaitForSyncWhileOneCloses(t *testing.T) {
-	bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
-		server.SetDown(true)
-		one := must(informer.Unstructured(c, pods))(t)
-		must(informer.Unstructured(c, pods, informer.InNamespaces("a")))(t)
-		done := make(chan error)
-		go func() { done <- c.WaitForSync(t.Context()) }()
-		synctest.Wait()
-		one.Close()
-		synctest.Wait()
-		server.SetDown(false)
-		if err := <-done; err != nil {
-			t.Errorf("WaitForSync: %v", err)
-		}
-	})
+// TestWaitWhileOneCloses: a source that is closed before it is synced has not synced; one that is closed later has.
+func TestWaitWhileOneCloses(t *testing.T) {
+	for _, before := range []bool{true, false} {
+		bubble(t, informer.Options{}, func(t *testing.T, server *informertest.Server, c *informer.Cluster) {
+			other := must(informer.Unstructured(c, pods, informer.InNamespaces("a")))(t)
+			if !before {
+				synctest.Wait()
+			}
+			server.SetDown(true)
+			late := must(informer.Unstructured(c, widgets))(t)
+			if before {
+				other = must(informer.Unstructured(c, pods))(t)
+			}
+			done := make(chan error)
+			go func() { done <- c.Wait(t.Context()) }()
+			synctest.Wait()
+			other.Close()
+			synctest.Wait()
+			server.SetDown(false)
+			if err := <-done; errors.Is(err, informer.ErrClosed) != before || before && !strings.HasPrefix(err.Error(), "sync pods: ") || !before && err != nil {
+				t.Errorf("closed before its sync %v: Wait: %v", before, err)
+			}
+			if !before && !late.HasSynced() {
+				t.Error("it did not wait for the other")
+			}
+		})
+	}
 }
 
 // TestKeyText: a key prints in kubectl's form.

@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Storage is the form in which a Source keeps its objects.
+// Storage is the form in which a Source keeps its objects. The zero value is CompactStorage; in package clientgo, whose
+// constants have the same values, it is Auto.
 type Storage uint8
 
 const (
 	// CompactStorage keeps objects as compressed bytes, and the most recently read ones decoded as well
 	// (SourceOptions.Hot). It takes a fraction of the memory; a cold read costs a decode.
-	CompactStorage Storage = iota
+	CompactStorage Storage = iota + 1
 	// AutoStorage is CompactStorage with a larger set of decoded objects (SourceOptions.Hot). It keeps objects that are
 	// read repeatedly: single ones, or all of a kind that is listed repeatedly. An object that is not read for five to
 	// ten minutes is kept as bytes only.
@@ -74,6 +75,19 @@ type SourceOptions struct {
 	OnState func(Status)
 }
 
+// check returns an error for values that no option has.
+func (o *SourceOptions) check() error {
+	switch {
+	case o.Storage > LiveStorage:
+		return fmt.Errorf("unknown storage %d", o.Storage)
+	case o.Format > Protobuf:
+		return fmt.Errorf("unknown format %d", o.Format)
+	case o.Hot < 0:
+		return fmt.Errorf("the limit of decoded objects is negative: %d bytes", o.Hot)
+	}
+	return nil
+}
+
 func (o *SourceOptions) hot() int64 {
 	switch {
 	case o.Hot > 0:
@@ -85,7 +99,7 @@ func (o *SourceOptions) hot() int64 {
 }
 
 func (o *SourceOptions) parts() int64 {
-	if o.Storage == CompactStorage {
+	if o.Storage <= CompactStorage {
 		return fewParts
 	}
 	return manyParts

@@ -73,7 +73,7 @@ func TestPanickingType(t *testing.T) {
 				cancel()
 			}()
 			var failed []string
-			s.Handle(ctx, informer.Handlers[*fragile]{
+			_ = s.Handle(ctx, informer.Handlers[*fragile]{
 				OnUpdate: func(_, f *fragile) { failed = append(failed, "update "+f.Name) },
 				OnError:  func(k informer.Key, _ error) { failed = append(failed, "error "+k.Name) },
 			})

@@ -1,11 +1,13 @@
 package informer
 
 import (
-	"cmp"
 	"fmt"
 	"iter"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	plans "github.com/tattler-dev/tattler/informer/internal/decode"
@@ -32,9 +34,25 @@ func (e *DecodeError) Error() string {
 
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// Get returns an object; namespace is empty for cluster-scoped resources. Its errors are ErrNotFound, a
-// *DecodeError and, while it cannot know whether the object exists, ErrNotSynced (see Wait and
-// Cluster.WaitForSync), or ErrClosed if the source was closed before it had a state.
+// notFoundError says that an object does not exist: it is ErrNotFound, and a 404 for apierrors.IsNotFound and functions
+// that use it, such as controller-runtime's client.IgnoreNotFound.
+type notFoundError struct {
+	resource schema.GroupResource
+	key      Key
+}
+
+func (e *notFoundError) Error() string { return fmt.Sprintf("%s %q not found", e.resource, e.key) }
+
+func (e *notFoundError) Is(target error) bool { return target == ErrNotFound }
+
+// Status implements apierrors.APIStatus.
+func (e *notFoundError) Status() metav1.Status {
+	return apierrors.NewNotFound(e.resource, e.key.Name).Status()
+}
+
+// Get returns an object; namespace is empty for cluster-scoped resources. Its errors are ErrNotFound, which is also a 404
+// for apierrors.IsNotFound, a *DecodeError and, while it cannot know whether the object exists, ErrNotSynced (see Wait and
+// Cluster.Wait), or ErrClosed if the source was closed before it had a state.
 func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 	k := store.Key{Namespace: namespace, Name: name}
 	streams := i.source.streamsOf(namespace)
@@ -43,12 +61,18 @@ func (i *Informer[T]) Get(namespace, name string) (obj T, err error) {
 			return decode[T](i, st, store.Item{Key: k, V: v}, private)
 		}
 	}
-	return obj, cmp.Or(i.source.incomplete(streams), ErrNotFound)
+	if err := i.source.incomplete(streams); err != nil {
+		return obj, err
+	}
+	return obj, &notFoundError{i.source.gvr.GroupResource(), Key(k)}
 }
 
 // All returns every object, in no order: a snapshot of each stream, decoded one by one as the loop runs. In place of
 // an object that cannot be decoded it yields a *DecodeError. If the source does not have every object yet, the last
 // error is ErrNotSynced, or ErrClosed if the source was closed before.
+//
+// A loop with one variable compiles, and receives nil in place of each error. There is no form without the error: a program
+// that deletes what it does not find would also delete what it could not read, or had not read yet. See Collect.
 func (i *Informer[T]) All() iter.Seq2[T, error] { return i.List("", nil) }
 
 // List is All within a namespace and with a label selector; empty and nil select everything. The first call with a

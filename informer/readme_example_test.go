@@ -41,7 +41,7 @@ func Example() { //nolint:testableexamples // it needs a cluster
 
 	ended := make(chan error, 1)
 	go func() { ended <- cl.Run(ctx) }()
-	if err := cl.WaitForSync(ctx); err != nil {
+	if err := cl.Wait(ctx); err != nil {
 		log.Fatal(err) // sync pods in namespace shop: forbidden: …
 	}
 

@@ -172,7 +172,7 @@ type stateLog struct {
 }
 
 var stateNames = map[informer.State]string{
-	informer.Starting: "starting", informer.ListingState: "listing", informer.Watching: "watching",
+	informer.Starting: "starting", informer.Listing: "listing", informer.Watching: "watching",
 	informer.Waiting: "waiting", informer.Parked: "parked", informer.Stopped: "stopped",
 }
 

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/selection"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tattler-dev/tattler/informer/internal/raw"
 )
@@ -41,8 +42,8 @@ func namespaces(names []string) ([]string, error) {
 		switch {
 		case name == "" && len(names) > 1:
 			return nil, errors.New("namespaces: the empty name (all namespaces) excludes other names")
-		case strings.Contains(name, "/"):
-			return nil, fmt.Errorf("invalid namespace %q", name)
+		case name != "" && len(validation.IsDNS1123Label(name)) > 0:
+			return nil, fmt.Errorf("invalid namespace %q: %s", name, validation.IsDNS1123Label(name)[0])
 		}
 	}
 	return names, nil
@@ -101,7 +102,7 @@ func sharedKeyOf(t reflect.Type, gvr schema.GroupVersionResource, o *SourceOptio
 		return key, false, err
 	}
 	key = sharedKey{
-		gvr: gvr, namespaces: strings.Join(names, "/"), format: o.Format, storage: o.Storage, hot: o.hot(),
+		gvr: gvr, namespaces: strings.Join(names, "/"), format: o.Format, storage: max(o.Storage, CompactStorage), hot: o.hot(),
 		metadataOnly: o.MetadataOnly, dropManagedFields: o.DropManagedFields, paged: o.Paged, noCheckpoint: o.NoCheckpoint,
 	}
 	if o.Storage == LiveStorage {

@@ -160,3 +160,14 @@ func TestEqualSelectionsShare(t *testing.T) {
 		}
 	})
 }
+
+// TestDefaultStorage: the zero value is CompactStorage, also for views that share a source.
+func TestDefaultStorage(t *testing.T) {
+	c := must(informer.NewCluster(informertest.NewServer().Config(), informer.Options{}))(t)
+	plain := must(informer.Unstructured(c, pods))(t)
+	compact := must(informer.Unstructured(c, pods, informer.WithStorage(informer.CompactStorage)))(t)
+	auto := must(informer.Unstructured(c, pods, informer.WithStorage(informer.AutoStorage)))(t)
+	if plain.Source() != compact.Source() || plain.Source() == auto.Source() {
+		t.Error("the zero value is not CompactStorage")
+	}
+}

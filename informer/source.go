@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tattler-dev/tattler/informer/internal/checkpoint"
 	"github.com/tattler-dev/tattler/informer/internal/compact"
@@ -72,6 +73,13 @@ func newSource(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f r
 	if gvr.Version == "" || gvr.Resource == "" {
 		return nil, fmt.Errorf("open source: a resource needs a version and a plural name: got group %q, version %q, resource %q",
 			gvr.Group, gvr.Version, gvr.Resource)
+	}
+	if errs := append(validation.IsDNS1123Subdomain(cmp.Or(gvr.Group, "core")), slices.Concat(validation.IsDNS1123Label(gvr.Version), validation.IsDNS1123Label(gvr.Resource))...); len(errs) > 0 {
+		return nil, fmt.Errorf("open source: invalid group %q, version %q or resource %q, such as apps, v1 and deployments: %s",
+			gvr.Group, gvr.Version, gvr.Resource, errs[0])
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("open source: %w", err)
 	}
 	if _, err := canonicalLabels(o.Selection.Labels); err != nil {
 		return nil, fmt.Errorf("open source: %w", err)
@@ -260,7 +268,7 @@ func (s *Source) format() Format {
 	return s.opts.Format
 }
 
-func (s *Source) hooks() *Hooks { return &s.cluster.opts.Hooks }
+func (s *Source) hooks() *reports { return &s.cluster.reports }
 
 func (s *Source) isClosed() bool {
 	s.mu.Lock()

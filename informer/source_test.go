@@ -13,6 +13,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
 	"github.com/tattler-dev/tattler/informer"
@@ -212,12 +213,41 @@ func TestBadSources(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, s := range map[string]informer.Selection{
-		"labels": {Labels: "a in ("},
-		"fields": {Fields: "a"},
+	for want, o := range map[string]informer.SourceOptions{
+		"label selector":             {Selection: informer.Selection{Labels: "a in ("}},
+		"field selector":             {Selection: informer.Selection{Fields: "a"}},
+		`invalid namespace "Shop"`:   {Selection: informer.Selection{Namespaces: []string{"Shop"}}},
+		`invalid namespace "kube-*"`: {Selection: informer.Selection{Namespaces: []string{"kube-*"}}},
+		"unknown storage 9":          {Storage: 9},
+		"unknown format 9":           {Format: 9},
+		"decoded objects is neg":     {Hot: -1},
 	} {
-		if _, err := c.Source(widgets, informer.SourceOptions{Selection: s}); err == nil || !strings.Contains(err.Error(), name[:5]) {
-			t.Errorf("%s: %v", name, err)
+		if _, err := c.Source(widgets, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+		set := func(v *informer.ViewOptions) { v.SourceOptions = o }
+		if _, err := informer.Unstructured(c, widgets, set); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("a view, %s: %v", want, err)
+		}
+	}
+	for _, gvr := range []schema.GroupVersionResource{
+		{Group: "example.com", Version: "v1"}, {Group: "example.com", Resource: "widgets"}, {Group: "example.com", Version: "v1", Resource: "Widget"},
+		{Group: "example.com", Version: "v1", Resource: "widgets/status"}, {Group: "Example", Version: "v1", Resource: "widgets"},
+		{Group: "example.com/v1", Version: "v1", Resource: "widgets"},
+	} {
+		if _, err := c.Source(gvr, informer.SourceOptions{}); err == nil || !strings.HasPrefix(err.Error(), "open source: ") {
+			t.Errorf("%q: %v", gvr, err)
+		}
+	}
+	all := must(informer.Unstructured(c, widgets))(t)
+	for want, subscribe := range map[string]func() error{
+		"needs a name":            func() error { _, err := all.Subscribe("", informer.SubscribeOptions{}); return err },
+		"test: unknown mode 9":    func() error { _, err := all.Subscribe("test", informer.SubscribeOptions{Mode: 9}); return err },
+		"test: the budget is neg": func() error { _, err := all.Subscribe("test", informer.SubscribeOptions{Budget: -1}); return err },
+		"feed: the budget is neg": func() error { _, err := feed.Join(all.Source(), "feed", -1); return err },
+	} {
+		if err := subscribe(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -292,7 +322,7 @@ func TestSocket(t *testing.T) {
 	if added != 100 || updated != 1 {
 		t.Errorf("%d added, %d updated", added, updated)
 	}
-	if _, err := c.Get(ctx, c.ResourcePath(widgets, "n1", "nothing"), nil); !apierrors.IsNotFound(err) {
+	if _, err := c.Get(ctx, c.ResourcePath(widgets, "n1", "nothing"), nil); !apierrors.IsNotFound(err) || !errors.Is(err, informer.ErrNotFound) {
 		t.Errorf("Get of nothing: %v", err)
 	}
 	if raw, err := c.Get(ctx, c.ResourcePath(widgets, "n1", ""), nil); err != nil || !strings.Contains(string(raw), `"WidgetList"`) {

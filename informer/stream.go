@@ -53,7 +53,7 @@ func newStream(s *Source, i int, namespace string) *stream {
 	return st
 }
 
-func (s *stream) hooks() *Hooks { return s.source.hooks() }
+func (s *stream) hooks() *reports { return s.source.hooks() }
 
 // run serves the stream until ctx ends.
 func (s *stream) run(ctx context.Context) {
@@ -146,7 +146,7 @@ func published(m reflector.Machine) State {
 	case m.Err != nil:
 		return Waiting
 	case m.State == reflector.Listing:
-		return ListingState
+		return Listing
 	case m.State == reflector.Idle, m.State == reflector.Probing && m.Resuming:
 		return Starting
 	}

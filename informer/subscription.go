@@ -3,6 +3,7 @@ package informer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"strconv"
 	"strings"
@@ -104,6 +105,9 @@ type Subscription[T Object] struct {
 // reports. On Informer.Shared, each version is decoded once for all subscribers, and the budget for decoded objects
 // grows by 24 MiB.
 func (i *Informer[T]) Subscribe(name string, o SubscribeOptions) (*Subscription[T], error) {
+	if o.Mode > Every {
+		return nil, fmt.Errorf("subscribe %s: unknown mode %d", name, o.Mode)
+	}
 	n := len(i.source.streams)
 	s := &Subscription[T]{informer: i.named("subscription " + strconv.Quote(name)), initialDone: make([]bool, n), initialLeft: n, synced: make(chan struct{})}
 	var shared *codec

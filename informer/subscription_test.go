@@ -152,7 +152,7 @@ func TestHandle(t *testing.T) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			s.Handle(ctx, informer.Handlers[*corev1.Pod]{
+			_ = s.Handle(ctx, informer.Handlers[*corev1.Pod]{
 				OnAdd:    func(p *corev1.Pod, initial bool) { call("add %s %v", p.Name, initial) },
 				OnUpdate: func(old, p *corev1.Pod) { call("update %s %v", p.Name, old == p) },
 				OnDelete: func(last *corev1.Pod) { call("delete %s", last.Name) },

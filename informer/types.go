@@ -17,7 +17,8 @@ var (
 	ErrClosed = errors.New("informer: closed")
 	// ErrNotSynced is returned by reads that find nothing while the first list is incomplete: see Informer.Wait.
 	ErrNotSynced = errors.New("informer: not synced")
-	// ErrNotFound is returned by Get for an object that does not exist.
+	// ErrNotFound is returned by Informer.Get and Cluster.Get for an object that does not exist. Their errors also satisfy
+	// apierrors.IsNotFound.
 	ErrNotFound = errors.New("informer: no such object")
 	// ErrIndexBuilding is returned by Index.Err until the index covers the objects that were cached when it was added.
 	ErrIndexBuilding = errors.New("informer: index is being built")
@@ -106,7 +107,7 @@ type State uint8
 // checks every few minutes whether it is served again.
 const (
 	Starting State = iota
-	ListingState
+	Listing
 	Watching
 	Waiting
 	Parked

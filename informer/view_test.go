@@ -15,6 +15,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
@@ -73,7 +74,7 @@ func must[V any](v V, err error) func(*testing.T) V {
 
 func synced(t *testing.T, c *informer.Cluster) {
 	t.Helper()
-	if err := c.WaitForSync(t.Context()); err != nil {
+	if err := c.Wait(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -129,7 +130,7 @@ func TestReads(t *testing.T) {
 				}
 				break // a loop may be left
 			}
-			if _, err := all.Get("a", "none"); !errors.Is(err, informer.ErrNotFound) {
+			if _, err := all.Get("a", "none"); !errors.Is(err, informer.ErrNotFound) || !apierrors.IsNotFound(err) || err.Error() != `pods "a/none" not found` {
 				t.Errorf("Get of a missing object: %v", err)
 			}
 			server.Put(pods, "a", "two", podFields("two", "node-2"))

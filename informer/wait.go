@@ -35,7 +35,7 @@ func (e *SyncError) Unwrap() error { return e.Err }
 // answer, or fails, Wait keeps waiting; when ctx ends, it returns the error of ctx joined with the last cause. If the
 // source is closed, it returns ErrClosed.
 func (s *Source) Wait(ctx context.Context) error {
-	return s.wait(ctx, func(st Status) bool { return st.Synced })
+	return s.wait(ctx, isSynced)
 }
 
 // Wait waits for the view's source: see Source.Wait.
@@ -43,9 +43,11 @@ func (i *Informer[T]) Wait(ctx context.Context) error { return i.source.Wait(ctx
 
 // HasSynced reports whether every stream of the view's source has synced; once true, it stays true.
 func (i *Informer[T]) HasSynced() bool {
-	ready, _, _ := i.source.progress(func(st Status) bool { return st.Synced })
+	ready, _, _ := i.source.progress(isSynced)
 	return ready
 }
+
+func isSynced(st Status) bool { return st.Synced }
 
 // WaitForLoad returns nil once every stream has a state to read: from a checkpoint, or because it is synced. Its
 // errors are those of Wait.

@@ -97,7 +97,7 @@ func (s *session) stop(ctx context.Context) error {
 // sync starts the session and waits until its views have synced.
 func sync[T informer.Object](ctx context.Context, s *session, inf *informer.Informer[T], want int) error {
 	s.run(ctx)
-	if err := s.WaitForSync(ctx); err != nil {
+	if err := s.Wait(ctx); err != nil {
 		return fmt.Errorf("sync: %w", err)
 	}
 	if s.paged.Load() {

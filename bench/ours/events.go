@@ -97,7 +97,7 @@ func (l *listener) handling(ctx context.Context) error {
 			l.seen.Store(version)
 		}
 	}
-	l.sub.Handle(ctx, informer.Handlers[*corev1.Pod]{
+	err := l.sub.Handle(ctx, informer.Handlers[*corev1.Pod]{
 		OnAdd: func(p *corev1.Pod, _ bool) { read(p) },
 		OnUpdate: func(old, p *corev1.Pod) {
 			l.heard++
@@ -107,6 +107,9 @@ func (l *listener) handling(ctx context.Context) error {
 		OnDelete: read,
 		OnError:  func(_ informer.Key, err error) { failed = err },
 	})
+	if !errors.Is(err, informer.ErrClosed) {
+		return err
+	}
 	return failed
 }
 

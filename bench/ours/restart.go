@@ -61,7 +61,7 @@ func restart(ctx context.Context, in harness.Input) (harness.Sample, error) {
 		return nil, fmt.Errorf("load: there are %d objects, not %d", n, in.Server.Objects)
 	}
 	m.Lap("loaded")
-	if err := s.WaitForSync(ctx); err != nil {
+	if err := s.Wait(ctx); err != nil {
 		return nil, fmt.Errorf("sync: %w", err)
 	}
 	m.Lap("sync")

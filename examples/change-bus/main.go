@@ -27,7 +27,7 @@ func main() {
 
 // run is the whole program: an informer and a subscription for each kind, a connection, and a loop that publishes.
 func run(ctx context.Context, cfg *rest.Config, names []string, address, checkpoint string) error {
-	cluster, err := informer.NewCluster(cfg, informer.Options{Checkpoint: checkpoint, Hooks: informer.LogTo(nil)})
+	cluster, err := informer.NewCluster(cfg, informer.Options{Checkpoint: checkpoint})
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func run(ctx context.Context, cfg *rest.Config, names []string, address, checkpo
 		}
 	}
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		if err := cluster.WaitForSync(ctx); err != nil { // because a right is missing, for example
+		if err := cluster.Wait(ctx); err != nil { // because a right is missing, for example
 			return err
 		}
 		bus, err := connect(ctx, address)

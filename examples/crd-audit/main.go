@@ -38,7 +38,7 @@ func run(ctx context.Context, cfg *rest.Config, o options) error {
 	if err != nil {
 		return err
 	}
-	cluster, err := informer.NewCluster(cfg, informer.Options{Checkpoint: o.checkpoint, Hooks: informer.LogTo(nil)})
+	cluster, err := informer.NewCluster(cfg, informer.Options{Checkpoint: o.checkpoint})
 	if err != nil {
 		return err
 	}

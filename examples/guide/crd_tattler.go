@@ -12,7 +12,7 @@ import (
 )
 
 func crdTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error {
-	cluster, err := informer.NewCluster(cfg, informer.Options{Hooks: informer.LogTo(nil)})
+	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {
 		return err
 	}

@@ -23,7 +23,7 @@ func dynamicTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error 
 		return err
 	}
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		if err := cluster.WaitForSync(ctx); err != nil {
+		if err := cluster.Wait(ctx); err != nil {
 			return err
 		}
 		d, err := deployments.Get("shop", "web")

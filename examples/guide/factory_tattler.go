@@ -33,7 +33,7 @@ func factoryTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error 
 		return err
 	}
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		if err := cluster.WaitForSync(ctx); err != nil {
+		if err := cluster.Wait(ctx); err != nil {
 			return err
 		}
 		for _, view := range []*informer.Informer[*appsv1.Deployment]{one, two, three} {

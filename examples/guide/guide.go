@@ -39,7 +39,7 @@ func newCluster(cfg *rest.Config) (*informer.Cluster, *informer.Informer[*appsv1
 // synced runs a function in a cluster that is synced.
 func synced(ctx context.Context, cluster *informer.Cluster, do func(context.Context) error) error {
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		if err := cluster.WaitForSync(ctx); err != nil {
+		if err := cluster.Wait(ctx); err != nil {
 			return err
 		}
 		return do(ctx)

@@ -22,7 +22,7 @@ func handlersTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error
 		return err
 	}
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		changes.Handle(ctx, informer.Handlers[*appsv1.Deployment]{
+		return changes.Handle(ctx, informer.Handlers[*appsv1.Deployment]{
 			OnAdd: func(d *appsv1.Deployment, _ bool) {
 				fmt.Fprintln(out, "add", d.Name)
 			},
@@ -33,7 +33,6 @@ func handlersTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error
 				fmt.Fprintln(out, "delete", last.Name)
 			},
 		})
-		return nil
 	})
 	//guide:end
 }

@@ -33,7 +33,7 @@ func indexersTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error
 		return keys
 	})
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		if err := cluster.WaitForSync(ctx); err != nil {
+		if err := cluster.Wait(ctx); err != nil {
 			return err
 		}
 		web, err := informer.Collect(byApp.Get("web"))

@@ -25,14 +25,13 @@ func syncTattler(ctx context.Context, cfg *rest.Config, out io.Writer) error {
 	fmt.Fprintln(out, "too early:", err)
 
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		if err := cluster.WaitForSync(ctx); err != nil {
+		if err := cluster.Wait(ctx); err != nil {
 			return err
 		}
-		changes.Handle(ctx, informer.Handlers[*appsv1.Deployment]{
+		return changes.Handle(ctx, informer.Handlers[*appsv1.Deployment]{
 			OnAdd:    func(d *appsv1.Deployment, initial bool) { fmt.Fprintln(out, d.Name, "was there:", initial) },
 			OnSynced: func() { fmt.Fprintln(out, "all were handled") },
 		})
-		return nil
 	})
 	//guide:end
 }

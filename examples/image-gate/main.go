@@ -31,7 +31,7 @@ func main() {
 }
 
 func run(ctx context.Context, cfg *rest.Config, flags *images.Flags, listen, host string) error {
-	cluster, err := informer.NewCluster(cfg, informer.Options{Hooks: informer.LogTo(nil)})
+	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func run(ctx context.Context, cfg *rest.Config, flags *images.Flags, listen, hos
 		return err
 	}
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		if err := cluster.WaitForSync(ctx); err != nil { // until then, a key that is not found may exist
+		if err := cluster.Wait(ctx); err != nil { // until then, a key that is not found may exist
 			return err
 		}
 		if err := w.register(ctx, cfg, rule.Label); err != nil {

@@ -37,7 +37,7 @@ func run(ctx context.Context, cfg *rest.Config, flags *images.Flags, every time.
 	if err != nil {
 		return err
 	}
-	cluster, err := informer.NewCluster(cfg, informer.Options{Hooks: informer.LogTo(nil)})
+	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {
 		return err
 	}

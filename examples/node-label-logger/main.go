@@ -25,7 +25,7 @@ func run(ctx context.Context, cfg *rest.Config, label string, initial bool) erro
 	if _, err := labels.Parse(label); err != nil || label == "" {
 		return program.Usage("--label %q: give the label that nodes must have, such as --label pool=gpu", label)
 	}
-	cluster, err := informer.NewCluster(cfg, informer.Options{Hooks: informer.LogTo(nil)})
+	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {
 		return err
 	}

@@ -41,7 +41,7 @@ func run(ctx context.Context, cfg *rest.Config, prefix, tags string, every time.
 	if err != nil {
 		return err
 	}
-	cluster, err := informer.NewCluster(cfg, informer.Options{Hooks: informer.LogTo(nil)})
+	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {
 		return err
 	}

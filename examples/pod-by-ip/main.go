@@ -32,7 +32,7 @@ func run(ctx context.Context, cfg *rest.Config, addr string) error {
 		return fmt.Errorf("%w: choose another address with --listen", err)
 	}
 	defer listener.Close()
-	cluster, err := informer.NewCluster(cfg, informer.Options{Hooks: informer.LogTo(nil)})
+	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {
 		return err
 	}
@@ -41,7 +41,7 @@ func run(ctx context.Context, cfg *rest.Config, addr string) error {
 		return err
 	}
 	return cluster.RunWhile(ctx, func(ctx context.Context) error {
-		if err := cluster.WaitForSync(ctx); err != nil {
+		if err := cluster.Wait(ctx); err != nil {
 			return err
 		}
 		slog.Info("synced, and serving", "address", listener.Addr().String())

@@ -24,7 +24,7 @@ func run(ctx context.Context, cfg *rest.Config, o *work.Flags) error {
 	if err := o.Valid(); err != nil {
 		return err
 	}
-	cluster, err := informer.NewCluster(cfg, informer.Options{Hooks: informer.LogTo(nil)})
+	cluster, err := informer.NewCluster(cfg, informer.Options{})
 	if err != nil {
 		return err
 	}

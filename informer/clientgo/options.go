@@ -1,20 +1,23 @@
 package clientgo
 
 import (
+	"cmp"
+
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
 )
 
-// Storage is the form in which an informer keeps its objects.
+// Storage is the form in which an informer keeps its objects. The zero value is Auto. The constants have the values of
+// those of package informer.
 type Storage uint8
 
 const (
+	// Compact keeps objects packed, however often they are read.
+	Compact Storage = iota + 1
 	// Auto packs rarely read objects and keeps frequently read ones decoded, within Options.Kept: those decoded for
 	// readers twice within ten minutes, whether by key, by index or in lists. Objects that were not read for ten
 	// minutes are packed again.
-	Auto Storage = iota
-	// Compact keeps objects packed, however often they are read.
-	Compact
+	Auto
 	// Live keeps every object decoded: repeated reads return the same pointer, as with client-go.
 	Live
 )
@@ -76,10 +79,11 @@ const (
 func (o *Options) handlerBudget() int64 { return orDefault(o.HandlerBudget, defaultHandlerBudget) }
 
 func (o *Options) storageOf(example runtime.Object) Storage {
+	storage := o.Storage
 	if o.StorageOf != nil {
-		return o.StorageOf(example)
+		storage = o.StorageOf(example)
 	}
-	return o.Storage
+	return cmp.Or(storage, Auto)
 }
 
 func (o *Options) decoded(example any) bool {

@@ -50,7 +50,7 @@ func TestReadsAhead(t *testing.T) {
 						}
 					}
 					return controller.Result{}, nil
-				}, controller.For(r.widgets), controller.Owned(r.parts, "Widget.example.com", when))
+				}, controller.For(r.widgets), controller.Owned(r.parts, r.widgets, when))
 				has := func(want string) {
 					r.Helper()
 					<-time.After(time.Second)

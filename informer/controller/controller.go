@@ -41,7 +41,8 @@ type Options struct {
 	// workqueue.DefaultTypedControllerRateLimiter[controller.Key]().
 	RateLimiter workqueue.TypedRateLimiter[Key]
 	// Grace is how long a running Reconcile may continue after Run's context ends; 0 means 20 s, so that the program has
-	// ended and released its lease before a kubelet kills it 30 s after SIGTERM.
+	// ended and released its lease before a kubelet kills it 30 s after SIGTERM. Then the call's context ends, and Run
+	// waits 5 s for it to return.
 	Grace time.Duration
 	// Log receives failures, each with its key; nil means slog.Default.
 	Log *slog.Logger
@@ -62,6 +63,10 @@ type Hooks struct {
 	Synced func()
 	// Reconciled is called after each Reconcile, by the worker.
 	Reconciled func(Reconciled)
+	// Lost is called at once when leadership is lost, with the keys that are being reconciled. Their contexts have ended,
+	// but a call that does not notice may write while another process reconciles. A program that cannot risk that exits
+	// here.
+	Lost func(running []Key)
 }
 
 // Reconciled describes one call of Reconcile.
@@ -96,15 +101,16 @@ type Controller struct {
 	ran       atomic.Bool
 	budget    int64 // budget of each subscription; 0: the default
 
-	mu    sync.Mutex // guards what follows
-	early []Key      // keys added before Run
-	queue workqueue.TypedRateLimitingInterface[Key]
+	mu      sync.Mutex // guards what follows
+	early   []Key      // keys added before Run
+	running map[Key]struct{}
+	queue   workqueue.TypedRateLimitingInterface[Key]
 }
 
 // New makes a controller, which does nothing before Run. The name appears in errors, logs and metrics, and names the
 // controller's subscriptions.
 func New(name string, reconcile Reconcile, o Options, sources ...Source) *Controller {
-	return &Controller{name: name, o: o.withDefaults(), reconcile: reconcile, sources: sources, lanes: newLanes()}
+	return &Controller{name: name, o: o.withDefaults(), reconcile: reconcile, sources: sources, lanes: newLanes(), running: map[Key]struct{}{}}
 }
 
 // open makes the queue, which starts goroutines.
@@ -168,11 +174,15 @@ func (c *Controller) Len() int {
 	return c.queue.Len()
 }
 
-// Run reconciles until ctx ends, and then returns nil. It returns an error if a source cannot be synced or is closed, or
-// if leadership was lost. The caller must run the informers' cluster (informer.Cluster.Run). A controller runs once.
+// Run reconciles until ctx ends, and then returns nil. It returns an error if a source cannot be synced or is closed, and
+// ErrLost if leadership was lost. It returns after the last Reconcile, or with an *UnfinishedError if one ignores the end
+// of its context. The caller must run the informers' cluster (informer.Cluster.Run). A controller runs once.
 func (c *Controller) Run(ctx context.Context) error {
 	if c.ran.Swap(true) {
 		return fmt.Errorf("controller %s: it was run before", c.name)
+	}
+	if c.name == "" || c.reconcile == nil {
+		return fmt.Errorf("controller %q: it needs a name and a Reconcile", c.name)
 	}
 	candidate, err := c.candidate()
 	if err != nil {
@@ -205,59 +215,13 @@ func (c *Controller) Run(ctx context.Context) error {
 		})
 	}
 	err = candidate.lead(feeding, c.work)
-	if cause := context.Cause(feeding); err == nil && ctx.Err() == nil && cause != nil {
-		err = cause
+	if cause := context.Cause(feeding); ctx.Err() == nil && cause != nil {
+		err = errors.Join(cause, err)
 	}
 	if err != nil {
 		return fmt.Errorf("controller %s: %w", c.name, err)
 	}
 	return nil
-}
-
-// work runs the workers until ctx ends, then lets them finish; if the cause is errLost, it cancels running calls at once.
-// A worker starts no call while holds returns false.
-func (c *Controller) work(ctx context.Context, holds func() bool) {
-	running, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	defer cancel()
-	defer context.AfterFunc(ctx, func() {
-		c.queue.ShutDown()
-		if errors.Is(context.Cause(ctx), errLost) {
-			cancel()
-			return
-		}
-		late := time.AfterFunc(c.o.Grace, cancel)
-		context.AfterFunc(running, func() { late.Stop() })
-	})()
-	var workers sync.WaitGroup
-	for range c.o.Workers {
-		workers.Go(func() {
-			for {
-				key, ended := c.queue.Get()
-				if ended {
-					return
-				}
-				if allowed(ctx, holds) { // after the end, queued keys are dropped
-					c.reconcileKey(running, key)
-				}
-				c.queue.Done(key)
-			}
-		})
-	}
-	workers.Wait()
-}
-
-// allowed waits until holds returns true, and reports false if ctx ends first.
-func allowed(ctx context.Context, holds func() bool) bool {
-	for ctx.Err() == nil {
-		if holds() {
-			return true
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(100 * time.Millisecond):
-		}
-	}
-	return false
 }
 
 // reconcileKey reconciles a key.

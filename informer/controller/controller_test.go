@@ -36,6 +36,7 @@ type object = *unstructured.Unstructured
 type rig struct {
 	*testing.T
 	server         *informertest.Server
+	cluster        *informer.Cluster
 	widgets, parts *informer.Informer[object]
 	end            context.CancelFunc // of the cluster
 	log            strings.Builder
@@ -55,6 +56,7 @@ func play(t *testing.T, first int, test func(r *rig)) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		r.cluster = c
 		if r.widgets, err = informer.Unstructured(c, widgets); err != nil {
 			t.Fatal(err)
 		}
@@ -91,6 +93,10 @@ func (r *rig) run(o controller.Options, reconcile controller.Reconcile, sources 
 	done := make(chan error, 1)
 	go func() { done <- c.Run(ctx) }()
 	return c, func() error { cancel(); return <-done }
+}
+
+func nothing(context.Context, controller.Key) (controller.Result, error) {
+	return controller.Result{}, nil
 }
 
 func key(name string) controller.Key { return controller.Key{Namespace: "n", Name: name} }
@@ -274,7 +280,7 @@ func TestCannotSync(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error)
 		go func() { done <- c.Run(ctx) }()
-		ctl := controller.New("test", nil, controller.Options{}, controller.For(i))
+		ctl := controller.New("test", nothing, controller.Options{}, controller.For(i))
 		if err := ctl.Run(ctx); err == nil || !strings.Contains(err.Error(), "controller test: wait for caches: sync widgets.example.com: ") {
 			t.Errorf("Run: %v", err)
 		}

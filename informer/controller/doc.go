@@ -3,7 +3,7 @@
 //
 //	c := controller.New("replicas", reconcile, controller.Options{Workers: 4},
 //		controller.For(deployments, controller.GenerationChanged[*appsv1.Deployment]),
-//		controller.Owned(replicaSets, "Deployment.apps"))
+//		controller.Owned(replicaSets, deployments))
 //	err := c.Run(ctx)
 //
 // A Source maps an informer's changes to keys: of the objects themselves (For), of their owners (Owned), of objects found
@@ -21,6 +21,8 @@
 //	                exist. If a source cannot be synced, Run returns why.
 //	Leader          With Options.Lock, one process at a time reconciles; the others keep their caches current.
 //	Stop            When ctx ends, no new call starts. Running calls may continue for Options.Grace, then their context ends.
+//	                Run returns an error that names the keys whose calls ignore that.
+//	Lost lease      The context of running calls ends at once, and Hooks.Lost is called.
 //	Own writes      A cache lags behind the program's own writes. Await waits for it.
 //
 // # Reading your own writes

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
 // Lease tunes leader election with Options.Lock; 0 means the value that client-go recommends.
@@ -19,12 +21,19 @@ type Lease struct {
 	Retry time.Duration
 }
 
-// errLost ends a controller that no longer leads.
-var errLost = errors.New("leadership was lost: another process may reconcile now")
+// ErrLost ends a controller that no longer leads.
+var ErrLost = errors.New("leadership was lost: another process may reconcile now")
+
+// term is the time for which this process may reconcile.
+type term struct {
+	holds func() bool     // whether a call may start now
+	lost  <-chan struct{} // closed when leadership is lost
+}
 
 // candidate takes part in leader election; a nil candidate leads at once.
 type candidate struct {
 	*leaderelection.LeaderElector
+	lock   *lock
 	led    chan struct{} // closed when it leads
 	margin time.Duration // remaining lease time needed to start a call
 }
@@ -44,9 +53,9 @@ func (c *Controller) candidate() (*candidate, error) {
 	if l.Retry == 0 {
 		l.Retry = 2 * time.Second
 	}
-	led := make(chan struct{})
+	led, lock := make(chan struct{}), &lock{Interface: c.o.Lock}
 	elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
-		Lock: c.o.Lock, LeaseDuration: l.Duration, RenewDeadline: l.Renew, RetryPeriod: l.Retry, Name: c.name, ReleaseOnCancel: true,
+		Lock: lock, LeaseDuration: l.Duration, RenewDeadline: l.Renew, RetryPeriod: l.Retry, Name: c.name, ReleaseOnCancel: true,
 		Callbacks: leaderelection.LeaderCallbacks{
 			OnStartedLeading: func(context.Context) { close(led) },
 			OnStoppedLeading: func() {},
@@ -55,40 +64,54 @@ func (c *Controller) candidate() (*candidate, error) {
 	if err != nil {
 		return nil, fmt.Errorf("set up leader election: %w", err)
 	}
-	return &candidate{elector, led, l.Duration - l.Renew}, nil
+	return &candidate{elector, lock, led, l.Duration - l.Renew}, nil
 }
 
-// lead runs work until ctx ends: at once or, with a lock, while this process leads. work must start no call while holds
-// returns false. lead returns errLost if leadership was lost.
-func (c *candidate) lead(ctx context.Context, work func(ctx context.Context, holds func() bool)) error {
-	if c == nil {
-		work(ctx, func() bool { return true })
-		return nil
+// lock does not release the lease while a call that ignores its context may still write: the next leader waits until the
+// lease has expired.
+type lock struct {
+	resourcelock.Interface
+	keep atomic.Bool
+}
+
+// Update implements resourcelock.Interface.
+func (l *lock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if l.keep.Load() {
+		return errors.New("the lease is not released: a call of Reconcile has not returned")
 	}
-	leading, lost := context.WithCancelCause(ctx)
-	defer lost(nil)
+	return l.Interface.Update(ctx, r)
+}
+
+// lead runs work until ctx ends: at once or, with a lock, while this process leads. It returns ErrLost if leadership was
+// lost.
+func (c *candidate) lead(ctx context.Context, work func(context.Context, term) error) error {
+	if c == nil {
+		return work(ctx, term{holds: func() bool { return true }})
+	}
+	leading, stop := context.WithCancel(ctx)
+	defer stop()
 	// The lease is released after the last Reconcile has ended, so that no call overlaps with the next leader's.
 	electing, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	ended := make(chan struct{})
 	go func() {
+		defer stop()
 		defer close(ended)
 		c.Run(electing)
-		lost(errLost)
 	}()
+	var err error
 	select {
 	case <-c.led:
 		// A process that was suspended or disconnected learns that it lost the lease when it next tries to renew it.
 		// Until then it must start no call once its last renewal is too old.
-		work(leading, func() bool { return c.IsLeader() && c.Check(-c.margin) == nil })
+		err = work(leading, term{holds: func() bool { return c.IsLeader() && c.Check(-c.margin) == nil }, lost: ended})
 	case <-ctx.Done():
 	case <-ended:
+		err = ErrLost
 	}
-	wasLost := errors.Is(context.Cause(leading), errLost)
+	var unfinished *UnfinishedError
+	c.lock.keep.Store(errors.As(err, &unfinished))
 	release()
 	<-ended
-	if wasLost && ctx.Err() == nil {
-		return errLost
-	}
-	return nil
+	return err
 }

@@ -166,6 +166,67 @@ func TestFakeLapse(t *testing.T) {
 	})
 }
 
+// TestUnheeded: a Reconcile that ignores its context does not keep Run from returning, neither after Grace nor after a
+// lost lease, and the lease is not released while it may write.
+func TestUnheeded(t *testing.T) {
+	for _, tc := range []struct {
+		why  string
+		lock bool
+		down bool // the lease cannot be renewed
+		stop bool // Run's context ends
+		by   time.Duration
+		want string
+	}{
+		{"the end, without a lock", false, false, true, 25 * time.Second, "controller test: Reconcile ignores the end of its context, and still runs for n/w000"},
+		{"the end, with a lock", true, false, true, 25 * time.Second, "controller test: Reconcile ignores the end of its context, and still runs for n/w000"},
+		{"a lost lease", true, true, false, 13 * time.Second, "controller test: leadership was lost: another process may reconcile now; Reconcile ignores"},
+		{"a lease that is lost in the grace", true, true, true, 13 * time.Second, "controller test: leadership was lost: another process may reconcile now; Reconcile ignores"},
+	} {
+		play(t, 1, func(r *rig) {
+			lease, going, goOn := &fakeLease{}, make(chan struct{}), make(chan struct{})
+			var lost []controller.Key
+			o := controller.Options{Hooks: controller.Hooks{Lost: func(running []controller.Key) { lost = running }}}
+			if tc.lock {
+				o.Lock = &fakeLock{fakeLease: lease, identity: "a"}
+			}
+			c := controller.New("test", func(context.Context, controller.Key) (controller.Result, error) {
+				close(going)
+				<-goOn
+				return controller.Result{}, nil
+			}, o, controller.For(r.widgets))
+			ctx, cancel := context.WithCancel(r.Context())
+			defer cancel()
+			done := make(chan error, 1)
+			go func() { done <- c.Run(ctx) }()
+			<-going
+			began := time.Now()
+			lease.set(tc.down)
+			if tc.stop {
+				cancel()
+			}
+			select {
+			case err := <-done:
+				var unfinished *controller.UnfinishedError
+				if err == nil || !strings.HasPrefix(err.Error(), tc.want) || !errors.As(err, &unfinished) || errors.Is(err, controller.ErrLost) != tc.down {
+					t.Errorf("%s: Run: %v", tc.why, err)
+				}
+				if took := time.Since(began); took > tc.by {
+					t.Errorf("%s: Run returned after %s", tc.why, took)
+				}
+			case <-time.After(time.Hour):
+				t.Errorf("%s: Run does not return", tc.why)
+			}
+			if called := len(lost) == 1 && lost[0] == key("w000"); called != tc.down {
+				t.Errorf("%s: Hooks.Lost got %v", tc.why, lost)
+			}
+			if tc.lock && lease.record.HolderIdentity != "a" {
+				t.Errorf("%s: the lease was released", tc.why)
+			}
+			close(goOn)
+		})
+	}
+}
+
 // TestBadLease: invalid times are an error at once, even while the API server is unreachable.
 func TestBadLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -173,7 +234,7 @@ func TestBadLease(t *testing.T) {
 		server.SetDown(true)
 		o := controller.Options{Lock: &fakeLock{fakeLease: &fakeLease{}, identity: "a"}, Lease: controller.Lease{Duration: time.Second}}
 		began := time.Now()
-		err := controller.Run(t.Context(), cluster, controller.New("test", nil, o, controller.For(i)))
+		err := controller.Run(t.Context(), cluster, controller.New("test", nothing, o, controller.For(i)))
 		if err == nil || !strings.Contains(err.Error(), "controller test: set up leader election: leaseDuration must be greater than renewDeadline") || time.Since(began) > 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)
 		}

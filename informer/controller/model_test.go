@@ -82,7 +82,7 @@ func (r *rig) model(seed uint64) {
 		return controller.Result{}, nil
 	}
 	c, end := r.run(controller.Options{Workers: 1 + rng.IntN(4), MaxBackoff: time.Minute}, reconcile,
-		controller.For(r.widgets), controller.Owned(r.parts, "Widget.example.com"))
+		controller.For(r.widgets), controller.Owned(r.parts, r.widgets))
 	resources := []informertest.Requests{informertest.Lists, informertest.Watches, informertest.StreamingLists}
 	for range 200 {
 		switch rng.IntN(16) {

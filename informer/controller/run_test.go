@@ -59,8 +59,8 @@ func TestRunFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		server, cluster, i := program(t)
 		server.Misbehave(informertest.Fault{Code: 403})
-		fine := controller.New("fine", nil, controller.Options{})
-		ctl := controller.New("test", nil, controller.Options{}, controller.For(i))
+		fine := controller.New("fine", nothing, controller.Options{})
+		ctl := controller.New("test", nothing, controller.Options{}, controller.For(i))
 		if err := controller.Run(t.Context(), cluster, fine, ctl); err == nil || !strings.HasPrefix(err.Error(), "controller test: wait for caches: sync widgets.example.com: ") {
 			t.Errorf("Run: %v", err)
 		}
@@ -68,6 +68,17 @@ func TestRunFails(t *testing.T) {
 			t.Error("a cluster ran twice")
 		}
 	})
+}
+
+// TestIncomplete: a controller without a name or a function is an error at once.
+func TestIncomplete(t *testing.T) {
+	for _, c := range []*controller.Controller{
+		controller.New("test", nil, controller.Options{}), controller.New("", nothing, controller.Options{}),
+	} {
+		if err := c.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "it needs a name and a Reconcile") {
+			t.Errorf("Run: %v", err)
+		}
+	}
 }
 
 // TestWaits: a controller that waits logs why, and continues.
@@ -105,7 +116,7 @@ func TestWaitsForRun(t *testing.T) {
 		var log strings.Builder
 		ctx, cancel := context.WithTimeout(t.Context(), 11*time.Second)
 		defer cancel()
-		ctl := controller.New("test", nil, controller.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, controller.For(i))
+		ctl := controller.New("test", nothing, controller.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, controller.For(i))
 		if err := ctl.Run(ctx); err != nil || !strings.Contains(log.String(), "Cluster.Run was not called") {
 			t.Errorf("Run: %v; logged %s", err, log.String())
 		}

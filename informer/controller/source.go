@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,34 +37,35 @@ func keysOf[T informer.Object](i *informer.Informer[T]) (keys []Key, err error) 
 	return keys, nil
 }
 
-// Owned maps changes to the object's owner of a kind, by the controller owner reference; if the owner changed, to both
-// owners. The kind is written with its group: "Deployment.apps", "ConfigMap". The owner is in the same namespace; for
-// cluster-scoped owners, see OwnedByClusterScoped.
-func Owned[T informer.Object](i *informer.Informer[T], kind string, when ...Predicate[T]) Source {
-	return owned(i, kind, true, when)
+// ownerKind is the kind of owners.
+type ownerKind struct {
+	schema.GroupKind
+	namespaced bool
 }
 
-// OwnedByClusterScoped is Owned for owners of a cluster-scoped kind, such as "Node": their keys have no namespace, even if
-// the owned object has one.
-func OwnedByClusterScoped[T informer.Object](i *informer.Informer[T], kind string, when ...Predicate[T]) Source {
-	return owned(i, kind, false, when)
-}
-
-func owned[T informer.Object](i *informer.Informer[T], kind string, namespaced bool, when []Predicate[T]) Source {
-	gk := schema.ParseGroupKind(kind)
-	return Map(i, func(obj T) []Key {
-		ref := metav1.GetControllerOfNoCopy(obj)
-		if ref == nil || ref.Kind != gk.Kind {
+// Owned maps changes of children to their owners of a kind, by the controller owner reference; if the owner changed, to both
+// owners. The kind is that of the owners' informer. The controller waits until both informers are synced, and asks the API
+// server for the kind's name and whether it is namespaced.
+func Owned[T, U informer.Object](children *informer.Informer[T], owners *informer.Informer[U], when ...Predicate[T]) Source {
+	var of atomic.Pointer[ownerKind] // set before the first change
+	s := Map(children, func(obj T) []Key {
+		ref, kind := metav1.GetControllerOfNoCopy(obj), of.Load()
+		if ref == nil || ref.Kind != kind.Kind {
 			return nil
 		}
-		if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != gk.Group {
+		if gv, err := schema.ParseGroupVersion(ref.APIVersion); err != nil || gv.Group != kind.Group {
 			return nil
 		}
-		if !namespaced {
+		if !kind.namespaced {
 			return []Key{{Name: ref.Name}}
 		}
 		return []Key{{Namespace: obj.GetNamespace(), Name: ref.Name}}
 	}, when...)
+	return s.and(owners.Wait).and(func(ctx context.Context) error {
+		kind, namespaced, err := owners.Source().Kind(ctx)
+		of.Store(&ownerKind{kind, namespaced})
+		return err
+	})
 }
 
 // Map maps changes to the keys that a function returns for the object; for an update, for the old and the new object. To
@@ -242,10 +244,10 @@ func feed[T informer.Object](c *Controller, change *informer.Change[T], when []P
 	c.add(all, change.Initial)
 }
 
-// IgnoreGone returns nil for informer.ErrNotFound and for a 404 from the API server, and any other error unchanged. Use it
-// in a Reconcile that has nothing to do once the object is gone.
+// IgnoreGone returns nil for the error of an object that does not exist, from the API server or from Informer.Get, and any
+// other error unchanged. Use it in a Reconcile that has nothing to do once the object is gone.
 func IgnoreGone(err error) error {
-	if errors.Is(err, informer.ErrNotFound) || apierrors.IsNotFound(err) {
+	if apierrors.IsNotFound(err) {
 		return nil
 	}
 	return err

@@ -14,6 +14,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/controller"
@@ -58,7 +59,7 @@ func (r *rig) part(name, owner, kind, group string, spec int) {
 func TestSources(t *testing.T) {
 	play(t, 1, func(r *rig) {
 		r.part("p", "a", "Widget", "example.com/v1", 1)
-		owned := func() controller.Source { return controller.Owned(r.parts, "Widget.example.com") }
+		owned := func() controller.Source { return controller.Owned(r.parts, r.widgets) }
 		for _, tc := range []struct {
 			why     string
 			source  controller.Source
@@ -93,15 +94,40 @@ func TestSources(t *testing.T) {
 
 // TestOwnedByClusterScoped: a cluster-scoped owner of namespaced objects.
 func TestOwnedByClusterScoped(t *testing.T) {
+	nodes := schema.GroupVersionResource{Version: "v1", Resource: "nodes"}
 	play(t, 0, func(r *rig) {
+		r.server.Serve(nodes, "Node")
+		r.server.Describe(nodes, true, nil, nil)
+		owners, err := informer.Metadata(r.cluster, nodes)
+		if err != nil {
+			t.Fatal(err)
+		}
 		n := 0
 		write := func() { n++; r.part("p", "a", "Node", "v1", n) }
 		write()
-		if got := r.keys(controller.OwnedByClusterScoped(r.parts, "Node"), write); got != "[a]" {
+		if got := r.keys(controller.Owned(r.parts, owners), write); got != "[a]" {
 			t.Errorf("a cluster-scoped owner: %s", got)
 		}
-		if got := r.keys(controller.Owned(r.parts, "Node"), write); got != "[n/a]" {
-			t.Errorf("an owner in the same namespace: %s", got)
+	})
+}
+
+// TestOwnedUnknown: a controller that cannot learn the kind of its owners says so, or waits while the server does not answer.
+func TestOwnedUnknown(t *testing.T) {
+	play(t, 0, func(r *rig) {
+		end := r.server.Misbehave(informertest.Fault{On: informertest.Discovery, Code: 403})
+		_, stop := r.run(controller.Options{}, nothing, controller.Owned(r.parts, r.widgets))
+		<-time.After(time.Minute)
+		if err := stop(); err == nil || !strings.Contains(err.Error(), "find the kind of widgets.example.com") {
+			t.Errorf("Run: %v", err)
+		}
+		end()
+		defer r.server.Misbehave(informertest.Fault{On: informertest.Discovery, Code: 503, Times: 30})()
+		r.part("p", "a", "Widget", "example.com/v1", 1)
+		if got := r.keys(controller.Owned(r.parts, r.widgets), func() { <-time.After(time.Minute) }); got != "[n/a]" {
+			t.Errorf("after the server answers again: %s", got)
+		}
+		if !strings.Contains(r.log.String(), "find the kind of") {
+			t.Errorf("logged %s", r.log.String())
 		}
 	})
 }

@@ -37,7 +37,7 @@ func Example() {
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error)
 	go func() { done <- cluster.Run(ctx) }()
-	if err := cluster.WaitForSync(ctx); err != nil {
+	if err := cluster.Wait(ctx); err != nil {
 		fmt.Println(err)
 	}
 	families, err := registry.Gather()

@@ -32,7 +32,7 @@ var (
 
 // states lists the values of informer.State. Each is exported, even if no stream is in it.
 var states = []informer.State{
-	informer.Starting, informer.ListingState, informer.Watching, informer.Waiting, informer.Parked, informer.Stopped,
+	informer.Starting, informer.Listing, informer.Watching, informer.Waiting, informer.Parked, informer.Stopped,
 }
 
 // status is the part of the output of informer.Cluster.WriteStatus that is exported.

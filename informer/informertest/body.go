@@ -43,7 +43,7 @@ func (c *call) body(contentType string, compress compression) *body {
 	if compress != whenLarge {
 		size = 32 << 10
 	}
-	b.Writer = bufio.NewWriterSize((*sender)(b), size)
+	b.Writer = bufio.NewWriterSize(sender{b}, size)
 	return b
 }
 
@@ -70,12 +70,12 @@ func (b *body) begin(large bool) {
 	b.c.w.WriteHeader(cmp.Or(b.c.code, http.StatusOK))
 }
 
-// sender is the body below its buffer.
-type sender body
+// sender is the body below its buffer. It has no method of the buffer, which would call itself.
+type sender struct{ of *body }
 
 // Write implements io.Writer.
-func (s *sender) Write(p []byte) (int, error) {
-	b := (*body)(s)
+func (s sender) Write(p []byte) (int, error) {
+	b := s.of
 	b.c.s.mu.Lock()
 	broken := b.c.broken()
 	b.c.s.mu.Unlock()

@@ -241,6 +241,21 @@ func TestSend(t *testing.T) {
 	})
 }
 
+// TestSendBig: bytes that are longer than every buffer are sent, too.
+func TestSendBig(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := two()
+		big := `{"type":"ADDED","object":{"metadata":{"annotations":{"a":"` + strings.Repeat("x", 1<<20) + `"}}}}` + "\n"
+		go func() {
+			synctest.Wait()
+			s.Send(pods, big)
+		}()
+		if got := answer(t, s, "/api/v1/pods?watch=1&resourceVersion=1002&timeoutSeconds=5", "application/json"); !strings.Contains(got, big) {
+			t.Errorf("not among %d bytes", len(got))
+		}
+	})
+}
+
 // TestBigObject: an object of 3 MB works.
 func TestBigObject(t *testing.T) {
 	s := two()

@@ -53,7 +53,7 @@ func run(ctx context.Context, cfg *rest.Config, ns string, o controller.Options,
 		around(key, func() { res, err = m.reconcile(ctx, key) })
 		return res, err
 	}
-	return controller.Run(ctx, cluster, controller.New("mirror", reconcile, o, controller.For(m.parents), controller.Owned(m.children, "ConfigMap")))
+	return controller.Run(ctx, cluster, controller.New("mirror", reconcile, o, controller.For(m.parents), controller.Owned(m.children, m.parents)))
 }
 
 func (m *mirror) reconcile(ctx context.Context, key controller.Key) (controller.Result, error) {

@@ -113,7 +113,7 @@ func (k *keeper) sync(ctx context.Context) {
 	defer cancel()
 	k.line.refuse(false)
 	began := time.Now()
-	if err := k.WaitForSync(ctx); err != nil {
+	if err := k.Wait(ctx); err != nil {
 		k.Fatalf("%v\n%s", err, k.dump())
 	}
 	k.Logf("synced after %v", time.Since(began).Round(time.Millisecond))

@@ -35,7 +35,7 @@ func keep(dir string) error {
 	defer cancel()
 	go func() {
 		defer cancel()
-		if cluster.WaitForSync(ctx) == nil {
+		if cluster.Wait(ctx) == nil {
 			fmt.Println("synced")
 		}
 		_, _ = io.Copy(io.Discard, os.Stdin) // ends with the parent process

@@ -29,7 +29,7 @@ func TestConvergence(t *testing.T) {
 	s.watch.start(t)
 	s.paged.start(t)
 	for _, r := range []*running{s.watch, s.paged} {
-		if err := r.WaitForSync(ctx); err != nil {
+		if err := r.Wait(ctx); err != nil {
 			t.Fatal(err)
 		}
 	}

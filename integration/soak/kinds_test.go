@@ -128,7 +128,7 @@ func TestBuiltinKinds(t *testing.T) {
 		return
 	}
 	r.start(t)
-	if err := r.WaitForSync(ctx); err != nil {
+	if err := r.Wait(ctx); err != nil {
 		t.Fatal(err)
 	}
 	for _, gvr := range slices.SortedFunc(maps.Keys(guessed), func(a, b schema.GroupVersionResource) int {

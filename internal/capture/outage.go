@@ -69,7 +69,7 @@ func (o *outage) observe(now time.Time, key outageKey, st informer.Status) {
 		o.cut[key], o.down[key] = true, proof
 		return
 	}
-	if st.State != informer.ListingState && st.State != informer.Starting { // these may still fail
+	if st.State != informer.Listing && st.State != informer.Starting { // these may still fail
 		o.back(key, now)
 		delete(o.down, key)
 	}

@@ -37,7 +37,7 @@ func TestOutage(t *testing.T) {
 			[]in{
 				{at: 0, key: a, state: informer.Waiting, err: refused},
 				{at: 0.5, key: b, state: informer.Waiting, err: refused},
-				{at: 8, key: a, state: informer.ListingState},
+				{at: 8, key: a, state: informer.Listing},
 				{at: 8, key: a, gap: true},
 				{at: 9, key: a, state: informer.Watching},
 				{at: 10, key: b, state: informer.Watching},

@@ -149,7 +149,7 @@ func TestStateFor(t *testing.T) {
 	}{
 		{"resumed, and still catching up", informer.Status{State: informer.Watching, Loaded: true}, StreamListing},
 		{"caught up", informer.Status{State: informer.Watching, Loaded: true, Synced: true}, StreamLive},
-		{"listed again, though it was live", informer.Status{State: informer.ListingState, Synced: true}, StreamListing},
+		{"listed again, though it was live", informer.Status{State: informer.Listing, Synced: true}, StreamListing},
 		{"a refused kind that went", informer.Status{State: informer.Parked, Err: forbidden}, StreamGone},
 		{"never opened", informer.Status{Err: errors.New("no such selector")}, StreamWaiting},
 		{"unauthorized is a matter of time", informer.Status{State: informer.Waiting, Err: apierrors.NewUnauthorized("")}, StreamWaiting},
@@ -265,15 +265,15 @@ func TestTrying(t *testing.T) {
 			st   informer.Status
 			want time.Duration // how long it has been trying; negative: it is not
 		}{
-			{"its first list", informer.Status{State: informer.ListingState}, 0},
+			{"its first list", informer.Status{State: informer.Listing}, 0},
 			{"that fails", informer.Status{State: informer.Waiting, Err: broken}, time.Minute},
-			{"the next one", informer.Status{State: informer.ListingState}, 2 * time.Minute},
+			{"the next one", informer.Status{State: informer.Listing}, 2 * time.Minute},
 			{"fails, too", informer.Status{State: informer.Waiting, Err: broken}, 3 * time.Minute},
 			{"now it may not be watched", informer.Status{State: informer.Waiting, Err: apierrors.NewForbidden(schema.GroupResource{}, "", nil)}, -1},
-			{"and may", informer.Status{State: informer.ListingState}, 0},
+			{"and may", informer.Status{State: informer.Listing}, 0},
 			{"it is live", informer.Status{State: informer.Watching, Synced: true}, -1},
 			{"it was cut", informer.Status{State: informer.Waiting, Synced: true, Err: broken}, 0},
-			{"it lists again", informer.Status{State: informer.ListingState, Synced: true}, time.Minute},
+			{"it lists again", informer.Status{State: informer.Listing, Synced: true}, time.Minute},
 			{"its kind went", informer.Status{State: informer.Parked}, -1},
 		} {
 			s.noteTrying(tc.st)

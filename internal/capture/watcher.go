@@ -3,6 +3,7 @@ package capture
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"time"
@@ -140,7 +141,7 @@ func New(o Options) (*Watcher, error) {
 		kinds: map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
 	}
 	var err error
-	engine := informer.Options{Hooks: informer.Hooks{Audit: o.Audited}}
+	engine := informer.Options{Log: slog.New(slog.DiscardHandler), Hooks: informer.Hooks{Audit: o.Audited}}
 	if o.Kept != nil {
 		engine.Epochs = o.Kept.Epochs()
 	}

@@ -5,10 +5,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tattler-dev/tattler/internal/filelock"
 )
@@ -38,40 +40,84 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is locked by process %d", e.Path, e.PID)
 }
 
-// Dir is a directory of checkpoints, locked until it is closed. It is safe for concurrent use.
+// retryOpen is the shortest time between two attempts to open the directory.
+const retryOpen = 5 * time.Second
+
+// Dir is a directory of checkpoints, locked until it is closed. If it cannot be used, because another process has locked it
+// or someone has removed it, it is opened again when it is next needed. It is safe for concurrent use.
 type Dir struct {
 	path string
-	root *os.Root
-	lock *os.File
 	disk disk
 
-	mu    sync.Mutex
-	names map[string]bool // open streams
+	mu     sync.Mutex
+	names  map[string]bool // open streams
+	root   *os.Root        // nil while the directory is not this process's
+	lock   *os.File
+	err    error // why it is not
+	tried  time.Time
+	closed bool
 }
 
-// Open locks a directory, and creates it if necessary. It does not wait: if another process has locked it, the
-// error is a *LockedError.
-func Open(path string) (*Dir, error) {
-	d, err := open(path)
-	if err != nil {
-		return nil, fmt.Errorf("open checkpoints: %w", err)
+// Open prepares the use of a directory, which is created if necessary. Dir.Stream reports that it cannot be used: if another
+// process has locked it, with a *LockedError.
+func Open(path string) *Dir {
+	d := &Dir{path: path, names: map[string]bool{}}
+	d.disk = rootDisk{d}
+	return d
+}
+
+// current returns the directory, after making sure that it is still the one at the path, and locked by this process.
+func (d *Dir) current() (*os.Root, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch {
+	case d.closed:
+		return nil, fs.ErrClosed
+	case d.root != nil && d.intact():
+		return d.root, nil
+	case d.err != nil && time.Since(d.tried) < retryOpen:
+		return nil, d.err
 	}
-	return d, nil
+	_ = d.drop() // a failed close loses nothing
+	d.tried = time.Now()
+	if d.root, d.lock, d.err = open(d.path); d.err != nil {
+		d.err = fmt.Errorf("open checkpoints: %w", d.err)
+	}
+	return d.root, d.err
 }
 
-func open(path string) (*Dir, error) {
+// intact reports whether neither the directory nor its lock was removed or replaced.
+func (d *Dir) intact() bool {
+	at, err := os.Stat(d.path)
+	ours, err2 := d.root.Stat(".")
+	locked, err3 := d.root.Lstat(lockName)
+	lock, err4 := d.lock.Stat()
+	return errors.Join(err, err2, err3, err4) == nil && os.SameFile(at, ours) && os.SameFile(locked, lock)
+}
+
+// drop unlocks the directory.
+func (d *Dir) drop() error {
+	if d.root == nil {
+		return nil
+	}
+	err := errors.Join(d.lock.Close(), d.root.Close())
+	d.root, d.lock = nil, nil
+	return err
+}
+
+func open(path string) (*os.Root, *os.File, error) {
 	if err := os.MkdirAll(path, 0o700); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	lock, err := lockDir(root, path)
 	if err != nil {
-		return nil, errors.Join(err, root.Close())
+		return nil, nil, errors.Join(err, root.Close())
 	}
-	return &Dir{path: path, root: root, lock: lock, disk: rootDisk{root}, names: map[string]bool{}}, nil
+	return root, lock, nil
 }
 
 // lockDir locks the directory with a lock file. The file is never removed: removing it would race with the next
@@ -96,12 +142,18 @@ func lockDir(root *os.Root, path string) (*os.File, error) {
 
 // Close unlocks the directory. Its streams must be closed.
 func (d *Dir) Close() error {
-	return errors.Join(d.lock.Close(), d.root.Close())
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.closed = true
+	return d.drop()
 }
 
 // Stream opens the checkpoint of a stream. The name must be unique to the stream. The error is ErrInUse if it
-// is already open.
+// is already open, or says why the directory cannot be used.
 func (d *Dir) Stream(name string) (*Stream, error) {
+	if _, err := d.current(); err != nil {
+		return nil, err
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.names[name] {

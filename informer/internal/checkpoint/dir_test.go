@@ -60,11 +60,9 @@ func TestFiles(t *testing.T) {
 
 func TestLocked(t *testing.T) {
 	path := t.TempDir()
-	d, err := Open(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = Open(path)
+	d := openDir(t, path)
+	other := Open(path)
+	_, err := other.Stream("pods")
 	var locked *LockedError
 	if !errors.As(err, &locked) || locked.Path != path || locked.PID != os.Getpid() {
 		t.Errorf("a second Open: %v", err)
@@ -72,13 +70,42 @@ func TestLocked(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(path, lockName), []byte("no number"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err = Open(path); !errors.As(err, &locked) || locked.PID != 0 {
+	if _, err = Open(path).Stream("pods"); !errors.As(err, &locked) || locked.PID != 0 {
 		t.Errorf("with an unknown process: %v", err)
 	}
 	if err := d.Close(); err != nil {
 		t.Error(err)
 	}
+	if _, err := d.Stream("pods"); !errors.Is(err, fs.ErrClosed) {
+		t.Errorf("after Close: %v", err)
+	}
+	other.tried = other.tried.Add(-retryOpen)
+	if _, err := other.Stream("pods"); err != nil {
+		t.Errorf("after the first was closed: %v", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestStolen: a process whose lock was removed does not touch the files of the one that has the directory now.
+func TestStolen(t *testing.T) {
+	path := t.TempDir()
+	s := openStream(t, openDir(t, path), "pods")
+	if err := save(t, s); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(path, lockName)); err != nil {
+		t.Fatal(err)
+	}
 	openDir(t, path)
+	var locked *LockedError
+	if err := s.abandon(); !errors.As(err, &locked) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := os.Stat(s.Path()); err != nil {
+		t.Error(err)
+	}
 }
 
 func TestInUse(t *testing.T) {
@@ -115,9 +142,12 @@ func TestOpenRefuses(t *testing.T) {
 			if err := prepare(t, path); err != nil {
 				t.Fatal(err)
 			}
-			if d, err := Open(path); err == nil {
-				d.Close()
+			d := Open(path)
+			if _, err := d.Stream("pods"); err == nil {
 				t.Error("it was opened")
+			}
+			if err := d.Close(); err != nil {
+				t.Error(err)
 			}
 		})
 	}

@@ -19,6 +19,8 @@ type disk interface {
 	Rename(from, to string) error
 	Remove(name string) error
 	Sync() error
+	// Has reports whether a name is still that of an open file.
+	Has(name string, f file) (bool, error)
 }
 
 type file interface {
@@ -28,8 +30,8 @@ type file interface {
 	Sync() error
 }
 
-// rootDisk is a real directory. Names cannot lead out of it.
-type rootDisk struct{ root *os.Root }
+// rootDisk is a real directory, as long as it is this process's. Names cannot lead out of it.
+type rootDisk struct{ dir *Dir }
 
 type osFile struct{ *os.File }
 
@@ -45,29 +47,76 @@ func (d rootDisk) Open(name string) (file, error)   { return d.open(name, os.O_R
 func (d rootDisk) Append(name string) (file, error) { return d.open(name, os.O_WRONLY|os.O_APPEND) }
 
 func (d rootDisk) Create(name string) (file, error) {
-	f, err := d.root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	root, err := d.dir.current()
+	if err != nil {
+		return nil, err
+	}
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	return osFile{f}, nil
 }
 
-func (d rootDisk) Rename(from, to string) error { return d.root.Rename(from, to) }
+func (d rootDisk) Rename(from, to string) error {
+	root, err := d.dir.current()
+	if err != nil {
+		return err
+	}
+	return root.Rename(from, to)
+}
 
-func (d rootDisk) Remove(name string) error { return d.root.Remove(name) }
+func (d rootDisk) Remove(name string) error {
+	root, err := d.dir.current()
+	if err != nil {
+		return err
+	}
+	return root.Remove(name)
+}
 
-func (d rootDisk) Sync() error { return syncDir(d.root) }
+func (d rootDisk) Sync() error {
+	root, err := d.dir.current()
+	if err != nil {
+		return err
+	}
+	return syncDir(root)
+}
 
-// open opens only regular files: no links, and no pipes, which could block.
+func (d rootDisk) Has(name string, f file) (bool, error) {
+	root, err := d.dir.current()
+	if err != nil {
+		return false, err
+	}
+	at, err := root.Lstat(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	ours, ok := f.(osFile)
+	if err != nil || !ok {
+		return false, err
+	}
+	open, err := ours.Stat()
+	return err == nil && os.SameFile(at, open), err
+}
+
 func (d rootDisk) open(name string, flags int) (file, error) {
-	before, err := d.root.Lstat(name)
+	root, err := d.dir.current()
+	if err != nil {
+		return nil, err
+	}
+	return openRegular(root, name, flags)
+}
+
+// openRegular opens only regular files: no links, and no pipes, which could block.
+func openRegular(root *os.Root, name string, flags int) (file, error) {
+	before, err := root.Lstat(name)
 	if err != nil {
 		return nil, err
 	}
 	if !before.Mode().IsRegular() {
 		return nil, irregular(name, before)
 	}
-	f, err := d.root.OpenFile(name, flags|nonblock, 0)
+	f, err := root.OpenFile(name, flags|nonblock, 0)
 	if err != nil {
 		return nil, err
 	}

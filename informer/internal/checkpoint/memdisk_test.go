@@ -128,6 +128,13 @@ func (d *memDisk) Sync() error {
 	return nil
 }
 
+func (d *memDisk) Has(name string, f file) (bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	ours, ok := f.(*memFile)
+	return ok && d.names[name] == ours.inode, nil
+}
+
 // loss is the effect of a crash on data that was not synced.
 type loss int
 

@@ -11,6 +11,12 @@ import (
 // errGarbage reports that a file exceeds the garbage limit.
 var errGarbage = errors.New("most of the file is garbage")
 
+// errRemoved reports that someone removed the file, or put another one in its place.
+var errRemoved = errors.New("the file was removed")
+
+// lookEvery is how often the file is looked for.
+const lookEvery = 10 * time.Second
+
 // subscribeError is an error of Options.Subscribe.
 type subscribeError struct{ error }
 
@@ -26,6 +32,7 @@ type session struct {
 	current bool
 	epoch   int64     // of the last batch
 	due     time.Time // when the pending data must be durable; zero if nothing is pending
+	look    time.Time // when to look for the file
 }
 
 // write continues the loaded file or begins a new one. It returns nil when there is nothing left to write.
@@ -35,7 +42,7 @@ func (s *Stream) write(ctx context.Context, o *Options) error {
 		return &subscribeError{err}
 	}
 	defer q.Close()
-	t := &session{stream: s, opts: o, queue: q}
+	t := &session{stream: s, opts: o, queue: q, look: time.Now().Add(lookEvery)}
 	if err := t.begin(); err != nil {
 		return err
 	}
@@ -98,6 +105,11 @@ func (t *session) run(ctx context.Context) error {
 		case ctx.Err() != nil || !errors.Is(err, context.DeadlineExceeded):
 			return t.end()
 		}
+		if !ending && !time.Now().Before(t.look) {
+			if err := t.find(); err != nil {
+				return err
+			}
+		}
 		due := !t.due.IsZero() && !time.Now().Before(t.due)
 		if due {
 			if err := t.flush(); err != nil {
@@ -115,14 +127,28 @@ func (t *session) wasteful() bool {
 	return t.size > t.stream.minFile && t.garbage() > 2*t.live
 }
 
-// next waits for the next batch, at most until a flush is due.
+// next waits for the next batch, at most until a flush or a look is due.
 func (t *session) next(ctx context.Context) (store.Batch, error) {
-	if t.due.IsZero() {
-		return t.queue.Next(ctx)
+	until := t.look
+	if !t.due.IsZero() && t.due.Before(until) {
+		until = t.due
 	}
-	ctx, cancel := context.WithDeadline(ctx, t.due)
+	ctx, cancel := context.WithDeadline(ctx, until)
 	defer cancel()
 	return t.queue.Next(ctx)
+}
+
+// find makes sure that the file still exists under its name.
+func (t *session) find() error {
+	t.look = time.Now().Add(lookEvery)
+	name := t.stream.file
+	if !t.placed {
+		name += unfinished
+	}
+	if there, err := t.stream.dir.disk.Has(name, t.f); err != nil || there {
+		return err
+	}
+	return errRemoved
 }
 
 // take writes a batch. Only a live batch ends a transaction, because the state is then one that the server had.

@@ -72,7 +72,12 @@ func (s *Stream) Close() {
 // one in the Options of the next Run.
 func (s *Stream) Load(fingerprint string) (*State, error) {
 	s.loaded, s.epoch = nil, 0
-	l, size, err := readFile(s.dir.disk, s.file)
+	var l *loader
+	var size int64
+	f, err := s.dir.disk.Open(s.file)
+	if err == nil {
+		l, size, err = readFile(f)
+	}
 	if err == nil && l.header.stream != s.name {
 		err = &DamagedError{Offset: int64(prefaceSize), Reason: fmt.Sprintf("the file belongs to stream %q", l.header.stream)}
 	}
@@ -88,11 +93,8 @@ func (s *Stream) Load(fingerprint string) (*State, error) {
 	return st, nil
 }
 
-func readFile(d disk, name string) (l *loader, size int64, err error) {
-	f, err := d.Open(name)
-	if err != nil {
-		return nil, 0, err
-	}
+// readFile reads a file and closes it.
+func readFile(f file) (l *loader, size int64, err error) {
 	defer f.Close()
 	if size, err = f.Size(); err != nil {
 		return nil, 0, err
@@ -143,6 +145,7 @@ func (o *Options) report(err error) {
 
 // abandon removes the files, since nothing keeps them current.
 func (s *Stream) abandon() error {
+	s.epoch = 0 // of what cannot be removed, too
 	return errors.Join(s.remove(s.file+unfinished), s.discard())
 }
 
@@ -151,11 +154,7 @@ func (s *Stream) discard() error {
 	if err := s.remove(s.file); err != nil {
 		return err
 	}
-	if err := s.dir.disk.Sync(); err != nil {
-		return err
-	}
-	s.epoch = 0
-	return nil
+	return s.dir.disk.Sync()
 }
 
 func (s *Stream) remove(name string) error {

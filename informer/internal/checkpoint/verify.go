@@ -40,7 +40,11 @@ func verify(path string) (Report, error) {
 		return Report{}, err
 	}
 	defer root.Close()
-	l, size, err := readFile(rootDisk{root}, filepath.Base(path))
+	f, err := openRegular(root, filepath.Base(path), os.O_RDONLY)
+	if err != nil {
+		return Report{}, err
+	}
+	l, size, err := readFile(f)
 	if err != nil {
 		return Report{}, err
 	}

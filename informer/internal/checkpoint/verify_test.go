@@ -15,8 +15,8 @@ import (
 
 func openDir(t *testing.T, path string) *Dir {
 	t.Helper()
-	d, err := Open(path)
-	if err != nil {
+	d := Open(path)
+	if _, err := d.current(); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

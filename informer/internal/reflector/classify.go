@@ -33,6 +33,7 @@ func classify(err error) Input {
 		}
 		in.Event = event(st.Status())
 		in.Overload = overloaded(st.Status().Code)
+		in.Throttled = st.Status().Code == http.StatusTooManyRequests
 		if in.Event == Missing && apierrors.IsUnexpectedServerError(err) { // the response did not come from an API server
 			in.Event = Failed
 		}

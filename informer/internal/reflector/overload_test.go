@@ -14,7 +14,6 @@ var broken = failure(http.StatusInternalServerError, metav1.StatusReasonInternal
 // TestOverload: overload loses no history, however long it lasts, because the version is not to blame.
 func TestOverload(t *testing.T) {
 	for name, end := range map[string]func(*request){
-		"429":               func(q *request) { q.refuse(429, metav1.StatusReasonTooManyRequests) },
 		"502":               func(q *request) { q.refuse(502, metav1.StatusReasonUnknown) },
 		"503":               func(q *request) { q.refuse(503, metav1.StatusReasonServiceUnavailable) },
 		"504":               func(q *request) { q.refuse(504, metav1.StatusReasonTimeout) },
@@ -36,18 +35,31 @@ func TestOverload(t *testing.T) {
 	}
 }
 
+// TestThrottled: while the server answers watches with 429, each attempt is one request.
+func TestThrottled(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		synced(r).cut()
+		r.next("probe").list("7", "")
+		for range 12 {
+			r.next("watch 7").refuse(429, metav1.StatusReasonTooManyRequests)
+		}
+		q := r.next("watch 7").accept().send(modified("a", "8"))
+		r.want("no list, and no gap", "modified a@8")
+		q.cut()
+		r.next("probe") // another failure
+	})
+}
+
 // TestOverloadWaits: after overload the delay is the one that the server requests, or else grows.
 func TestOverloadWaits(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).cut()
 		r.next("probe").list("7", "")
 		r.next("watch 7").answer <- answer{err: refusal(429, metav1.StatusReasonTooManyRequests, 20)}
-		r.within(20*time.Second, 26*time.Second, "probe").list("7", "")
+		r.within(20*time.Second, 26*time.Second, "watch 7").refuse(429, metav1.StatusReasonTooManyRequests)
 		for d := 4 * first; d < 30*time.Second; d *= 2 {
-			r.next("watch 7").refuse(429, metav1.StatusReasonTooManyRequests)
-			r.within(d, 2*d, "probe").list("7", "")
+			r.within(d, 2*d, "watch 7").refuse(429, metav1.StatusReasonTooManyRequests)
 		}
-		r.next("watch 7")
 	})
 }
 

@@ -119,8 +119,11 @@ func (r *Reflector) inTurn(ctx context.Context, ask func(context.Context) error)
 // ordered reports whether two versions show that nothing happened between them, or that something did.
 func ordered(a, b string) bool {
 	_, ok := wire.CompareVersions(a, b)
-	return ok || a == b && a != "" && a != "0" // "" and "0" are not versions
+	return ok || a == b && isVersion(a)
 }
+
+// isVersion reports whether a server at this version has a history. To a request, "0" means any version.
+func isVersion(v string) bool { return v != "" && v != "0" }
 
 // peek lists one object and returns the list's version.
 func (r *Reflector) peek(ctx context.Context) (version string, err error) {

@@ -73,7 +73,11 @@ func readPage(
 		var bad *wire.ObjectError
 		switch {
 		case errors.Is(err, io.EOF):
-			return l.Meta(), nil
+			meta := l.Meta()
+			if !isVersion(meta.ResourceVersion) {
+				meta.ResourceVersion = ""
+			}
+			return meta, nil
 		case err != nil && !errors.As(err, &bad):
 			return wire.ListMeta{}, fmt.Errorf("read list: %w", cause(ctx, err))
 		}

@@ -87,8 +87,11 @@ func (t *Timing) retry(m Machine, in Input, d time.Duration) (Machine, Effects) 
 			next, gap = DoList, ReasonUnwatched
 		}
 	}
-	if m.State == Listing || !m.Synced && !m.Resuming {
+	switch {
+	case m.State == Listing || !m.Synced && !m.Resuming:
 		next = DoList
+	case m.State == Watching && in.Throttled && m.Synced:
+		next = DoWatch // more requests would add to the load
 	}
 	m, eff := m.wait(in.Err, max(in.RetryAfter, d), next)
 	eff.Gap = gap

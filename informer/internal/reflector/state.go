@@ -61,6 +61,8 @@ type Input struct {
 	Unreachable bool
 	// Overload qualifies Failed: the server cannot serve anything now, and the request was not to blame.
 	Overload bool
+	// Throttled qualifies Overload: a 429. The server runs, so the history need not be checked again.
+	Throttled bool
 	// RetryAfter is the delay that the server requested.
 	RetryAfter time.Duration
 	// Short and Silent describe a watch that ended (Closed, Garbled): within a second; without any frame.
@@ -146,7 +148,7 @@ type Machine struct {
 	// Attempts counts failures in a row.
 	Attempts int
 
-	next    Action // the action after Waiting: DoList, in either form, or DoProbe
+	next    Action // the action after Waiting: DoList, in either form, DoProbe or DoWatch
 	short   int    // consecutive watches that ended within a second
 	relists int    // consecutive lists without a lasting watch in between
 	garbled int    // attempts to read the unreadable frame

@@ -41,6 +41,7 @@
 //	Probing   Expired     Waiting   as Failed
 //	Waiting   Timer       Listing   list
 //	Waiting   Timer       Probing   probe
+//	Waiting   Timer       Watching  watch again, after a 429 to a watch
 //	Parked    Timer       Parked    (the kind is still not served) wait longer, then look again
 //	Parked    Returned    Listing   gap, list; also by Reflector.Retry; facts about the server are forgotten
 //	Parked    Retire      Parked    gap, drop all objects
@@ -76,8 +77,8 @@
 // a row, for the next list.
 //
 // Probing requests a list of one object, to see that the server's version is not behind ours: a watch at a
-// version from the future is accepted and delivers nothing. It follows every failure, and every watch that
-// ended without a frame. The caller may look for signs that the server was meanwhile restored to an older state
+// version from the future is accepted and delivers nothing. It follows every failure but a 429 to a watch, and every
+// watch that ended without a frame. The caller may look for signs that the server was meanwhile restored to an older state
 // (Reflector.CheckHistory).
 //
 // A watch that the server ends with an error is resumed. A gap and a list follow only if the server rejects our
@@ -342,6 +343,9 @@ func (m Machine) after(in Input) (Machine, Effects) {
 		return m, Effects{}
 	case m.next == DoProbe:
 		return m.probe()
+	case m.next == DoWatch:
+		m.State, m.next = Watching, Continue
+		return m, Effects{Do: DoWatch}
 	}
 	return m.list()
 }

@@ -242,6 +242,12 @@ var otherCases = []stepCase{
 		Machine{State: Listing, Err: errTest, streaming: true}, Effects{Do: DoStream}},
 	{"after the sleep, probe", Machine{State: Waiting, Err: errTest, next: DoProbe}, Input{Event: Timer},
 		Machine{State: Probing, Err: errTest}, Effects{Do: DoProbe}},
+	{"after the sleep, watch", Machine{State: Waiting, Synced: true, Err: errTest, next: DoWatch}, Input{Event: Timer},
+		Machine{State: Watching, Synced: true, Err: errTest}, Effects{Do: DoWatch}},
+	{"429 to a watch: only the watch is repeated", Machine{State: Watching, Synced: true}, Input{Event: Failed, Overload: true, Throttled: true, Err: errTest},
+		Machine{State: Waiting, Synced: true, Err: errTest, Attempts: 1, denied: 1, next: DoWatch}, Effects{Do: DoSleep, Delay: first}},
+	{"a loaded state is verified again", Machine{State: Watching, Resuming: true}, Input{Event: Failed, Overload: true, Throttled: true, Err: errTest},
+		Machine{State: Waiting, Resuming: true, Err: errTest, Attempts: 1, denied: 1, next: DoProbe}, Effects{Do: DoSleep, Delay: first}},
 	{"stop ends everything", Machine{State: Waiting, Synced: true}, Input{Event: Stop},
 		Machine{State: Stopped, Synced: true}, Effects{Do: DoEnd}},
 }

@@ -103,6 +103,9 @@ func (w *watching) listed(ev wire.Event, unreadable error) error {
 }
 
 func (w *watching) live(version string) error {
+	if !isVersion(version) {
+		return errNoVersion
+	}
 	if err := w.Sink.Page(version); err != nil {
 		return err
 	}

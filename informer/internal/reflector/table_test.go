@@ -107,6 +107,9 @@ func machines(yield func(Machine) bool) {
 		}
 		if bit(10) {
 			m.next = DoProbe
+			if bit(11) {
+				m.next = DoWatch
+			}
 		}
 		for s := range len(stateNames) {
 			m.State = State(s)

@@ -150,11 +150,14 @@ func (w *watching) read() Input {
 func (w *watching) event(ev wire.Event) error {
 	w.Objects++
 	var err error
-	if ev.Type != wire.Bookmark {
+	switch {
+	case ev.Type != wire.Bookmark:
 		err = w.Sink.Event(ev)
-	} else {
+	case isVersion(ev.ResourceVersion):
 		w.bookmarks = true
 		err = w.Sink.Bookmark(ev.ResourceVersion)
+	default: // it shows no position
+		return nil
 	}
 	if err == nil {
 		err = w.catchUp(ev.ResourceVersion)

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -38,6 +39,25 @@ func TestSilence(t *testing.T) {
 	})
 }
 
+// TestNoPosition: "0" is not a version, whoever sends it. A stream that believed it would watch from any version.
+func TestNoPosition(t *testing.T) {
+	scripted(t, nil, func(r *rig) {
+		q := synced(r).send(bookmark("0"), modified("a", "8"))
+		r.want("the bookmark is ignored", "modified a@8")
+		q.cut()
+		r.next("probe").list("0", "")
+		q = r.next("watch 8").accept()
+		q.cut()
+		r.next("probe").list("8", "")
+		r.next("watch 8").refuse(410, metav1.StatusReasonExpired)
+		_, _ = io.WriteString(r.next("stream").accept().body, end("0")) // it is not read to its end
+		r.next("stream")
+		if err := r.state().Err; !errors.Is(err, errNoVersion) {
+			r.Errorf("a list that ends at no version: %v", err)
+		}
+	})
+}
+
 // TestOverdue: a watch that does not end in time, and has no bookmarks, may be dead.
 func TestOverdue(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
@@ -59,7 +79,8 @@ func TestRetryAfter(t *testing.T) {
 		later(soon("list"))
 		soon("list").list("7", "")
 		later(r.next("watch 7"))
-		later(soon("probe"))
+		soon("watch 7").accept().cut()
+		later(r.next("probe"))
 		soon("probe").list("7", "")
 		r.next("watch 7")
 	})

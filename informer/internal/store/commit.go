@@ -340,7 +340,7 @@ func (t *step) moveHead() bool {
 	if news {
 		h.phase, h.synced = Live, true
 	}
-	if c.Version != "" && c.Version != h.version && !wire.Older(c.Version, h.version) {
+	if c.Version != "" && c.Version != "0" && c.Version != h.version && !wire.Older(c.Version, h.version) { // "0" is no version
 		h.version = c.Version
 		news = h.phase != Listing
 	}

@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/encoding/protowire"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	sigsjson "sigs.k8s.io/json"
@@ -35,12 +36,23 @@ func addObjects(f *testing.F) {
 	for _, c := range protoListCases {
 		f.Add(true, []byte(c.in))
 	}
+	for _, odd := range oddObjects {
+		f.Add(true, []byte(odd))
+	}
 }
 
-// decoded decodes an object. ok is false if the decoders refuse it or disagree.
+// oddObjects are malformed: a label whose key is a number, an annotation whose key is longer than its entry, before managed
+// fields, and an owner with a group. The generated decoders accept them.
+var oddObjects = []string{
+	"\n\x08\n\x01a\x5a\x03\x08\x01x",
+	"\n\x0d\n\x01a\x62\x03\n\x05a\x8a\x01\x02\n\x00",
+	"\n\x07\n\x01a\x6a\x02\x7b\x7c",
+}
+
+// decoded decodes an object. ok is false if the decoders refuse it, disagree, or accept what is malformed.
 func decoded(f Format, raw []byte) (p metav1.PartialObjectMetadata, ok bool) {
 	if f == Protobuf {
-		return p, p.Unmarshal(raw) == nil
+		return p, p.Unmarshal(raw) == nil && wellFormed(raw)
 	}
 	strict, err := sigsjson.UnmarshalStrict(raw, &p)
 	for _, e := range strict {
@@ -49,6 +61,46 @@ func decoded(f Format, raw []byte) (p metav1.PartialObjectMetadata, ok bool) {
 		}
 	}
 	return p, err == nil && utf8.Valid(raw)
+}
+
+// wellFormed reports whether the map entries and owners in an object's metadata are protobuf. Where they are not, we are
+// right to refuse them: the generated decoders ignore wire types within map entries, read beyond the end of an entry, and
+// skip groups, so that what they decode depends on the bytes behind.
+func wellFormed(raw []byte) bool {
+	ok := true
+	fields := func(b []byte, each func(num protowire.Number, typ protowire.Type, val []byte)) {
+		for len(b) > 0 && ok {
+			num, typ, n := protowire.ConsumeTag(b)
+			if n < 0 || typ == protowire.StartGroupType {
+				ok = false
+				return
+			}
+			size := protowire.ConsumeFieldValue(num, typ, b[n:])
+			if size < 0 {
+				ok = false
+				return
+			}
+			val, _ := protowire.ConsumeBytes(b[n:])
+			each(num, typ, val)
+			b = b[n+size:]
+		}
+	}
+	fields(raw, func(num protowire.Number, _ protowire.Type, meta []byte) {
+		if num != objectMetadata {
+			return
+		}
+		fields(meta, func(num protowire.Number, _ protowire.Type, val []byte) {
+			switch num {
+			case metaLabels, metaAnnotations:
+				fields(val, func(num protowire.Number, typ protowire.Type, _ []byte) {
+					ok = ok && (typ == protowire.BytesType || num != entryKey && num != entryValue)
+				})
+			case metaOwnerReferences:
+				fields(val, func(protowire.Number, protowire.Type, []byte) {})
+			}
+		})
+	})
+	return ok
 }
 
 // stricter lists the errors for protobuf that we refuse and the generated decoders accept.

@@ -80,17 +80,18 @@ func execute(t *template.Template, m *Message) (string, error) {
 	if err := t.Execute(b, m); err != nil {
 		return "", err
 	}
-	return strings.TrimSpace(b.String()), nil
+	return strings.TrimSpace(string(b.text)), nil
 }
 
-// bounded is a builder with a maximum length.
-type bounded struct{ strings.Builder }
+// bounded is a buffer with a maximum length.
+type bounded struct{ text []byte }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxText {
+	if len(b.text)+len(p) > maxText {
 		return 0, fmt.Errorf("the text is longer than %d bytes", maxText)
 	}
-	return b.Builder.Write(p)
+	b.text = append(b.text, p...)
+	return len(p), nil
 }
 
 var errCut = errors.New("the text is too long, and cannot be cut without breaking the service's markup")

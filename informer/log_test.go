@@ -32,11 +32,11 @@ func (l *lines) take() string {
 	return l.b.String()
 }
 
-// TestLogTo: an outage logs one line per reason, however long it lasts, and one for its end; other events log one line
+// TestLog: an outage logs one line per reason, however long it lasts, and one for its end; other events log one line
 // each.
-func TestLogTo(t *testing.T) {
+func TestLog(t *testing.T) {
 	var log lines
-	bubble(t, informer.Options{Hooks: informer.LogTo(slog.New(slog.NewTextHandler(&log, nil)))}, func(t *testing.T, s *informertest.Server, c *informer.Cluster) {
+	bubble(t, informer.Options{Log: slog.New(slog.NewTextHandler(&log, nil))}, func(t *testing.T, s *informertest.Server, c *informer.Cluster) {
 		source := must(c.Source(pods, informer.SourceOptions{}))(t) // JSON, which can hold an invalid Pod
 		view := must(informer.For[*corev1.Pod](c, informer.On(source)))(t)
 		informer.AddIndex(view, "panics", func(p *corev1.Pod) []string {
