@@ -44,6 +44,9 @@ func (m *maker) entry(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 		return it, err
 	}
 	c, decoded, err := m.tell.Make(ctx, e, before, after, m.lean)
+	if err != nil && !history.Damaged(err) {
+		return it, err
+	}
 	if it.Err == nil {
 		it.Err = err
 	}
