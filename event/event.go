@@ -111,8 +111,8 @@ type Data struct {
 	// a keyed sum of the object's content and the time), and the repetitions of a state or of a deletion where an
 	// object that was gone is back in a version that was seen before. It is only part of the id, and never written.
 	Form uint64 `json:"-"`
-	// Unkeyed is true if the changes were found without the kind's merge keys, because the API server did not publish or
-	// serve them. Elements of lists are then named by their name, or else by their position.
+	// Unkeyed is true if lists were compared without the kind's merge keys, because the API server did not publish or serve
+	// them. Elements are then named by their name, or else by their position.
 	Unkeyed bool `json:"unkeyed,omitempty"`
 	// Truncated is true if parts were left out (objects, the patch, managers, or changes), because the whole event
 	// would exceed the receiver's limit, or because the state before the change was purged from the journal.

@@ -57,7 +57,6 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 		c.Net = !c.Since.IsZero()
 	}
 	v.ManagedFields = change.Metadata(after)["managedFields"]
-	c.Unkeyed = op.Differs() && schema == nil
 	b.Build(c, before, after, schema)
 	v.schema = schema
 	v.Exact = hide == nil && !c.Replaced() && (before != nil || !op.Differs() && !c.Gone())

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -58,7 +59,15 @@ func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema
 			fc.Manager, fc.Subresource = entries.Owner(f.Path, f.To)
 		}
 		c.Fields = append(c.Fields, fc)
+		c.Unkeyed = c.Unkeyed || schema == nil && ofList(&f)
 	}
+}
+
+// ofList reports whether a difference was found by comparing elements of a list.
+func ofList(f *diff.Change) bool {
+	_, from := f.From.([]any)
+	_, to := f.To.([]any)
+	return from && to || slices.ContainsFunc(f.Path, func(e diff.Elem) bool { return e.Kind != diff.Field })
 }
 
 // attribute sets what follows from the fields of an update: whether it is quiet, and its manager.

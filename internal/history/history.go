@@ -135,7 +135,6 @@ func (t *Builder) make(ctx context.Context, e *journal.Entry, old, now map[strin
 		old = nil // from before a selection let the object in, or before it was recreated
 	}
 	c.Blind = old == nil && (e.Op.Differs() || c.Gone())
-	c.Unkeyed = e.Op.Differs() && !c.Blind && schema == nil
 	t.builder.Build(&c, old, now, schema)
 	c.Time, c.Owner = e.Time, e.Owner
 	if c.Blind {

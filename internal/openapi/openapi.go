@@ -15,13 +15,15 @@ import (
 	"sync/atomic"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// Fetch gets a path of the API server, such as /openapi/v3/apis/apps/v1, as JSON.
+// Fetch gets a path of the API server, such as /openapi/v3/apis/apps/v1, as JSON. The error is an ErrRefused if another
+// request would not help.
 type Fetch func(ctx context.Context, path string) ([]byte, error)
+
+// ErrRefused means that the server does not have a document, or does not show it.
+var ErrRefused = errors.New("OpenAPI document refused")
 
 // ErrUnknownKind means that the server's document lacks the kind. The server publishes it some time after the
 // definition was created.
@@ -106,7 +108,7 @@ func patienceWith(err error) time.Duration {
 	switch {
 	case errors.Is(err, ErrUnknownKind):
 		return publication
-	case errors.Is(err, errParse), apierrors.IsNotFound(err), apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
+	case errors.Is(err, errParse), errors.Is(err, ErrRefused):
 		return 0
 	}
 	return patience
