@@ -35,7 +35,7 @@ func (t *Builder) Base(ctx context.Context, seq int64, m *change.Meta, before []
 		}
 		object, err := jsonmap.Decode(after)
 		if err != nil {
-			return nil, nil //nolint:nilerr // as if the journal did not have it
+			return nil, nil // as if the journal did not have it
 		}
 		var c change.Change
 		c.SetObjects(nil, object) // without managed fields
