@@ -28,7 +28,14 @@ func apply(before map[string]any, changes []Change) (map[string]any, error) {
 type applier struct{ removed map[string]int }
 
 func (a applier) set(v any, at, rest Path, c Change) (any, error) {
-	if len(rest) == 0 {
+	switch {
+	case len(rest) == 0 && c.Op == Reorder:
+		list, ok := v.([]any)
+		if !ok {
+			return nil, fmt.Errorf("%s is no list", at)
+		}
+		return reorder(list, c)
+	case len(rest) == 0:
 		return clone(c.To), nil
 	}
 	e, rest := rest[0], rest[1:]
@@ -76,6 +83,26 @@ func (a applier) set(v any, at, rest Path, c Change) (any, error) {
 		return nil, fmt.Errorf("element %v is at %d", e, i)
 	}
 	return list, err
+}
+
+// reorder puts the named elements of a list in their new order, in the places that they have among the others.
+func reorder(list []any, c Change) ([]any, error) {
+	find := func(name any) int {
+		return slices.IndexFunc(list, func(v any) bool { return isElement(v, nameElem(name)) })
+	}
+	var places []int
+	for _, name := range c.From.([]any) {
+		places = append(places, find(name))
+	}
+	out := slices.Clone(list)
+	for i, name := range c.To.([]any) {
+		from := find(name)
+		if from < 0 || places[i] < 0 || i > 0 && places[i] < places[i-1] {
+			return nil, fmt.Errorf("the order was another: %s", plain(c))
+		}
+		out[places[i]] = list[from]
+	}
+	return out, nil
 }
 
 func isElement(v any, e Elem) bool {
@@ -312,6 +339,59 @@ func (f fractal) Default(name string) any {
 func TestApply(t *testing.T) {
 	for seed := range uint64(1500) {
 		checkApply(t, seed)
+	}
+}
+
+// The elements that stay are in the new order. TestApply does not see that, because additions come last.
+func TestApplyOrder(t *testing.T) {
+	for seed := range uint64(500) {
+		g := generator{rand.New(rand.NewPCG(seed, 2))}
+		list := func(from, size int) []any {
+			l := []any{}
+			for _, id := range g.Perm(size) {
+				if id >= from {
+					l = append(l, map[string]any{"id": int64(id), "v": g.scalar()})
+				}
+			}
+			return l
+		}
+		before, after := list(0, 7), list(g.IntN(3), 10)
+		got, err := apply(map[string]any{"map": before}, Objects(map[string]any{"map": before}, map[string]any{"map": after}, schemas))
+		if err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		ids := func(l any) (ids []int64) {
+			for _, v := range l.([]any) {
+				if id := v.(map[string]any)["id"].(int64); id < 7 {
+					ids = append(ids, id)
+				}
+			}
+			return ids
+		}
+		if want, got := ids(after), ids(got["map"]); !slices.Equal(want, got) {
+			t.Fatalf("seed %d: the order is %v, want %v", seed, got, want)
+		}
+	}
+}
+
+// Moved names as few elements as explain the order.
+func TestMoved(t *testing.T) {
+	for _, tc := range []struct{ before, after, want string }{
+		{"{map: [{id: a}, {id: b}]}", "{map: [{id: b}, {id: a}]}", "[id=a]"},
+		{"{map: [{id: a}, {id: b}, {id: c}, {id: d}]}", "{map: [{id: d}, {id: a}, {id: b}, {id: c}]}", "[id=d]"},
+		{"{map: [{id: a}, {id: b}, {id: c}, {id: d}]}", "{map: [{id: b}, {id: c}, {id: d}, {id: a}]}", "[id=a]"},
+		{"{ports: [{port: 1}, {port: 1, protocol: UDP}]}", "{ports: [{port: 1, protocol: UDP}, {port: 1}]}", "[port=1,protocol=TCP]"},
+		{"{map: [{id: a}]}", "{map: [{id: a, v: 1}]}", ""},
+	} {
+		got := ""
+		for _, c := range Objects(decode(t, tc.before), decode(t, tc.after), schemas) {
+			for _, e := range c.Moved() {
+				got += Path{e}.String()
+			}
+		}
+		if got != tc.want {
+			t.Errorf("from %s to %s: moved %s, want %s", tc.before, tc.after, got, tc.want)
+		}
 	}
 }
 

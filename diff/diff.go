@@ -1,7 +1,7 @@
 // Package diff compares two versions of a Kubernetes object, and names the differences by path.
 //
-// List elements are identified by their merge keys if the schema knows them, so that a container that moved is not a change
-// and a changed image is one line. Values have the types of encoding/json style decoders: map[string]any, []any, string,
+// List elements are identified by their merge keys if the schema knows them, so that a changed image is one line, and so is a
+// container that moved. Values have the types of encoding/json style decoders: map[string]any, []any, string,
 // int64, float64, bool and nil.
 package diff
 
@@ -15,6 +15,8 @@ const (
 	Remove Op = "remove"
 	// Replace says that the path has another value.
 	Replace Op = "replace"
+	// Reorder says that elements of the list at the path moved. It says nothing about their values.
+	Reorder Op = "reorder"
 )
 
 // Change is one difference between two objects.
@@ -22,7 +24,8 @@ type Change struct {
 	Path Path
 	Op   Op
 	// From and To are the values before and after; From is nil for Add, To is nil for Remove. They are shared with the
-	// compared objects and must not be modified.
+	// compared objects and must not be modified. Those of a Reorder are the merge keys of each element, as objects: of
+	// the elements that are in both lists, from the first to the last that changed places.
 	From, To any
 	// Whole says that the value has more changes inside than Objects lists.
 	Whole bool

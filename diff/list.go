@@ -12,6 +12,9 @@ func (d *differ) lists(from, to []any, s Schema) {
 	}
 	if f := declaredNames(from, s, elem); f != nil {
 		if t := declaredNames(to, s, elem); t != nil {
+			if typ, _ := s.List(); typ == ListMap && !sameNames(f, t) {
+				d.reordered(f, t)
+			}
 			d.named(from, to, f, t, elem)
 			return
 		}

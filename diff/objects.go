@@ -7,8 +7,8 @@ import (
 
 // Objects returns the differences between two versions of an object.
 //
-// Fields are in the order apiVersion, kind, metadata, spec, others by name, status; below that, by name. List elements are in
-// the old list's order, followed by new ones.
+// Fields are in the order apiVersion, kind, metadata, spec, others by name, status; below that, by name. The new order of a
+// list comes before its elements, which are in the old list's order, followed by new ones.
 //
 // A field that is added or removed is one change with its whole value, except that a map with user-named scalars (labels,
 // annotations, data and the like) is always compared key by key, and empty equals absent. Null equals absent. A value whose
@@ -16,8 +16,9 @@ import (
 //
 // Lists are compared as follows:
 //
-//   - ListMap by merge keys and ListSet by value, in any order. If that does not identify the elements (a key is missing or
-//     repeated), like a list of unknown type.
+//   - ListMap by merge keys and ListSet by value. If that does not identify the elements (a key is missing or repeated), like
+//     a list of unknown type. A ListMap whose remaining elements changed their order has a Reorder; a ListSet has no order.
+//     Where an element was inserted is not a difference.
 //   - ListAtomic and unknown types: lists of scalars are one Replace. Lists of objects that all have a scalar "name" (else
 //     "key", "type" or "id") that is unique before and after are compared by it, unless the remaining elements changed
 //     their order, which is one Replace of the list.

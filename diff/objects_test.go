@@ -66,8 +66,13 @@ func TestObjects(t *testing.T) {
 		{"that order is only the root's", "{x: {spec: 1, b: 1}}", "{x: {spec: 2, b: 2}}", []string{"x.b: 1 → 2", "x.spec: 1 → 2"}},
 
 		{"by merge keys, with a default, moved", "{ports: [{port: 80, v: 1}, {port: 80, protocol: UDP}]}", "{ports: [{port: 80, protocol: UDP}, {port: 80, protocol: TCP, v: 2}]}",
-			[]string{"ports[port=80,protocol=TCP].protocol: + TCP", "ports[port=80,protocol=TCP].v: 1 → 2"}},
-		{"only moved is no change", "{ports: [{port: 1}, {port: 2}]}", "{ports: [{port: 2}, {port: 1}]}", nil},
+			[]string{"ports: order [port=80,protocol=TCP] [port=80,protocol=UDP] → [port=80,protocol=UDP] [port=80,protocol=TCP]",
+				"ports[port=80,protocol=TCP].protocol: + TCP", "ports[port=80,protocol=TCP].v: 1 → 2"}},
+		{"an element that only moved", "{map: [{id: 1, v: 1}, {id: 2}]}", "{map: [{id: 2}, {id: 1, v: 1}]}", []string{"map: order 1 2 → 2 1"}},
+		{"the order names those that changed places, of those that stay", "{map: [{id: a}, {id: b}, {id: gone}, {id: c}, {id: d}]}",
+			"{map: [{id: a}, {id: c}, {id: b}, {id: new}, {id: d}]}", []string{"map: order b c → c b", "map[id=gone]: - map[id:gone]", "map[id=new]: + map[id:new]"}},
+		{"an element put in front moves none", "{map: [{id: a}, {id: b}]}", "{map: [{id: new}, {id: a}, {id: b}]}", []string{"map[id=new]: + map[id:new]"}},
+		{"nor does one cut out", "{map: [{id: a}, {id: b}, {id: c}]}", "{map: [{id: a}, {id: c}]}", []string{"map[id=b]: - map[id:b]"}},
 		{"removed in its place, added last", "{ports: [{port: 1}, {port: 2, v: 1}]}", "{ports: [{port: 3}, {port: 2, v: 2}]}",
 			[]string{"ports[port=1,protocol=TCP]: - map[port:1]", "ports[port=2,protocol=TCP].v: 1 → 2", "ports[port=3,protocol=TCP]: + map[port:3]"}},
 		{"merge keys that occur twice fall back to the index", "{map: [{id: 1, v: 1}, {id: 1, v: 2}]}", "{map: [{id: 1, v: 1}, {id: 1, v: 3}]}",
@@ -112,6 +117,8 @@ func plain(c Change) string {
 		return fmt.Sprintf("%s: + %v", c.Path, c.To)
 	case Remove:
 		return fmt.Sprintf("%s: - %v", c.Path, c.From)
+	case Reorder:
+		return fmt.Sprintf("%s: order %s → %s", c.Path, strings.Join(nameTexts(c.From), " "), strings.Join(nameTexts(c.To), " "))
 	}
 	return fmt.Sprintf("%s: %v → %v", c.Path, c.From, c.To)
 }

@@ -2,6 +2,7 @@ package diff
 
 import (
 	"math/bits"
+	"slices"
 	"strings"
 )
 
@@ -53,7 +54,8 @@ func (p Pattern) Covers(path Path) bool {
 	return p.done(m)
 }
 
-// Touches reports whether the pattern covers the change's path, or selects something inside the value before or after.
+// Touches reports whether the pattern covers the change's path, or selects something inside the value before or after. A
+// Reorder touches the elements that it names, and their merge keys.
 func (p Pattern) Touches(c Change) bool {
 	m := p.begin()
 	for i := range c.Path {
@@ -61,6 +63,13 @@ func (p Pattern) Touches(c Change) bool {
 			return true
 		}
 		m = p.next(m, func(s *step) bool { return s.matchesElem(&c.Path[i]) })
+	}
+	if c.Op == Reorder {
+		names, _ := c.From.([]any)
+		return p.done(m) || slices.ContainsFunc(names, func(v any) bool {
+			e := nameElem(v)
+			return p.within(p.next(m, func(s *step) bool { return s.matchesElem(&e) }), v)
+		})
 	}
 	return p.within(m, c.From) || p.within(m, c.To)
 }

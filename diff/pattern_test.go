@@ -95,6 +95,15 @@ func TestTouches(t *testing.T) {
 			}
 		}
 	}
+	moved := Objects(decode(t, "{map: [{id: a, v: 1}, {id: b}, {id: c}]}"), decode(t, "{map: [{id: b}, {id: a, v: 1}, {id: c}]}"), schemas)[0]
+	for text, want := range map[string]bool{
+		"map": true, "map[*]": true, "map[id=a]": true, "map[id=b]": true, "map[id=c]": false, "map[*].id": true, "**": true, "map[*].v": false,
+		"map[0]": false, "set": false,
+	} {
+		if got := pattern(t, text).Touches(moved); got != want {
+			t.Errorf("%s touches a new order: %v", text, got)
+		}
+	}
 	scalar := Change{Path: path, Op: Replace, From: int64(1), To: int64(2)}
 	if !pattern(t, "spec.containers").Touches(scalar) || pattern(t, "spec.containers[*].image").Touches(scalar) {
 		t.Error("a scalar has nothing within")

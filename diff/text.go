@@ -51,6 +51,7 @@ type TextOptions struct {
 //	  + http.timeout=5s
 //	    http.retries=3
 //	data.password: changed (hidden, #4e1f → #9c20)
+//	spec.initContainers: order migrate, seed → seed, migrate
 //
 // Line numbers refer to the new text or, if lines were only removed, to the old one; "after 9" marks removed lines. Values are
 // quoted if they would read as another type. Long values are not cut.
@@ -72,6 +73,8 @@ func Text(changes []Change, o TextOptions) []Line {
 			t.one(path, AddLine, c.To)
 		case Remove:
 			t.one(path, RemoveLine, c.From)
+		case Reorder:
+			t.order(path, c.From, c.To)
 		default:
 			t.whole = c.Whole
 			t.replaced(path, c.From, c.To)

@@ -120,6 +120,44 @@ func TestTextHeads(t *testing.T) {
 	}
 }
 
+// An order is one line if it fits.
+func TestTextOrder(t *testing.T) {
+	list := func(format string, order ...int) map[string]any {
+		var all []any
+		for _, i := range order {
+			all = append(all, map[string]any{"id": fmt.Sprintf(format, i)})
+		}
+		return map[string]any{"map": all}
+	}
+	port := func(n int, protocol string) any { return map[string]any{"port": int64(n), "protocol": protocol} }
+	for _, tc := range []struct {
+		before, after map[string]any
+		want          string
+	}{
+		{list("n%d", 1, 2, 3), list("n%d", 1, 3, 2), "map: order n2, n3 → n3, n2"},
+		{list("%d", 1, 2), list("%d", 2, 1), `map: order "1", "2" → "2", "1"`},
+		{list("\x1b[%dm", 1, 2), list("\x1b[%dm", 2, 1), `map: order "\x1b[1m", "\x1b[2m" → "\x1b[2m", "\x1b[1m"`},
+		{map[string]any{"ports": []any{port(53, "UDP"), port(53, "TCP")}}, map[string]any{"ports": []any{port(53, "TCP"), port(53, "UDP")}},
+			"ports: order [port=53,protocol=UDP], [port=53,protocol=TCP] → [port=53,protocol=TCP], [port=53,protocol=UDP]"},
+		{list("variable-%d", 1, 2, 3, 4, 5, 6), list("variable-%d", 2, 3, 4, 5, 6, 1), `map: order of 6 items changed
+  - variable-1
+    variable-2
+    variable-3
+    …
+    variable-5
+    variable-6
+  + variable-1`},
+	} {
+		var got []string
+		for _, l := range Text(Objects(tc.before, tc.after, schemas), TextOptions{}) {
+			got = append(got, l.Text)
+		}
+		if got := strings.Join(got, "\n"); got != tc.want {
+			t.Errorf("got\n%s\nwant\n%s", got, tc.want)
+		}
+	}
+}
+
 func strs(l []string) any {
 	out := make([]any, len(l))
 	for i, s := range l {

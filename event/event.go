@@ -79,7 +79,9 @@ type Data struct {
 	Resource Resource `json:"resource"`
 	// Changes are the differences of an update or a conversion, in path order.
 	Changes []Change `json:"changes,omitempty"`
-	// Patch is an RFC 6902 JSON Patch that turns the object before the change into the object after it, if requested.
+	// Patch is an RFC 6902 JSON Patch, if requested. It turns the object as the last change that is not quiet left it, or the
+	// object of the event that introduced it, into the object after this change. It begins with a test of the resource
+	// version, which fails if the consumer has another version of the object.
 	Patch []Operation `json:"patch,omitempty"`
 	// Managers are the field managers that own any field after the change; absent for deletions.
 	Managers []Manager `json:"managers,omitempty"`
@@ -109,6 +111,9 @@ type Data struct {
 	// a keyed sum of the object's content and the time), and the repetitions of a state or of a deletion where an
 	// object that was gone is back in a version that was seen before. It is only part of the id, and never written.
 	Form uint64 `json:"-"`
+	// Unkeyed is true if lists were compared without the kind's merge keys, because the API server did not publish or serve
+	// them. Elements are then named by their name, or else by their position.
+	Unkeyed bool `json:"unkeyed,omitempty"`
 	// Truncated is true if parts were left out (objects, the patch, managers, or changes), because the whole event
 	// would exceed the receiver's limit, or because the state before the change was purged from the journal.
 	Truncated bool `json:"truncated,omitempty"`
@@ -151,18 +156,20 @@ type Owner struct {
 }
 
 // Change is one changed field. In JSON a replace always has both from and to, even if one is null; an add has no from, a remove
-// no to.
+// no to. A reorder says that elements of a list with merge keys moved, such as the variables of env; from and to then name
+// those elements that both versions have, from the first to the last that changed places, each as an object of its merge keys:
+// [{"name": "HOST"}, {"name": "URL"}].
 type Change struct {
 	// Path is in the grammar of docs/paths.md; empty if the object itself was added, removed or replaced.
 	Path string `json:"path"`
-	// Op is add, remove or replace.
-	Op string `json:"op" enum:"add,remove,replace"`
+	// Op is add, remove, replace or reorder.
+	Op string `json:"op" enum:"add,remove,replace,reorder"`
 	// From is the value before; absent for an add.
 	From any `json:"from,omitempty"`
 	// To is the value after; absent for a remove.
 	To any `json:"to,omitempty"`
-	// Manager is the field manager that owns the field after the change; "?" if the server does not record it, and for
-	// every field of a conversion.
+	// Manager is the field manager that owns the field after the change; "?" if the server does not record it, as for a
+	// removed field or a new order, and for every field of a conversion.
 	Manager string `json:"manager"`
 	// Subresource is the subresource that the manager wrote through, such as status or scale.
 	Subresource string `json:"subresource,omitempty"`
@@ -173,14 +180,14 @@ type Change struct {
 	Whole bool `json:"whole,omitempty"`
 }
 
-// Operation is one operation of a JSON Patch (RFC 6902). In JSON an add and a replace always have a value, even null; a remove
-// has none.
+// Operation is one operation of a JSON Patch (RFC 6902). In JSON an add, a replace and a test always have a value, even null; a
+// remove has none.
 type Operation struct {
-	// Op is add, remove or replace.
-	Op string `json:"op" enum:"add,remove,replace"`
+	// Op is add, remove, replace or test.
+	Op string `json:"op" enum:"add,remove,replace,test"`
 	// Path is a JSON Pointer (RFC 6901).
 	Path string `json:"path"`
-	// Value is the value after; absent for a remove.
+	// Value is the value after, or the one that a test expects; absent for a remove.
 	Value any `json:"value,omitempty"`
 }
 

@@ -30,10 +30,11 @@ func full() Event {
 		},
 		Changes: []Change{
 			{Path: "spec.template.spec.containers[name=app].image", Op: "replace", From: "app:1.4", To: "app:1.5", Manager: "kubectl-set"},
+			{Path: "spec.template.spec.containers[name=app].env", Op: "reorder", From: []any{named("HOST"), named("URL")}, To: []any{named("URL"), named("HOST")}, Manager: "?"},
 			{Path: "status.conditions", Op: "replace", From: []any{}, To: []any{"x"}, Manager: "?", Whole: true},
 			{Path: "status.replicas", Op: "add", To: int64(3), Manager: "kube-controller-manager", Subresource: "status", Quiet: true},
 		},
-		Patch:    []Operation{{Op: "replace", Path: "/spec/template/spec/containers/0/image", Value: "app:1.5"}},
+		Patch:    []Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: "1230"}, {Op: "replace", Path: "/spec/template/spec/containers/0/image", Value: "app:1.5"}},
 		Managers: []Manager{{Manager: "kubectl-set", Operation: "Update", Time: "2026-11-21T10:00:00Z"}},
 		Severity: Failure,
 		Before:   map[string]any{"kind": "Deployment"},
@@ -42,9 +43,11 @@ func full() Event {
 		Gap:      &GapInfo{From: "1200", To: "1234", Reason: "the server has no history before 1234"},
 		Absence:  &Absence{Reason: AbsenceStopped, Changes: 3, Incomplete: 1},
 		Epoch:    2,
-		Quiet:    true, Truncated: true, FilterError: "no such key: spec",
+		Quiet:    true, Unkeyed: true, Truncated: true, FilterError: "no such key: spec",
 	})
 }
+
+func named(name string) map[string]any { return map[string]any{"name": name} }
 
 func TestFullEventGolden(t *testing.T) {
 	var line bytes.Buffer
@@ -67,7 +70,7 @@ func TestFullEventGolden(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := full()
-	want.Data.Changes[2].To = 3.0 // encoding/json's number
+	want.Data.Changes[3].To = 3.0 // encoding/json's number
 	cut := before.Truncate(time.Millisecond)
 	want.Data.Observed.After = &cut
 	if d := cmp.Diff(want, back); d != "" {

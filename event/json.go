@@ -40,6 +40,7 @@ type (
 		Epoch       int64           `json:"epoch,omitempty"`
 		Quiet       bool            `json:"quiet,omitempty"`
 		Form        uint64          `json:"-"`
+		Unkeyed     bool            `json:"unkeyed,omitempty"`
 		Truncated   bool            `json:"truncated,omitempty"`
 		FilterError string          `json:"filterError,omitempty"`
 	}
@@ -76,7 +77,7 @@ func (e Event) MarshalJSON() ([]byte, error) {
 func (d *Data) json() dataJSON {
 	w := dataJSON{
 		Op: d.Op, Resource: d.Resource, Managers: d.Managers, Before: d.Before, After: d.After, Severity: d.Severity, Observed: d.Observed.json(),
-		Gap: d.Gap, Absence: d.Absence, Epoch: d.Epoch, Quiet: d.Quiet, Truncated: d.Truncated, FilterError: d.FilterError,
+		Gap: d.Gap, Absence: d.Absence, Epoch: d.Epoch, Quiet: d.Quiet, Unkeyed: d.Unkeyed, Truncated: d.Truncated, FilterError: d.FilterError,
 	}
 	if len(d.Changes) > 0 {
 		w.Changes = make([]changeJSON, len(d.Changes))

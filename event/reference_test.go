@@ -22,7 +22,8 @@ helper that drops repeated events.
 
 Delivery is at least once. The events of each object are delivered in order, except through standard SQS
 queues, standard SNS topics, and Pub/Sub with ` + "`unordered`" + `. The same change always has the same ` + "`id`" + `. Times are in
-UTC, as RFC 3339 with milliseconds; the ` + "`time`" + ` of a manager is in whole seconds. Later versions may add fields, so a consumer should ignore fields that it does not know.
+UTC, as RFC 3339 with milliseconds; the ` + "`time`" + ` of a manager is in whole seconds. Later versions may add fields and operations of
+changes, so a consumer should ignore what it does not know.
 
 If the daemon exports [traces](operations.md#traces), a consumer can join the trace of an event: the trace ID is
 the 16 bytes that ` + "`id`" + ` encodes in base32. Events have no field for it.
@@ -59,6 +60,25 @@ epoch is one more than the highest that the recorder has used. The limits of thi
 - A change that was recorded after the replacement, but before the first proof, has the old epoch.
 - If only custom resources prove that the cluster was restored, other groups keep their epoch. An aggregated API server
   of a group in ` + "`k8s.io`" + ` is taken for a part of Kubernetes.
+
+## Patches
+
+With ` + "`include: [patch]`" + `, an update has a JSON Patch (RFC 6902). A consumer that takes the whole object from the event
+` + "`created`" + `, ` + "`entered`" + ` or ` + "`snapshot`" + `, and then applies every patch, has the object as the API server showed it, except that
+values are redacted and ` + "`managedFields`" + ` are missing. Quiet changes are not delivered: the next patch includes what they
+changed.
+
+A patch begins with a ` + "`test`" + ` of ` + "`metadata.resourceVersion`" + `. It fails if the consumer has another version, and a patch that fails
+changes nothing. An event that is delivered again fails, too, so a consumer must drop repeated ids first. Otherwise, it missed
+something and needs the whole object, from the API server or, with ` + "`include: [after, patch]`" + `, from the event:
+
+- The sink's ` + "`where`" + ` selects some changes of an object and not others, by their operation, severity, fields or content. A
+  ` + "`where`" + ` that reads only ` + "`resource`" + ` and ` + "`cluster`" + `, apart from ` + "`resource.resourceVersion`" + ` and ` + "`resource.owner`" + `, selects all
+  changes of an object or none.
+- The consumer has no object to begin with: the object existed before the sink did, and the sink has no ` + "`snapshots: true`" + `.
+- The event before was truncated, because of ` + "`maxBytes`" + ` or a purge, and has no patch.
+- The event before became a dead letter or was skipped, or retention removed it before the sink was ready.
+- The quiet rules changed before the sink received what was recorded under the old ones.
 
 ## An example
 

@@ -62,8 +62,8 @@ func (s *Source) RecordedSince(ctx context.Context) (time.Time, error) {
 }
 
 // Schema returns the merge-key schema of a kind, which discovery shows, too.
-func (s *Source) Schema(ctx context.Context, k journal.Kind) (schema []byte, upTo int64, err error) {
-	return s.Journal.Schema(ctx, k)
+func (s *Source) Schema(ctx context.Context, k journal.Kind, seq int64) (journal.KindSchema, error) {
+	return s.Journal.Schema(ctx, k, seq)
 }
 
 // ShortNames returns the short names of kinds, which discovery shows, too.

@@ -49,7 +49,7 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 	var schema diff.Schema
 	if op.Differs() {
 		if schema, err = b.schemas.For(ctx, r.Group, r.Version, r.Kind); err != nil {
-			schema = nil // diff falls back to comparing without a schema; Schemas counts it
+			schema = nil // diff falls back to comparing without a schema
 		}
 	}
 	if d.Relisted && c.Since.IsZero() {

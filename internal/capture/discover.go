@@ -9,7 +9,10 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/tattler-dev/tattler/informer/feed"
+	"github.com/tattler-dev/tattler/internal/openapi"
 )
 
 const crds = "customresourcedefinitions.apiextensions.k8s.io"
@@ -55,6 +58,15 @@ func (w *Watcher) discover(ctx context.Context) {
 		due = time.Now().Add(step)
 		timer.Reset(step)
 	}
+}
+
+// fetchSchemas gets an OpenAPI document.
+func (w *Watcher) fetchSchemas(ctx context.Context, path string) ([]byte, error) {
+	b, err := w.cluster.Get(ctx, path, nil)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) || apierrors.IsUnauthorized(err) {
+		return nil, fmt.Errorf("%w: %w", openapi.ErrRefused, err)
+	}
+	return b, err
 }
 
 // refreshSchemas invalidates the schemas of changed CRDs and checks whether their objects are served in another

@@ -156,7 +156,7 @@ func New(o Options) (*Watcher, error) {
 	w.discovery = d
 	w.builder = &builder{
 		Builder: change.Builder{Quiet: o.Quiet},
-		schemas: openapi.New(func(ctx context.Context, path string) ([]byte, error) { return w.cluster.Get(ctx, path, nil) }),
+		schemas: openapi.New(w.fetchSchemas),
 		decode:  jsonmap.DecodeChanged,
 	}
 	if o.Objects {

@@ -1,6 +1,7 @@
 package change
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -53,12 +54,20 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 // fields fills in the differences.
 func (b *Builder) fields(c *Change, entries managers.Entries, schema diff.Schema) {
 	for _, f := range diff.Objects(c.Before, c.After, schema) {
-		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.isQuiet(c.Kind, f.Path)}
-		if f.Op != diff.Remove { // the server does not record who removed a field
+		fc := FieldChange{Change: f, Manager: managers.Unknown, Quiet: b.isQuiet(c.Kind, &f)}
+		if f.Op != diff.Remove && f.Op != diff.Reorder { // the server does not record who removed a field or moved elements
 			fc.Manager, fc.Subresource = entries.Owner(f.Path, f.To)
 		}
 		c.Fields = append(c.Fields, fc)
+		c.Unkeyed = c.Unkeyed || schema == nil && ofList(&f)
 	}
+}
+
+// ofList reports whether a difference was found by comparing elements of a list.
+func ofList(f *diff.Change) bool {
+	_, from := f.From.([]any)
+	_, to := f.To.([]any)
+	return from && to || slices.ContainsFunc(f.Path, func(e diff.Elem) bool { return e.Kind != diff.Field })
 }
 
 // attribute sets what follows from the fields of an update: whether it is quiet, and its manager.
@@ -79,9 +88,19 @@ func (c *Change) attribute() {
 }
 
 // isQuiet applies the rules. The API version is always quiet: it is the version that we requested, and changes
-// when the server stops serving that.
-func (b *Builder) isQuiet(k Kind, p diff.Path) bool {
-	return len(p) == 1 && p[0].Name == "apiVersion" || b.Quiet.Quiet(k.Group, k.Resource, p)
+// when the server stops serving that. So is a new order of a list with merge keys in the metadata or the status: the order
+// there means nothing, and controllers that collect such a list anew write it in any order. In a spec, and in other fields,
+// it is what someone wants: env variables refer to earlier ones, init containers and webhooks run in their order, and a
+// pod template in another order replaces the pods.
+func (b *Builder) isQuiet(k Kind, f *diff.Change) bool {
+	p := f.Path
+	switch {
+	case len(p) == 1 && p[0].Name == "apiVersion":
+		return true
+	case f.Op == diff.Reorder && (p[0].Name == "metadata" || p[0].Name == "status"):
+		return true
+	}
+	return b.Quiet.Quiet(k.Group, k.Resource, p)
 }
 
 // Metadata returns an object's metadata; nil if it has none.

@@ -28,6 +28,8 @@ type Change struct {
 	Managers []event.Manager
 	// Away is set for a gap that an Away message reports together with others.
 	Away bool
+	// Unkeyed is set for an update or a conversion of which lists were compared without the kind's schema.
+	Unkeyed bool
 	// Blind is set for an update, conversion, deletion or departure whose earlier state is unknown, because a
 	// purge removed it. It has no Fields then, whatever it changed.
 	Blind bool

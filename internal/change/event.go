@@ -14,6 +14,7 @@ func Event(cluster string, c *Change) event.Event {
 		Severity: c.Severity(),
 		// the earlier state is missing
 		Truncated: c.Blind,
+		Unkeyed:   c.Unkeyed,
 	}
 	switch c.Op {
 	case event.Snapshot, event.Created, event.Entered:

@@ -162,8 +162,8 @@ type Sink struct {
 	// expression. If the expression fails on a change, the change is delivered and
 	// marked.
 	Where string `yaml:"where"`
-	// Include adds parts to the events of updates: the whole object before the update, the whole object after it, or
-	// the difference as an RFC 6902 patch.
+	// Include adds parts to the events of updates: the whole object before the update, the whole object after it, or an
+	// RFC 6902 patch from the object as the last event left it. See docs/event.md#patches for what filters mean for patches.
 	Include []string `yaml:"include" enum:"before,after,patch"`
 	// MaxBytes limits the size of an event's JSON. It must be at least 4Ki; 0 means unlimited. A larger event is cut
 	// and marked as truncated.

@@ -232,7 +232,7 @@ error that names the line. ` + "`tattler config check -c FILE`" + ` shows what a
 | ` + "`severity`" + ` | failure (such as CrashLoopBackOff, a rollout beyond its deadline, a node that is not ready), warning, recovery or change |
 | ` + "`cluster`" + ` | the name of the object's cluster, as in the event's source |
 | ` + "`resource`" + ` | the object's group, version, resource (its plural), kind, namespace, name, uid, resourceVersion, owner |
-| ` + "`changes`" + ` | the changed fields of an update, each with path, op (add, remove, replace), from, to, manager, subresource, quiet, whole |
+| ` + "`changes`" + ` | the changed fields of an update, each with path, op (add, remove, replace, reorder), from, to, manager, subresource, quiet, whole |
 | ` + "`before`, `after`" + ` | the object before and after the change; empty if the object did not exist at that time |
 | ` + "`touches(\"PATTERN\")`" + ` | reports whether a field at, above or below the pattern changed, or exists in an object that appeared or disappeared; quiet fields do not count |
 

@@ -62,7 +62,7 @@ func BenchmarkItem(b *testing.B) {
 		b.Run(name+"/captured", func(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
-				if it := g.maker.captured(1, &captured[i%len(captured)]); it.Change == nil {
+				if it, err := g.maker.captured(1, &captured[i%len(captured)]); it.Change == nil || err != nil {
 					b.Fatal(it.Err)
 				}
 			}

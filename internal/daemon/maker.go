@@ -21,6 +21,7 @@ type maker struct {
 	tell    *history.Builder
 	lean    bool                                                       // the sinks do not need the objects of updates
 	filters bool                                                       // a sink has a filter, which reads the fields of updates
+	patches bool                                                       // a sink includes patches
 	text    func(io.Writer, change.Change) error                       // nil: sinks use their own form
 	story   func(so sink.Story, sent bool, c change.Change) sink.Story // nil: sinks use their own words
 }
@@ -43,23 +44,37 @@ func (m *maker) entry(ctx context.Context, e *journal.Entry) (it deliver.Item, e
 		return it, err
 	}
 	c, decoded, err := m.tell.Make(ctx, e, before, after, m.lean)
+	if err != nil && !history.Damaged(err) {
+		return it, err
+	}
 	if it.Err == nil {
 		it.Err = err
 	}
 	m.fill(&it, c, decoded)
-	return it, nil
+	return it, m.base(ctx, &it, before)
 }
 
-// captured makes the item of a change that was just recorded.
-func (m *maker) captured(seq int64, v *capture.Version) deliver.Item {
+// captured makes the item of a change that was just recorded. An error is temporary.
+func (m *maker) captured(seq int64, v *capture.Version) (deliver.Item, error) {
 	it := deliver.Item{Seq: seq}
 	if v.Quiet {
-		return it
+		return it, nil
 	}
-	c, decoded, err := m.tell.Captured(context.Background(), v.Change, v.BeforeJSON, v.AfterJSON, m.lean)
+	ctx := context.Background()
+	c, decoded, err := m.tell.Captured(ctx, v.Change, v.BeforeJSON, v.AfterJSON, m.lean)
 	it.Err = err
 	m.fill(&it, c, decoded)
-	return it
+	return it, m.base(ctx, &it, v.BeforeJSON)
+}
+
+// base sets what a patch begins with.
+func (m *maker) base(ctx context.Context, it *deliver.Item, before []byte) (err error) {
+	if m.patches && it.Err == nil && it.Change.Op == event.Updated && !it.Change.Quiet {
+		if it.Base, err = m.tell.Base(ctx, it.Seq, &it.Change.Meta, before); it.Base != nil {
+			it.Size += decodedGrowth * len(before)
+		}
+	}
+	return err
 }
 
 // capturedSize returns about how many bytes the item of captured keeps in memory.
@@ -69,6 +84,8 @@ func (m *maker) capturedSize(v *capture.Version) int {
 		return 0
 	case m.lean && v.Op.Differs():
 		return leanSize(v.Fields)
+	case v.Op.Differs() && m.patches: // the item has another state before, too
+		return decodedGrowth*(2*len(v.BeforeJSON)+len(v.AfterJSON)) + leanSize(v.Fields)
 	case v.Op.Differs():
 		return decodedGrowth*(len(v.BeforeJSON)+len(v.AfterJSON)) + leanSize(v.Fields)
 	}

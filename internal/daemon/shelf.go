@@ -30,8 +30,8 @@ func newShelves(limit int) *shelves {
 
 // shared is a change that was recorded, was read or is being read.
 type shared struct {
-	done  chan struct{}       // closed once it is read; nil if it was recorded
-	build func() deliver.Item // of a recorded one; called when it is first needed
+	done  chan struct{}                // closed once it is read; nil if it was recorded
+	build func() (deliver.Item, error) // of a recorded one; called when it is first needed
 	item  deliver.Item
 	err   error
 	size  int // approximate memory, in bytes
@@ -40,7 +40,7 @@ type shared struct {
 // get waits until the change is read.
 func (s *shared) get(ctx context.Context) (deliver.Item, error) {
 	if s.done == nil {
-		return s.build(), nil
+		return s.build()
 	}
 	select {
 	case <-s.done:
@@ -65,13 +65,13 @@ func (s *shelves) add() *shelf {
 }
 
 // recorded adds a change that was just recorded. size is about the memory of what build returns, or more.
-func (s *shelves) recorded(seq int64, size int, build func() deliver.Item) {
+func (s *shelves) recorded(seq int64, size int, build func() (deliver.Item, error)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.items[seq] != nil { // a pump was faster
 		return
 	}
-	is := &shared{build: sync.OnceValue(build), size: size + 1<<10}
+	is := &shared{build: sync.OnceValues(build), size: size + 1<<10}
 	s.items[seq] = is
 	s.put(s.all[0], seq, is)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/tattler-dev/tattler/internal/capture"
 	"github.com/tattler-dev/tattler/internal/deliver"
@@ -57,6 +58,7 @@ func openStores(ctx context.Context, j *journal.Journal, rules *quiet.Set, o *Op
 			groups[whole], s.groups = g, append(s.groups, g)
 		}
 		g.maker.filters = g.maker.filters || sinks[i].Where != nil
+		g.maker.patches = g.maker.patches || slices.Contains(sinks[i].Include, deliver.Patch)
 		s.outboxes = append(s.outboxes, &outbox{Journal: j, reader: s.readers[i], shelf: g.shelves.add(), maker: g.maker, log: o.Log})
 	}
 	for _, g := range s.groups {
@@ -76,7 +78,7 @@ func (s *stores) recorded(seq int64, v capture.Version) {
 		if g.maker.lean && v.Op.Differs() || v.Quiet {
 			of.BeforeJSON, of.AfterJSON = nil, nil
 		}
-		g.shelves.recorded(seq, g.maker.capturedSize(&of), func() deliver.Item { return g.maker.captured(seq, &of) })
+		g.shelves.recorded(seq, g.maker.capturedSize(&of), func() (deliver.Item, error) { return g.maker.captured(seq, &of) })
 	}
 }
 

@@ -18,6 +18,17 @@ func patch(before, after map[string]any) []event.Operation {
 	return patchWithin(before, after, patchLimits)
 }
 
+// versionTest returns an operation that fails on any other version of the object: a consumer that missed a change, such as
+// one that a filter or a limit kept away, learns that instead of patching the wrong elements of a list.
+func versionTest(object map[string]any) []event.Operation {
+	meta, _ := object["metadata"].(map[string]any)
+	version, ok := meta["resourceVersion"].(string)
+	if !ok {
+		return nil
+	}
+	return []event.Operation{{Op: "test", Path: "/metadata/resourceVersion", Value: version}}
+}
+
 // limits bound the operations of a value.
 type limits struct {
 	depth, ops int

@@ -13,7 +13,7 @@ import (
 func (o *Options) message(item Item, limit int) (sink.Message, error) {
 	whole := item.Event()
 	e := *whole
-	o.shape(&e.Data)
+	o.shape(&e.Data, item.Base)
 	write := e.MarshalJSON
 	if item.JSON != nil && sameObjects(&e.Data, &whole.Data) {
 		write = item.JSON
@@ -46,9 +46,12 @@ func sameObjects(shaped, d *event.Data) bool {
 	return (shaped.Before == nil) == (d.Before == nil) && (shaped.After == nil) == (d.After == nil) && shaped.Patch == nil
 }
 
-// shape keeps the objects that belong to the operation and, for an update, those that are included.
-func (o *Options) shape(d *event.Data) {
+// shape keeps the objects that belong to the operation and, for an update, those that are included. base is Item.Base.
+func (o *Options) shape(d *event.Data, base map[string]any) {
 	before, after := d.Before, d.After
+	if base == nil {
+		base = before
+	}
 	d.Before, d.After, d.Patch = nil, nil, nil
 	switch d.Op {
 	case event.Snapshot, event.Created, event.Entered:
@@ -62,8 +65,8 @@ func (o *Options) shape(d *event.Data) {
 		if slices.Contains(o.Include, After) {
 			d.After = after
 		}
-		if slices.Contains(o.Include, Patch) && before != nil && after != nil {
-			d.Patch = patch(before, after)
+		if slices.Contains(o.Include, Patch) && base != nil && after != nil {
+			d.Patch = append(versionTest(base), patch(base, after)...)
 		}
 	}
 }

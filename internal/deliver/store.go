@@ -59,6 +59,9 @@ type Item struct {
 	// Change is what a filter sees; nil if nothing up to Seq is to be delivered. An update includes its objects if the
 	// sink needs them: see Options.Whole.
 	Change *change.Change
+	// Base is the object as the last listed change before an update left it, if that is not the event's Before, and if the
+	// sink includes patches.
+	Base map[string]any
 	// Event returns the complete event of Change, built by the first call.
 	Event func() *event.Event
 	// JSON returns Event's JSON, built by the first call; may be nil. Sinks that get the whole Event share it.

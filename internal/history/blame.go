@@ -194,6 +194,15 @@ func (n *node) mark(blame *Blame) (marked int) {
 	return marked
 }
 
+// moved gives a blame to the merge keys of the elements that moved: their other fields have the values they had.
+func (b *blaming) moved(f *change.FieldChange, object any, blame *Blame) {
+	for _, e := range f.Moved() {
+		for _, k := range e.Keys {
+			b.mark(append(slices.Clone(f.Path), e, diff.Elem{Name: k.Name}), object, blame)
+		}
+	}
+}
+
 // step returns the node and the value that one step of a path leads to.
 func (n *node) step(e diff.Elem, v any) (*node, any, bool) {
 	if e.Kind == diff.Field {
@@ -294,6 +303,10 @@ func (t *Builder) attribute(ctx context.Context, s *journal.State, b *blaming, o
 			}
 			own := *blame
 			own.Manager = f.Writer()
+			if f.Op == diff.Reorder {
+				b.moved(f, object, &own)
+				continue
+			}
 			b.mark(f.Path, object, &own)
 		}
 		if b.open == 0 {

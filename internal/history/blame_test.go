@@ -11,6 +11,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -167,7 +168,8 @@ func (p *past) blame(at time.Time) map[string]Line {
 	return found
 }
 
-// TestBlameLists: elements of lists are followed by their keys, wherever they stand.
+// TestBlameLists: elements of lists are followed by their keys, wherever they stand. An element that moved has the blame of
+// the move at its key, and nobody is known to have moved it.
 func TestBlameLists(t *testing.T) {
 	p := newPast(t)
 	list := func(rules string) string { return `{"kind":"Thing","spec":{"rules":[` + rules + `],"set":["x"]}}` }
@@ -190,10 +192,13 @@ func TestBlameLists(t *testing.T) {
 		before = s
 	}
 	lines := p.blame(begin.Add(time.Hour))
-	for path, minute := range map[string]int{"spec.rules[0].to": 2, "spec.rules[0].id": 2, "spec.rules[1].to": 0, "spec.rules[2].to": 1, "spec.rules[2].id": 0, "spec.set[0]": 0} {
+	for path, minute := range map[string]int{"spec.rules[0].to": 2, "spec.rules[0].id": 2, "spec.rules[1].to": 0, "spec.rules[1].id": 0, "spec.rules[2].to": 1, "spec.rules[2].id": 1, "spec.set[0]": 0} {
 		if l, ok := lines[path]; !ok || !l.Blame.Time.Equal(begin.Add(time.Duration(minute)*time.Minute)) {
 			t.Errorf("%s: %+v, want minute %d", path, l.Blame, minute)
 		}
+	}
+	if who := lines["spec.rules[2].id"].Blame.Manager; who != change.Unknown {
+		t.Errorf("moved by %s", who)
 	}
 }
 
@@ -271,14 +276,17 @@ func TestBlameOfRandomLists(t *testing.T) {
 			id   string
 			born int
 			to   map[string]field
+			// moved are the versions in which it was put before or behind another element that stayed.
+			moved []int
 		}
 		var rules []rule
 		before := ""
 		for version := 1; version <= 60; version++ {
+			was := slices.Clone(rules)
 			for range 1 + r.IntN(2) {
 				switch n := r.IntN(10); {
 				case n == 0 || len(rules) == 0:
-					rules = slices.Insert(rules, r.IntN(len(rules)+1), rule{fmt.Sprint("r", seed, "-", version, "-", len(rules)), version, map[string]field{"to": {version, version}}})
+					rules = slices.Insert(rules, r.IntN(len(rules)+1), rule{fmt.Sprint("r", seed, "-", version, "-", len(rules)), version, map[string]field{"to": {version, version}}, nil})
 				case n == 1 && len(rules) > 1:
 					i := r.IntN(len(rules))
 					rules = slices.Delete(rules, i, i+1)
@@ -286,6 +294,15 @@ func TestBlameOfRandomLists(t *testing.T) {
 					r.Shuffle(len(rules), func(i, k int) { rules[i], rules[k] = rules[k], rules[i] })
 				default:
 					rules[r.IntN(len(rules))].to[string(rune('a'+r.IntN(3)))] = field{version*10 + r.IntN(5), version}
+				}
+			}
+			place := func(id string) int { return slices.IndexFunc(was, func(o rule) bool { return o.id == id }) }
+			for i := range rules {
+				for k := range rules {
+					if a, b := place(rules[i].id), place(rules[k].id); a >= 0 && b >= 0 && (a < b) != (i < k) {
+						rules[i].moved = append(rules[i].moved, version)
+						break
+					}
 				}
 			}
 			var list []any
@@ -315,9 +332,12 @@ func TestBlameOfRandomLists(t *testing.T) {
 		}
 		lines := p.blame(at(100))
 		for i, x := range rules {
-			want := map[string]int{"id": x.born}
+			want := map[string]int{}
 			for k, f := range x.to {
 				want[k] = f.version
+			}
+			if l, ok := lines[fmt.Sprintf("spec.rules[%d].id", i)]; !ok || !slices.ContainsFunc(append(x.moved, x.born), func(v int) bool { return l.Blame.Time.Equal(at(v)) }) {
+				t.Errorf("seed %d: rule %d: %+v, want version %d or one of %v", seed, i, l.Blame, x.born, x.moved)
 			}
 			for k, version := range want {
 				path := fmt.Sprintf("spec.rules[%d].%s", i, k)

@@ -1,8 +1,8 @@
 // Package history rebuilds the changes of a journal: it computes the differences and who wrote them from the versions
 // that the journal stores.
 //
-// It uses the current rules and the newest schemas, so a change can look different than when it was recorded. Its severity is
-// the recorded one.
+// It uses the schemas of a change's time and the current rules, so a change can have other quiet fields than when it was
+// recorded, but not other paths. Its severity is the recorded one.
 package history
 
 import (
@@ -36,11 +36,11 @@ type Builder struct {
 // Cluster is the name of the cluster of kinds that name none.
 func (t *Builder) Cluster() string { return t.source.Cluster() }
 
-// known is a kind's schema when the newest change of the journal was upTo.
+// known is a kind's schema for a range of changes.
 type known struct {
-	raw    []byte
-	schema diff.Schema
-	upTo   int64
+	raw        []byte
+	schema     diff.Schema
+	from, upTo int64
 }
 
 // New returns a Builder that applies the given quiet rules.
@@ -69,13 +69,18 @@ func (t *Builder) outline(ctx context.Context, e *journal.Entry) change.Change {
 }
 
 // Make returns the change of an entry whose contents were read. If they are not objects, the error comes with a change
-// that has the rest. If the state before is unknown, the change is Blind. Lean omits the objects of an update or a
+// that has the rest. Any other error is temporary: the kind's schema could not be read. If the state before is unknown, the
+// change is Blind. Lean omits the objects of an update or a
 // conversion, which is several times faster. Decoded is the size of the decoded JSON; what both versions share counts once.
 func (t *Builder) Make(ctx context.Context, e *journal.Entry, before, after []byte, lean bool) (c change.Change, decoded int, err error) {
+	schema, err := t.schema(ctx, e)
+	if err != nil {
+		return t.outline(ctx, e), 0, err
+	}
 	b := build{
 		of: objectOf(e), op: e.Op, before: before, after: after,
 		outline: func() change.Change { return t.outline(ctx, e) },
-		make:    func(old, now map[string]any) change.Change { return t.make(ctx, e, old, now) },
+		make:    func(old, now map[string]any) change.Change { return t.make(ctx, e, old, now, schema) },
 	}
 	if !e.Op.Differs() {
 		return b.decode(false)
@@ -123,14 +128,10 @@ func (b *build) decode(changed bool) (c change.Change, decoded int, err error) {
 }
 
 // make builds the change between two versions, and removes their managed fields.
-func (t *Builder) make(ctx context.Context, e *journal.Entry, old, now map[string]any) change.Change {
+func (t *Builder) make(ctx context.Context, e *journal.Entry, old, now map[string]any, schema diff.Schema) change.Change {
 	c := t.outline(ctx, e)
 	if !e.Op.Differs() && now != nil {
 		old = nil // from before a selection let the object in, or before it was recreated
-	}
-	var schema diff.Schema
-	if e.Op.Differs() {
-		schema = t.schema(ctx, e)
 	}
 	c.Blind = old == nil && (e.Op.Differs() || c.Gone())
 	t.builder.Build(&c, old, now, schema)
@@ -141,27 +142,32 @@ func (t *Builder) make(ctx context.Context, e *journal.Entry, old, now map[strin
 	return c
 }
 
-// schema returns the kind's schema; nil, with which a diff falls back to heuristics, if the journal has none yet. A new
-// schema is recorded with the first update that needs it, so the journal is read again for each change that it did not
-// have the last time.
-func (t *Builder) schema(ctx context.Context, e *journal.Entry) diff.Schema {
+// schema returns the kind's schema when a change was recorded; nil, with which a diff falls back to heuristics, if it had
+// none. A new schema is recorded with the first update that needs it, so the journal is read again for each change that it
+// did not have the last time.
+func (t *Builder) schema(ctx context.Context, e *journal.Entry) (diff.Schema, error) {
+	if !e.Op.Differs() {
+		return nil, nil
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	k := t.schemas[e.Kind]
-	if e.Seq <= k.upTo {
-		return k.schema
+	if k.from <= e.Seq && e.Seq <= k.upTo {
+		return k.schema, nil
 	}
-	raw, upTo, err := t.source.Schema(ctx, e.Kind)
-	if err != nil {
-		return k.schema
+	of, err := t.source.Schema(ctx, e.Kind, e.Seq)
+	if Damaged(err) {
+		of.JSON = nil
+	} else if err != nil {
+		return nil, fmt.Errorf("read schema of %s: %w", e.Kind.GroupResource(), err)
 	}
-	if !bytes.Equal(raw, k.raw) {
-		k.raw = raw
-		if k.schema, err = openapi.Unmarshal(raw); err != nil {
+	if !bytes.Equal(of.JSON, k.raw) {
+		k.raw = of.JSON
+		if k.schema, err = openapi.Unmarshal(of.JSON); err != nil {
 			k.schema = nil
 		}
 	}
-	k.upTo = upTo
+	k.from, k.upTo = of.From, of.UpTo
 	t.schemas[e.Kind] = k
-	return k.schema
+	return k.schema, nil
 }

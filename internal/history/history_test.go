@@ -96,7 +96,8 @@ func keyed(by string) string {
 		"items":{"properties":{"id":{},"to":{}}}}}}}}}`
 }
 
-// TestSchemaChanges: if a kind's schema changes while a Builder is in use, later changes are compared by the new one.
+// TestSchemaChanges: if a kind's schema changes, later changes are compared by the new one, and earlier ones as they were
+// delivered, by whichever Builder and in any order.
 func TestSchemaChanges(t *testing.T) {
 	p := newPast(t)
 	states := []string{
@@ -116,6 +117,27 @@ func TestSchemaChanges(t *testing.T) {
 	p.add("", row(event.Updated, "4", states[2], states[3]))
 	if got := paths(p.changes(2)[0]); got != "spec.rules[to=\"2\"].id" {
 		t.Errorf("as before: %s", got)
+	}
+	p.add(keyed("to")) // as a daemon does after a restart
+	rules, err := quiet.New()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tell := range []*Builder{p.tell, New(p.r, rules)} {
+		var got []string
+		for e, err := range p.r.Rows(t.Context(), journal.Query{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := tell.Change(t.Context(), &e)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got = append(got, paths(c))
+		}
+		if got, want := strings.Join(got, "; "), `spec.rules[to="2"].id; spec.rules[to="2"].id; spec.rules[id=a] spec.rules[id=c]`; got != want {
+			t.Errorf("read again: %s, want %s", got, want)
+		}
 	}
 }
 

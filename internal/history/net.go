@@ -32,7 +32,11 @@ func (t *Builder) Net(ctx context.Context, before, after *journal.State) (change
 		c := t.outline(ctx, &e)
 		return c, &ContentError{c.Subject(), err}
 	}
-	c := t.make(ctx, &e, old, now)
+	schema, err := t.schema(ctx, &e)
+	if err != nil {
+		return t.outline(ctx, &e), err
+	}
+	c := t.make(ctx, &e, old, now, schema)
 	c.Op = op
 	return c, nil
 }

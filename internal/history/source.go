@@ -37,8 +37,8 @@ type Source interface {
 	// Kinds returns the recorded kinds, and Names the names of objects, for completion.
 	Kinds(ctx context.Context) ([]journal.Kind, error)
 	Names(ctx context.Context, resources []string, namespace, prefix string, limit int) ([]string, error)
-	// Schema returns a kind's merge keys, ShortNames the kinds' short names by group-resource.
-	Schema(ctx context.Context, k journal.Kind) (schema []byte, upTo int64, err error)
+	// Schema returns a kind's merge keys as of a change, ShortNames the kinds' short names by group-resource.
+	Schema(ctx context.Context, k journal.Kind, seq int64) (journal.KindSchema, error)
 	ShortNames(ctx context.Context) (map[string][]string, error)
 
 	Close() error

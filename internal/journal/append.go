@@ -104,7 +104,7 @@ func (w *writer) batch(b *Batch) error {
 		if err != nil {
 			return err
 		}
-		if err := w.db.exec("UPDATE kinds SET schema = ? WHERE id = ?", w.codec.whole(schema), kind); err != nil {
+		if err := w.setSchema(kind, schema, w.tail.next()); err != nil {
 			return err
 		}
 	}

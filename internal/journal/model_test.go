@@ -52,6 +52,7 @@ type modelRow struct {
 	seq int64
 	id  string
 	Row
+	schema []byte // of the kind then
 }
 
 func newModel() *model {
@@ -92,7 +93,7 @@ func (m *model) append(batches []Batch) (a Appended) {
 				}
 				m.ids[id] = append(forms, form)
 				m.last[object] = r.Op
-				m.rows = append(m.rows, modelRow{int64(len(m.rows) + 1), r.Meta.ID("prod"), r})
+				m.rows = append(m.rows, modelRow{int64(len(m.rows) + 1), r.Meta.ID("prod"), r, m.schemas[r.Kind]})
 			}
 			if r.Op == event.Gap {
 				continue
@@ -300,8 +301,16 @@ func (m *model) check(t *testing.T, path string) {
 		t.Errorf("verify: %+v, %v; want %d changes", rep, err, len(m.rows)-len(m.gone))
 	}
 	for k, want := range m.schemas {
-		if got, upTo, err := r.Schema(ctx, k); err != nil || !bytes.Equal(got, want) || len(m.gone) == 0 && upTo != int64(len(m.rows)) {
-			t.Errorf("schema of %v: %q, up to %d, %v; want %q", k, got, upTo, err, want)
+		if got, err := r.Schema(ctx, k, 0); err != nil || !bytes.Equal(got.JSON, want) || len(m.gone) == 0 && got.UpTo != int64(len(m.rows)) {
+			t.Errorf("schema of %v: %+v, %v; want %q", k, got, err, want)
+		}
+	}
+	for _, row := range m.rows {
+		if m.gone[row.seq] || row.Op == event.Absent {
+			continue
+		}
+		if got, err := r.Schema(ctx, row.Kind, row.seq); err != nil || !bytes.Equal(got.JSON, row.schema) || got.From > row.seq || got.UpTo < row.seq {
+			t.Errorf("schema of %v for change %d: %+v, %v; want %q", row.Kind, row.seq, got, err, row.schema)
 		}
 	}
 }

@@ -338,38 +338,6 @@ func (r *Reader) entries(records []record, to *[]Entry) error {
 	return nil
 }
 
-// Schema returns the newest merge-key schema of a kind, nil if it has no schema, and the newest change of the journal, as
-// of which it is the newest.
-func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, upTo int64, err error) {
-	err = r.do(ctx, func() error {
-		var content []byte
-		var err error
-		if upTo, err = r.db.integer("SELECT max(seq) FROM changes"); err != nil {
-			return err
-		}
-		resource, err := r.db.resourceID(k.Cluster, k.GroupResource())
-		if err != nil {
-			return err
-		}
-		kind, err := r.db.kindID(resource, k)
-		if err != nil {
-			return err
-		}
-		err = r.db.query("SELECT schema FROM kinds WHERE id = ?", []any{kind}, func(s *sqlite3.Stmt) error {
-			content = blob(s, 0)
-			return nil
-		})
-		if err != nil || content == nil {
-			return err
-		}
-		if schema, err = r.codec.open(content, nil); err != nil {
-			return &DamagedError{r.path, "schema of " + k.GroupResource(), err}
-		}
-		return nil
-	})
-	return schema, upTo, err
-}
-
 // Kinds returns all kinds that the journal has seen.
 func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
 	err = r.do(ctx, func() error {

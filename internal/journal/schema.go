@@ -23,7 +23,8 @@ CREATE TABLE resources (
   UNIQUE (cluster, "group", plural));
 CREATE TABLE kinds (
   id INTEGER PRIMARY KEY, resource INTEGER NOT NULL, version TEXT NOT NULL, kind TEXT NOT NULL, namespaced INTEGER NOT NULL,
-  schema BLOB, UNIQUE (resource, version, kind, namespaced));
+  UNIQUE (resource, version, kind, namespaced));
+CREATE TABLE schemas (kind INTEGER NOT NULL, first INTEGER NOT NULL, content BLOB NOT NULL, PRIMARY KEY (kind, first)) WITHOUT ROWID;
 CREATE TABLE namespaces (
   id INTEGER PRIMARY KEY AUTOINCREMENT, cluster INTEGER NOT NULL, name TEXT NOT NULL, last INTEGER NOT NULL,
   UNIQUE (name, cluster));

@@ -6,22 +6,30 @@
 package openapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
 )
 
-// Fetch gets a path of the API server, such as /openapi/v3/apis/apps/v1, as JSON.
+// Fetch gets a path of the API server, such as /openapi/v3/apis/apps/v1, as JSON. The error is an ErrRefused if another
+// request would not help.
 type Fetch func(ctx context.Context, path string) ([]byte, error)
+
+// ErrRefused means that the server does not have a document, or does not show it.
+var ErrRefused = errors.New("OpenAPI document refused")
 
 // ErrUnknownKind means that the server's document lacks the kind. The server publishes it some time after the
 // definition was created.
 var ErrUnknownKind = errors.New("kind not in the OpenAPI document")
+
+var errParse = errors.New("parse OpenAPI document")
 
 // Limits of fetching. A new custom resource is usually published within two seconds; a server that is down
 // should not be asked again for each change.
@@ -29,6 +37,10 @@ const (
 	fetchTimeout = 30 * time.Second
 	firstRetry   = time.Second
 	lastRetry    = 30 * time.Second
+	// patience is how long a change waits for a document that the server may have soon. It then waits no more until
+	// the document was read. publication is the same for a kind that the document lacks.
+	patience    = 30 * time.Second
+	publication = 5 * time.Second
 )
 
 // Schemas caches the documents of one API server. It is safe for concurrent use. Its size is bounded by the
@@ -51,16 +63,20 @@ func New(fetch Fetch) *Schemas {
 type entry struct {
 	// fetchSem is held while fetching; it guards the other fields.
 	turn chan struct{}
-	doc  *document
+	doc  atomic.Pointer[document]
+	old  *document // before Invalidate; used until the new one is there
 	err  error
 	// After a failure the next fetch is not before retry; wait is the last delay.
 	retry time.Time
 	wait  time.Duration
+	// gaveUp is set once a caller has waited in vain.
+	gaveUp bool
 }
 
-// For returns the schema of a kind. It waits for a fetch if needed; concurrent callers share it. On an error
-// the schema is nil, and a diff compares without one. The same error is returned, without a fetch, until the
-// next try (after 1 s, then up to 30 s).
+// For returns the schema of a kind. It waits for a fetch if needed; concurrent callers share it. If the server
+// may have the document soon, it is fetched again, for up to 30 s. On an error the schema is nil, and a diff
+// compares without one. The same error is returned, without a fetch, until the next try (after 1 s, then up to
+// 30 s).
 func (s *Schemas) For(ctx context.Context, group, version, kind string) (diff.Schema, error) {
 	gv := groupVersion{group, version}
 	e := s.entry(gv)
@@ -70,41 +86,81 @@ func (s *Schemas) For(ctx context.Context, group, version, kind string) (diff.Sc
 	case <-ctx.Done():
 		return nil, fmt.Errorf("wait for OpenAPI document of %s: %w", gv, ctx.Err())
 	}
-	if root := e.doc.kind(group, version, kind); root != nil {
+	begun := time.Now()
+	for {
+		root, err := s.try(ctx, e, gv, kind)
+		if err == nil || ctx.Err() != nil || e.gaveUp {
+			return root, err
+		}
+		if e.retry.Sub(begun) > patienceWith(err) {
+			e.gaveUp = true
+			return nil, err
+		}
+		select {
+		case <-time.After(time.Until(e.retry)):
+		case <-ctx.Done():
+		}
+	}
+}
+
+// patienceWith returns how long to wait after an error.
+func patienceWith(err error) time.Duration {
+	switch {
+	case errors.Is(err, ErrUnknownKind):
+		return publication
+	case errors.Is(err, errParse), errors.Is(err, ErrRefused):
+		return 0
+	}
+	return patience
+}
+
+// try returns the schema of a kind, after at most one fetch. The caller holds the turn.
+func (s *Schemas) try(ctx context.Context, e *entry, gv groupVersion, kind string) (diff.Schema, error) {
+	find := func() diff.Schema { return e.doc.Load().kind(gv.group, gv.version, kind) }
+	if root := find(); root != nil {
 		return root, nil
+	}
+	orOld := func(err error) (diff.Schema, error) {
+		if root := e.old.kind(gv.group, gv.version, kind); root != nil {
+			return root, nil
+		}
+		return nil, err
 	}
 	if time.Now().Before(e.retry) {
 		if e.err != nil {
-			return nil, e.err
+			return orOld(e.err)
 		}
-		return nil, unknown(gv, kind)
+		return orOld(unknown(gv, kind))
 	}
 	doc, err := s.load(ctx, gv)
 	if ctx.Err() != nil { // the caller's end says nothing about the server
 		return nil, fmt.Errorf("fetch OpenAPI document of %s: %w", gv, ctx.Err())
 	}
 	if err == nil {
-		e.doc = doc
+		e.doc.Store(doc)
 	}
 	e.err = err
-	root := e.doc.kind(group, version, kind)
-	if err == nil && root != nil {
-		e.wait = 0
+	if root := find(); err == nil && root != nil {
+		e.wait, e.old, e.gaveUp = 0, nil, false
 		return root, nil
 	}
 	e.wait = min(max(2*e.wait, firstRetry), lastRetry)
 	e.retry = time.Now().Add(e.wait)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = unknown(gv, kind)
 	}
-	return nil, unknown(gv, kind)
+	return orOld(err)
 }
 
-// Invalidate drops a document, because a definition in its group changed.
+// Invalidate makes the next For fetch a document again, because a definition in its group changed. Until that succeeds, the
+// known one is used.
 func (s *Schemas) Invalidate(group, version string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	delete(s.docs, groupVersion{group, version})
+	gv := groupVersion{group, version}
+	if e := s.docs[gv]; e != nil {
+		s.docs[gv] = &entry{turn: make(chan struct{}, 1), old: cmp.Or(e.doc.Load(), e.old)}
+	}
 }
 
 func (s *Schemas) entry(gv groupVersion) *entry {
@@ -128,7 +184,7 @@ func (s *Schemas) load(ctx context.Context, gv groupVersion) (*document, error) 
 	}
 	doc, err := parse(body)
 	if err != nil {
-		return nil, fmt.Errorf("parse OpenAPI document of %s: %w", gv, err)
+		return nil, fmt.Errorf("%w of %s: %w", errParse, gv, err)
 	}
 	return doc, nil
 }

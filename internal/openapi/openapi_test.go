@@ -3,6 +3,7 @@ package openapi
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path"
 	"reflect"
@@ -215,12 +216,12 @@ func TestRetry(t *testing.T) {
 				t.Fatalf("%v, %v after %d fetches, want %v after %d", root, err, fetches, want, wantFetches)
 			}
 		}
-		ask("Widget", away, 1)
-		ask("Widget", away, 1) // returned without a request
-		time.Sleep(firstRetry) // in the bubble: no real time
-		ask("Widget", away, 2)
-		time.Sleep(firstRetry)
-		ask("Widget", away, 2) // the second wait is longer
+		ask("Widget", away, 5) // after 0, 1, 3, 7 and 15 seconds; the next would be after 31
+		ask("Widget", away, 5) // returned without a request
+		time.Sleep(15 * time.Second)
+		ask("Widget", away, 5)
+		time.Sleep(time.Second)
+		ask("Widget", away, 6) // and without another wait
 		for range 10 {
 			time.Sleep(lastRetry)
 			ask("Widget", away, fetches+1) // and has an upper bound
@@ -231,15 +232,49 @@ func TestRetry(t *testing.T) {
 		n := fetches
 		ask("Widget", nil, n) // kept
 		time.Sleep(lastRetry)
-		ask("Gadget", ErrUnknownKind, n+1) // perhaps not published yet: looked up again,
-		ask("Gadget", ErrUnknownKind, n+1) // but not at once,
+		ask("Gadget", ErrUnknownKind, n+3) // perhaps not published yet: looked up again for a while,
+		ask("Gadget", ErrUnknownKind, n+3) // but not at once,
 		answer = away
-		ask("Widget", nil, n+1) // while what is known stays known,
+		ask("Widget", nil, n+3) // while what is known stays known,
 		time.Sleep(lastRetry)
-		ask("Gadget", away, n+2)
-		ask("Widget", nil, n+2) // also when the server is away
+		ask("Gadget", away, n+4)
+		ask("Widget", nil, n+4) // also when the server is away
 		s.Invalidate("example.com", "v1")
-		ask("Widget", away, n+3)
+		ask("Widget", nil, n+5) // and when it may have changed
+		ask("Gadget", away, n+9)
+		answer = nil
+		time.Sleep(lastRetry)
+		ask("Widget", nil, n+10)
+	})
+}
+
+// TestWait: a document that cannot be read for a moment is waited for, so that no list is compared without it. One that the
+// server does not have is not.
+func TestWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun := time.Now()
+		away := func() bool { return time.Since(begun) < 5*time.Second }
+		s := New(func(ctx context.Context, p string) ([]byte, error) {
+			if away() {
+				return nil, errors.New("unavailable for a moment")
+			}
+			return fromFiles(ctx, p)
+		})
+		mustFor(t, s, "", "v1", "Service")
+		if waited := time.Since(begun); waited != 7*time.Second {
+			t.Errorf("waited for %v", waited)
+		}
+		begun = time.Now()
+		s = New(func(context.Context, string) ([]byte, error) { return nil, fmt.Errorf("%w: forbidden", ErrRefused) })
+		if _, err := s.For(t.Context(), "", "v1", "Service"); !errors.Is(err, ErrRefused) || time.Since(begun) != 0 {
+			t.Errorf("%v after %v", err, time.Since(begun))
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		s = New(func(context.Context, string) ([]byte, error) { cancel(); return nil, errors.New("away") })
+		begun = time.Now()
+		if _, err := s.For(ctx, "", "v1", "Service"); err == nil || time.Since(begun) != 0 {
+			t.Errorf("the caller has ended: %v after %v", err, time.Since(begun))
+		}
 	})
 }
 

@@ -18,6 +18,9 @@ type netChanges struct {
 
 func (n *netChanges) add(c diff.Change) {
 	path := c.Path.String()
+	if c.Op == diff.Reorder {
+		path = "order of " + path // apart from the list's values
+	}
 	if i, ok := n.index[path]; ok {
 		n.changes[i].To = c.To
 		n.changes[i].Op = netOp(n.changes[i])
@@ -36,6 +39,8 @@ func (n *netChanges) add(c diff.Change) {
 
 func netOp(c diff.Change) diff.Op {
 	switch {
+	case c.Op == diff.Reorder:
+		return c.Op
 	case c.From == nil:
 		return diff.Add
 	case c.To == nil:

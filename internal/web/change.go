@@ -199,12 +199,14 @@ func (d *detail) fields(bound int) {
 	for i := range changed {
 		c := &changed[i]
 		f := field{Path: c.Path.String(), Op: string(c.Op), Manager: managers.Display(c.Manager, c.Subresource), Quiet: c.Quiet}
-		lines := diff.Text([]diff.Change{c.Change}, diff.TextOptions{MaxLines: -1})
-		if len(lines) > 1 {
+		switch lines := diff.Text([]diff.Change{c.Change}, diff.TextOptions{MaxLines: -1}); {
+		case len(lines) > 1:
 			for _, l := range lines[1:] {
 				f.Lines = append(f.Lines, lineOf(l))
 			}
-		} else {
+		case c.Op == diff.Reorder:
+			f.From, f.To = "order "+diff.Order(c.From), diff.Order(c.To)
+		default:
 			f.From, f.To = value(c.Op != diff.Add, c.From), value(c.Op != diff.Remove, c.To)
 		}
 		if left -= 1 + len(f.Lines); left < 0 && i > 0 {

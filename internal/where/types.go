@@ -26,7 +26,7 @@ const (
 var (
 	ops        = []string{string(event.Snapshot), string(event.Created), string(event.Updated), string(event.Deleted), string(event.Entered), string(event.Left), string(event.Gap), string(event.Converted), string(event.Absent)}
 	severities = []string{string(event.Failure), string(event.Warning), string(event.Recovery), string(event.Normal)}
-	fieldOps   = []string{"add", "remove", "replace"}
+	fieldOps   = []string{"add", "remove", "replace", "reorder"}
 
 	variables = []string{"op", "severity", "cluster", "resource", "changes", "before", "after"}
 )

@@ -50,7 +50,9 @@ func field(f *change.FieldChange, most int) Field {
 		}
 		return out
 	}
-	out.From, out.To = value(f.Op != diff.Add, f.From), value(f.Op != diff.Remove, f.To)
+	if out.From, out.To = value(f.Op != diff.Add, f.From), value(f.Op != diff.Remove, f.To); f.Op == diff.Reorder {
+		out.From, out.To = "order "+diff.Order(f.From), diff.Order(f.To)
+	}
 	return out
 }
 

@@ -171,7 +171,7 @@ func worst(all []Story) event.Severity {
 func (m *member) listed(inWords bool) (fields []Field, more int) {
 	for _, f := range m.fields {
 		switch {
-		case f.Op == "replace" && f.From == f.To && !strings.HasSuffix(f.To, "…"): // changed back
+		case (f.Op == "replace" || f.Op == "reorder") && f.From == f.To && !strings.HasSuffix(f.To, "…"): // changed back
 		case inWords && f.isStatus():
 		default:
 			fields = append(fields, f.Field)

@@ -64,7 +64,8 @@ type Story struct {
 	ID, Link string
 }
 
-// Field is a changed field. Op is add, remove or replace; long values are cut.
+// Field is a changed field. Op is add, remove, replace or reorder; long values are cut. From and To of a reorder are the names
+// of list elements.
 type Field struct{ Path, Op, From, To, Manager string }
 
 func (f Field) isStatus() bool { return f.Path == "status" || strings.HasPrefix(f.Path, "status.") }

@@ -71,16 +71,28 @@ func TestFieldsAreNet(t *testing.T) {
 	c := func(path, op string, from, to any) event.Change {
 		return event.Change{Path: path, Op: op, From: from, To: to, Manager: "m"}
 	}
+	list := func(names ...string) (list []any) {
+		for _, n := range names {
+			list = append(list, map[string]any{"name": n})
+		}
+		return list
+	}
 	m := messageOf(owners{}, changes(
-		updated(web, c("status.replicas", "replace", 1, 2), c("a", "replace", "1", "2"), c("b", "add", nil, "1"), c("c", "remove", "1", nil)),
-		updated(web, c("a", "replace", "2", "3"), c("b", "replace", "1", "2"), c("c", "add", nil, "2"), c("d", "replace", nil, "")),
+		updated(web, c("status.replicas", "replace", 1, 2), c("a", "replace", "1", "2"), c("b", "add", nil, "1"), c("c", "remove", "1", nil),
+			c("e", "reorder", list("x", "y", "z"), list("y", "x", "z")), c("f", "reorder", list("x", "y"), list("y", "x"))),
+		updated(web, c("a", "replace", "2", "3"), c("b", "replace", "1", "2"), c("c", "add", nil, "2"), c("d", "replace", nil, ""),
+			c("e", "reorder", list("y", "x", "z"), list("z", "y", "x")), c("f", "reorder", list("y", "x"), list("x", "y")), c("f", "remove", "v", nil)),
 	)...)
 	want := []Field{
 		{"a", "replace", "1", "3", "m"}, {"b", "add", "", "2", "m"}, {"c", "replace", "1", "2", "m"},
-		{"d", "replace", "null", `""`, "m"}, {"status.replicas", "replace", "1", "2", "m"},
+		{"e", "reorder", "x, y, z", "z, y, x", "m"}, {"d", "replace", "null", `""`, "m"}, {"f", "remove", "v", "", "m"}, {"status.replicas", "replace", "1", "2", "m"},
 	}
 	if d := cmp.Diff(want, m.Stories[0].Fields); d != "" {
 		t.Errorf("what is wanted comes before the status (-want +got):\n%s", d)
+	}
+	u := markups[Mattermost]
+	if text, err := fit(must(parseTemplate("", u))(t), m, u); err != nil || !strings.Contains(text, "`e`: order `x, y, z` → `z, y, x` by m") {
+		t.Errorf("%s, %v", text, err)
 	}
 }
 

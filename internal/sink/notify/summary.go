@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/sink"
 )
@@ -252,6 +253,10 @@ func (m *member) field(c *event.Change, most int) {
 	}
 	if c.Op != "remove" {
 		f.To = value(c.To)
+	}
+	if c.Op == string(diff.Reorder) { // apart from the list's values
+		f.hash = maphash.String(seed, "order of "+c.Path)
+		f.From, f.To = value(diff.Order(c.From)), value(diff.Order(c.To))
 	}
 	if i := slices.IndexFunc(m.fields, func(o noted) bool { return o.hash == f.hash }); i >= 0 {
 		old := &m.fields[i]

@@ -16,7 +16,7 @@ const standard = `{{if .Several}}{{counts .Counts}}
 {{end}}{{range .Stories -}}
 {{if $.Several}}{{icon .}} {{bold .Title}}{{with .Link}} {{link "show" .}}{{end}}
 {{end}}{{with .Note}}{{.}}
-{{end}}{{range .Fields}}• {{code .Path}}: {{if eq .Op "add"}}set to {{code .To}}{{else if eq .Op "remove"}}removed, was {{code .From}}{{else}}{{code .From}} → {{code .To}}{{end}}{{if and .Manager (ne .Manager "?")}} by {{.Manager}}{{end}}
+{{end}}{{range .Fields}}• {{code .Path}}: {{if eq .Op "add"}}set to {{code .To}}{{else if eq .Op "remove"}}removed, was {{code .From}}{{else}}{{if eq .Op "reorder"}}order {{end}}{{code .From}} → {{code .To}}{{end}}{{if and .Manager (ne .Manager "?")}} by {{.Manager}}{{end}}
 {{end}}{{with .MoreFields}}• and {{.}} more fields
 {{end}}{{with .Owned}}• owned: {{counts .}}
 {{end}}{{end}}{{with .More}}…and {{.}} more changes{{end}}`

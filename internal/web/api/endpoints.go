@@ -123,6 +123,7 @@ func endpoints() []endpoint {
 		{path: "raw/schema", summary: "Lossless: the merge-key schema of a kind", answer: Schema{}, handle: (*api).rawSchema, parameters: []parameter{
 			{name: "group", kind: "string"}, {name: "version", kind: "string"}, {name: "resource", kind: "string", required: true},
 			{name: "kind", kind: "string"}, {name: "namespaced", kind: "boolean", required: true}, {name: "cluster", kind: "string"},
+			{name: "seq", kind: "integer", doc: "the change to compare; without it, the newest"},
 		}},
 		{path: "raw/short-names", summary: "Lossless: the short names of kinds", answer: ShortNames{}, handle: (*api).rawShortNames},
 	}

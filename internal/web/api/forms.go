@@ -222,8 +222,9 @@ type Names struct {
 	Names []string `json:"names"`
 }
 
-// Schema is a kind's merge-key schema.
+// Schema is a kind's merge-key schema for a range of changes.
 type Schema struct {
 	Schema []byte `json:"schema,omitempty" doc:"as stored, in base64; absent if there is none"`
-	UpTo   int64  `json:"upTo" doc:"the newest change of the journal then"`
+	From   int64  `json:"from,omitempty" doc:"the first change that it is for"`
+	UpTo   int64  `json:"upTo" doc:"the last one; the newest change of the journal if the schema is the newest"`
 }

@@ -213,8 +213,14 @@ func (a *api) rawSchema(r *http.Request) (any, error) {
 	if _, err := access.May(r.Context(), nil); err != nil {
 		return nil, err
 	}
-	schema, upTo, err := a.o.Source.Schema(r.Context(), k)
-	return Schema{schema, upTo}, err
+	var seq int64
+	if s := p.Get("seq"); s != "" {
+		if seq, err = strconv.ParseInt(s, 10, 64); err != nil || seq < 0 {
+			return nil, problem(http.StatusBadRequest, "seq: %q is not a sequence number", s)
+		}
+	}
+	schema, err := a.o.Source.Schema(r.Context(), k, seq)
+	return Schema{schema.JSON, schema.From, schema.UpTo}, err
 }
 
 func (a *api) rawShortNames(r *http.Request) (any, error) {

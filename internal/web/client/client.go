@@ -240,15 +240,15 @@ func (j *Journal) Names(ctx context.Context, resources []string, namespace, pref
 	return names.Names, err
 }
 
-// Schema returns the merge-key schema of a kind.
-func (j *Journal) Schema(ctx context.Context, k journal.Kind) (schema []byte, upTo int64, err error) {
-	v := url.Values{"group": {k.Group}, "version": {k.Version}, "resource": {k.Resource}, "kind": {k.Kind}, "namespaced": {strconv.FormatBool(k.Namespaced)}}
+// Schema returns the merge-key schema of a kind, as of a change.
+func (j *Journal) Schema(ctx context.Context, k journal.Kind, seq int64) (journal.KindSchema, error) {
+	v := url.Values{"seq": {strconv.FormatInt(seq, 10)}, "group": {k.Group}, "version": {k.Version}, "resource": {k.Resource}, "kind": {k.Kind}, "namespaced": {strconv.FormatBool(k.Namespaced)}}
 	if k.Cluster != "" {
 		v.Set("cluster", k.Cluster)
 	}
 	var s api.Schema
-	err = j.get(ctx, "raw/schema", v, &s)
-	return s.Schema, s.UpTo, err
+	err := j.get(ctx, "raw/schema", v, &s)
+	return journal.KindSchema{JSON: s.Schema, From: s.From, UpTo: s.UpTo}, err
 }
 
 // ShortNames returns the short names of kinds.
