@@ -98,7 +98,8 @@ type daemon struct {
 	audit      atomic.Pointer[control.Audit] // nil before the daemon takes orders
 	overall    overall
 	full       chan struct{} // receives an element once the disk is full
-	crowded    bool          // the states take half of the journal's limit, which was logged
+	states     int64         // bytes that the last states take in the journal
+	crowded    bool          // they take half of its limit, which was logged
 }
 
 // Run records and delivers until ctx ends, then drains the sinks, each for as long as its options permit, and

@@ -35,10 +35,10 @@ func (d *daemon) retain(ctx context.Context) {
 			continue
 		case <-tick.C:
 		}
-		r.shrink(ctx)
 		if n%statesEvery == 0 {
 			d.measure(ctx)
 		}
+		r.shrink(ctx)
 		if err := d.forgetStreams(ctx); err != nil && ctx.Err() == nil {
 			d.o.Log.Error("forgetting streams that are no longer watched failed", "err", err)
 		}
@@ -73,6 +73,7 @@ func (r *retainer) shrink(ctx context.Context) {
 // remove removes changes up to the newest.
 func (r *retainer) remove(ctx context.Context, at time.Time, newest int64) error {
 	keep, configured := r.o.Retention, map[string]bool{}
+	keep.States = r.states
 	for _, o := range r.o.Sinks {
 		if configured[o.Name] = true; o.Snapshots {
 			keep.Snapshots = append(keep.Snapshots, o.Name)
@@ -105,6 +106,7 @@ func (d *daemon) measure(ctx context.Context) {
 		}
 		return
 	}
+	d.states = size
 	now := control.Journal{States: size, Limit: d.o.Retention.Size}
 	if d.overall.measured(size); now.Crowded() && !d.crowded {
 		d.o.Log.Warn("the last states of watched objects take half of journal.retain.size or more: the history gets the rest, at least a quarter",

@@ -19,16 +19,17 @@ func heavy(t *testing.T, path string, states, changes int) *Journal {
 			Op: event.Snapshot, Kind: podKind, Namespace: "shop", Name: fmt.Sprint("big-", n), UID: fmt.Sprint("big-", n), ResourceVersion: strconv.Itoa(n + 1), Time: epoch, At: epoch,
 		}, After: fmt.Appendf(nil, `{"data":%q}`, noise(h.Rand, 64<<10))})
 	}
-	h.grow(t, j, changes)
+	h.grow(t, j, changes, 0)
 	return j
 }
 
-// grow appends updates that take 800 bytes each.
-func (h *history) grow(t *testing.T, j *Journal, changes int) {
+// grow appends updates that take 800 bytes each, some halves of them quiet.
+func (h *history) grow(t *testing.T, j *Journal, changes, quiet int) {
 	t.Helper()
 	first := int(j.tail.next())
 	for rows := []Row{}; changes > 0; changes-- {
 		r := pod(event.Updated, first+len(rows))
+		r.Quiet = h.IntN(2) < quiet
 		r.Before, r.After = nil, fmt.Appendf(nil, `{"data":%q}`, noise(h.Rand, 800))
 		if len(rows) > 0 {
 			r.Before = rows[len(rows)-1].After
@@ -68,6 +69,41 @@ func TestRetainFloor(t *testing.T) {
 	verify(t, path)
 }
 
+// TestStatesApart: if the states alone exceed the limit, changes still have a quarter of it, quiet ones too. What exceeds the
+// quarter goes, quiet changes first, and then the oldest ones.
+func TestStatesApart(t *testing.T) {
+	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
+	j := heavy(t, path, 4<<20, 0)
+	newHistory(4).grow(t, j, 300, 1)
+	r, err := OpenReader(ctx, path)
+	must(t, err)
+	defer r.Close()
+	retain := func(cursor int64) Retained {
+		t.Helper()
+		limit := Retention{Size: 2 << 20}
+		limit.States, err = r.States(ctx)
+		must(t, err, j.SetCursor(ctx, "slow", cursor))
+		got, err := j.Retain(ctx, epoch, limit, 1<<62)
+		must(t, err)
+		return got
+	}
+	if got := retain(0); got.Removed != 0 {
+		t.Errorf("%+v; want a quarter of the limit for changes, quiet ones too", got)
+	}
+	newHistory(5).grow(t, j, 600, 1)
+	got := retain(0)
+	if got.Quiet == 0 || got.Quiet != got.Removed || len(got.Lost) > 0 {
+		t.Errorf("%+v; want quiet ones to go", got)
+	}
+	newHistory(6).grow(t, j, 600, 0)
+	newest, err := j.Last(ctx)
+	must(t, err)
+	if got = retain(newest - 300); got.Removed == got.Quiet || len(got.Lost) > 0 {
+		t.Errorf("%+v; want the oldest to go, and none that the sink lacks", got)
+	}
+	verify(t, path)
+}
+
 // TestFloorMoves: the floor follows the newest changes, and uses earlier measurements.
 func TestFloorMoves(t *testing.T) {
 	ctx := t.Context()
@@ -82,7 +118,7 @@ func TestFloorMoves(t *testing.T) {
 			t.Errorf("the floor is %d, measured anew %d, before %d: %v", cached, fresh, last, err)
 		}
 		last = fresh
-		newHistory(uint64(last)).grow(t, j, 300)
+		newHistory(uint64(last)).grow(t, j, 300, 0)
 	}
 	for limit, want := range map[int64]int64{0: j.tail.next(), 1 << 40: 0} {
 		if got, err := j.floor(ctx, limit); err != nil || got != want {

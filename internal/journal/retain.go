@@ -19,9 +19,15 @@ type Retention struct {
 	// every sink has got go before those that one still lacks. States stay, and so do the newest changes, up to a quarter
 	// of Size, even if the states alone exceed it.
 	Size int64
+	// States is how many bytes of the file the states take, as Reader.States measured it: they are never removed, so a
+	// quarter of Size is left for changes besides them. 0: unknown; then at least listed changes have this quarter.
+	States int64
 	// Snapshots names the sinks that receive snapshots; see Sink.Lost.
 	Snapshots []string
 }
+
+// limit is how many bytes of the file may be in use.
+func (r *Retention) limit() int64 { return max(r.Size, r.States+r.Size/floorShare) }
 
 // Retained is the result of Retain.
 type Retained struct {
@@ -82,7 +88,7 @@ type shrinking struct {
 // all takes all steps, and reports whether the disk is full.
 func (s *shrinking) all(ctx context.Context) (full bool, err error) {
 	used, err := s.j.used(ctx)
-	if err == nil && s.r.Size > 0 && used > s.r.Size {
+	if err == nil && s.r.Size > 0 && used > s.r.limit() {
 		s.floor, err = s.j.floor(ctx, s.r.Size)
 	}
 	for n := 1; n > 0 && err == nil; {
@@ -195,7 +201,7 @@ func (p *pruner) choose(now time.Time, r Retention, upTo int64) (old []victim, e
 		return nil, err
 	}
 	p.done.Used = (all - free) * size
-	if len(old) == 0 && r.Size > 0 && p.done.Used > r.Size {
+	if len(old) == 0 && r.Size > 0 && p.done.Used > r.limit() {
 		return p.excess(upTo)
 	}
 	return old, nil
