@@ -27,7 +27,7 @@ func (c *jumping) rows(n int) (rows []Row) {
 	for range n {
 		c.version++
 		c.at = c.at.Add(time.Duration(c.IntN(2000)) * time.Millisecond)
-		if c.IntN(700) == 0 {
+		if c.IntN(150) == 0 {
 			c.at = c.at.Add(time.Duration(c.IntN(7200)-3600) * time.Second)
 		}
 		r := pod(event.Updated, c.version)

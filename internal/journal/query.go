@@ -150,18 +150,21 @@ func (f *filter) narrow() {
 		for n < len(ids) {
 			n *= fewIDs
 		}
-		if len(ids) == 0 || n > mostIDs {
+		if ids == nil || n > mostIDs {
 			return
 		}
 		f.sql += fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", n-1)+")")
 		list := slices.Sorted(maps.Keys(ids))
+		if len(list) == 0 {
+			list = []int64{-1} // no row has it
+		}
 		for i := range n {
 			f.args = append(f.args, list[min(i, len(list)-1)])
 		}
 	}
 	oneOf(f.kinds, " AND (c.object IS NULL OR c.kind %s)") // an absence belongs to every kind and namespace
 	oneOf(f.managers, " AND c.manager %s")
-	if len(f.namespaces) > 0 {
+	if f.namespaces != nil {
 		within := maps.Clone(f.namespaces)
 		maps.Copy(within, f.nowhere) // gaps and absences may be of no namespace
 		oneOf(within, " AND c.namespace %s")

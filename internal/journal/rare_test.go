@@ -34,6 +34,9 @@ func TestRareChanges(t *testing.T) {
 				want[string(r.Op)]++
 				want[string(r.Severity)]++
 			}
+			if strings.HasPrefix(r.Namespace, "team-1") && len(r.Namespace) == len("team-10") {
+				want[string(r.Op)+" of ten"]++
+			}
 			rows = append(rows, r)
 			v++
 		}
@@ -42,20 +45,24 @@ func TestRareChanges(t *testing.T) {
 	r, err := OpenReader(t.Context(), path)
 	must(t, err)
 	defer r.Close()
-	namespaces := []string{"team-10", "team-11"}
+	two, ten, none := []string{"team-10", "team-11"}, []string{"team-1?", "none"}, []string{"none", "neither"}
 	for _, tc := range []struct {
-		q     Query
-		index string
-		n     int
+		namespaces []string
+		q          Query
+		index      string
+		n          int
 	}{
-		{Query{Severities: []event.Severity{event.Failure}}, "changes_severe", want["failure"]},
-		{Query{Severities: []event.Severity{event.Warning, event.Failure}, Quiet: true}, "changes_severe", want["failure"] + want["warning"]},
-		{Query{Ops: []event.Op{event.Deleted}}, "changes_deleted", want["deleted"]},
-		{Query{Ops: []event.Op{event.Deleted}, Quiet: true, OldestFirst: true}, "changes_deleted", want["deleted"]},
-		{Query{Ops: []event.Op{event.Deleted}, Severities: []event.Severity{event.Failure}, OldestFirst: true}, "changes_severe", 0},
-		{Query{Severities: []event.Severity{event.Recovery}}, "", want["recovery"]},
+		{two, Query{Severities: []event.Severity{event.Failure}}, "changes_severe", want["failure"]},
+		{two, Query{Severities: []event.Severity{event.Warning, event.Failure}, Quiet: true}, "changes_severe", want["failure"] + want["warning"]},
+		{two, Query{Ops: []event.Op{event.Deleted}}, "changes_deleted", want["deleted"]},
+		{two, Query{Ops: []event.Op{event.Deleted}, Quiet: true, OldestFirst: true}, "changes_deleted", want["deleted"]},
+		{two, Query{Ops: []event.Op{event.Deleted}, Severities: []event.Severity{event.Failure}, OldestFirst: true}, "changes_severe", 0},
+		{ten, Query{Ops: []event.Op{event.Deleted}}, "changes_deleted", want["deleted of ten"]},
+		{none, Query{Ops: []event.Op{event.Deleted}}, "changes_deleted", 0},
+		{none, Query{Severities: []event.Severity{event.Failure}}, "changes_severe", 0},
+		{two, Query{Severities: []event.Severity{event.Recovery}}, "", want["recovery"]},
 	} {
-		tc.q.Namespaces = namespaces
+		tc.q.Namespaces = tc.namespaces
 		n, before := 0, r.db.steps()
 		for _, err := range r.Rows(t.Context(), tc.q) {
 			must(t, err)
