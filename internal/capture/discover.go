@@ -126,6 +126,7 @@ type work struct {
 	open  []*kind
 	retry []*kind // parked, but served again
 	lost  []*kind // parked, and not served
+	ended []*kind // lost, and without objects
 }
 
 // reconcile opens the kinds that discovery reports and that are not watched yet. A kind that discovery no
@@ -135,6 +136,7 @@ func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 	for _, k := range todo.lost {
 		k.retire()
 	}
+	w.end(ctx, todo.ended)
 	for _, k := range todo.retry {
 		k.retry()
 	}
@@ -161,6 +163,7 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 		served[t.GroupResource()] = true
 		have := w.kinds[t.GroupResource()]
 		if have != nil {
+			have.vanished = false
 			have.rename(t.Resource)
 		}
 		switch {
@@ -179,9 +182,21 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 		}
 	}
 	for _, k := range w.kinds {
-		if !served[k.GroupResource()] && c.failed[k.Group] == nil && k.parked() {
+		switch {
+		case served[k.GroupResource()] || c.failed[k.Group] != nil || !k.parked():
+			w.markStarted(k) // a vanished kind of a group that does not answer is not waited for
+		case k.empty():
+			todo.ended = append(todo.ended, k)
+		default:
 			k.appeared.Store(true) // if it comes back, its objects were created
 			todo.lost = append(todo.lost, k)
+		}
+	}
+	for _, t := range w.selected(w.goneKinds(c, true)) {
+		if w.kinds[t.GroupResource()] == nil {
+			k := w.newKind(t, false)
+			k.vanished = true
+			todo.open = append(todo.open, k)
 		}
 	}
 	maps.DeleteFunc(w.unknown, func(group string, _ error) bool { return c.failed[group] == nil })

@@ -54,6 +54,9 @@ type Batch struct {
 	Served  uint64
 	At      time.Time
 	Changes []Version
+	// Ended is set if the server no longer serves the kind, and all deletions were sent: the stream need not be kept. Only
+	// Stream and At are set besides.
+	Ended bool
 	// Names are the objects of the kind that Types name; none means all of it, unless Owned is set: then objects that
 	// named ones own are among the changes, and perhaps others.
 	Names []string
@@ -87,11 +90,20 @@ type Kept interface {
 	// State returns the kept state of a stream, or nil. It is called each time the stream is opened, and again
 	// after an error. It omits sums that were made with another key (redact.Redactor.SumKeyID).
 	State(ctx context.Context, s Stream) (*State, error)
+	// Kinds are the kinds of all kept batches, each once.
+	Kinds() []KeptKind
 	// Since is the time of the last kept batch, or zero. A first list reports objects created
 	// after it as created.
 	Since() time.Time
 	// Epochs are the highest epochs of the kept batches, by resource, those of streams without a state included.
 	Epochs() map[schema.GroupResource]int64
+}
+
+// KeptKind is a kind of kept batches, as the server last served it.
+type KeptKind struct {
+	Resource
+	// Held is set if a stream of the kind has not ended.
+	Held bool
 }
 
 // State is the kept state of a stream. Without a version, a gap follows it. Its epoch is that of the objects; 0 without
@@ -130,9 +142,17 @@ func (k *kind) selectionName(sel informer.Selection) string {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// pipeline identifies how the bytes of a kind's objects are made.
+// pipeline identifies how the bytes of a kind's objects are made; see PipelineVersion.
 func (w *Watcher) pipeline(k *kind) string {
 	return "1 " + k.resource().Version + " " + w.o.Redactor.Fingerprint()
+}
+
+// PipelineVersion returns the API version in a batch's Pipeline; empty if it names none.
+func PipelineVersion(pipeline string) string {
+	if parts := strings.Split(pipeline, " "); len(parts) > 2 {
+		return parts[1]
+	}
+	return ""
 }
 
 // restores returns the function that loads the state of a source's streams; nil if they are not kept.
@@ -424,6 +444,9 @@ func (w *Watcher) reopenBehind(ctx context.Context) {
 		w.mu.Lock()
 		k.keepCounts()
 		k.behind, k.feeds = false, nil
+		for _, s := range k.streams {
+			s.status = informer.Status{}
+		}
 		w.mu.Unlock()
 		err := w.open(ctx, k)
 		if err != nil && ctx.Err() == nil {

@@ -29,6 +29,7 @@ type kind struct {
 	target
 	discoveryOnly bool // only wakes discovery
 	late          bool // found after the start, which does not wait for it
+	vanished      bool // opened although the server does not serve it; see gone.go
 
 	// appeared is set if the kind was first served while watching: the objects of its first list were created.
 	appeared atomic.Bool

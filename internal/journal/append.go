@@ -88,6 +88,10 @@ func (w *writer) all(batches []Batch) error {
 func (w *writer) batch(b *Batch) error {
 	var stream int64
 	var err error
+	if b.Ended { // an object that could not be read may be left: then the stream waits to be forgotten
+		return w.db.exec(`DELETE FROM streams WHERE resource = ? AND namespace = ? AND selection = ?
+			AND NOT EXISTS (SELECT 1 FROM objects WHERE stream = streams.id)`, b.Stream.resource(), b.Stream.Namespace, b.Stream.Selection)
+	}
 	if b.Stream != (Stream{}) {
 		if stream, err = w.db.setHead(b.Stream, b.Head); err != nil {
 			return err

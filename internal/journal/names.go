@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"maps"
 
 	"github.com/ncruces/go-sqlite3"
@@ -113,6 +114,23 @@ func (n *names) kindID(k Kind) (int64, error) {
 	}
 	keep(&n.kinds, k, id)
 	return id, nil
+}
+
+// Kinds returns all kinds that the journal has seen; of kinds that differ only by name, the newest is last.
+func (j *Journal) Kinds(ctx context.Context) (kinds []Kind, err error) {
+	err = j.do(ctx, "read", func() (err error) {
+		kinds, err = j.db.kinds()
+		return err
+	})
+	return kinds, err
+}
+
+func (db *db) kinds() (kinds []Kind, err error) {
+	err = db.query(kindColumns+` ORDER BY plural, "group", version, id`, nil, func(s *sqlite3.Stmt) error {
+		kinds = append(kinds, columnKind(s))
+		return nil
+	})
+	return kinds, err
 }
 
 const kindColumns = `SELECT "group", version, plural, kind, namespaced FROM kinds`

@@ -350,11 +350,9 @@ func (r *Reader) Schema(ctx context.Context, k Kind) (schema []byte, upTo int64,
 
 // Kinds returns all kinds that the journal has seen.
 func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
-	err = r.do(ctx, func() error {
-		return r.db.query(kindColumns+` ORDER BY plural, "group", version`, nil, func(s *sqlite3.Stmt) error {
-			kinds = append(kinds, columnKind(s))
-			return nil
-		})
+	err = r.do(ctx, func() (err error) {
+		kinds, err = r.db.kinds()
+		return err
 	})
 	return kinds, err
 }

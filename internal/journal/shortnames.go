@@ -13,16 +13,31 @@ const shortNamesKey = "short/"
 
 // ShortNames returns the API servers' short names by group-resource, those of all clusters together.
 func (r *Reader) ShortNames(ctx context.Context) (names map[string][]string, err error) {
-	err = r.do(ctx, func() error {
-		names = map[string][]string{}
-		return r.db.shortNames(func(stored, text string) {
-			resource, _ := unqualify(stored)
-			for _, name := range strings.Fields(text) {
-				if !slices.Contains(names[resource], name) {
-					names[resource] = append(names[resource], name)
-				}
+	err = r.do(ctx, func() (err error) {
+		names, err = r.db.allShortNames()
+		return err
+	})
+	return names, err
+}
+
+// ShortNames is as of a Reader.
+func (j *Journal) ShortNames(ctx context.Context) (names map[string][]string, err error) {
+	err = j.do(ctx, "read", func() (err error) {
+		names, err = j.db.allShortNames()
+		return err
+	})
+	return names, err
+}
+
+func (db *db) allShortNames() (map[string][]string, error) {
+	names := map[string][]string{}
+	err := db.shortNames(func(stored, text string) {
+		resource, _ := unqualify(stored)
+		for _, name := range strings.Fields(text) {
+			if !slices.Contains(names[resource], name) {
+				names[resource] = append(names[resource], name)
 			}
-		})
+		}
 	})
 	return names, err
 }
