@@ -1,6 +1,7 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -67,7 +68,8 @@ func keptKinds(ctx context.Context, j *journal.Journal, cluster string, streams 
 	at, watched := map[string]int{}, map[string]string{}
 	for _, s := range streams {
 		if s.Stream.Cluster == cluster {
-			watched[s.Stream.GroupResource] = capture.PipelineVersion(s.Head.Pipeline)
+			gr := s.Stream.GroupResource
+			watched[gr] = cmp.Or(capture.PipelineVersion(s.Head.Pipeline), watched[gr])
 		}
 	}
 	for _, kind := range all {
@@ -89,6 +91,12 @@ func keptKinds(ctx context.Context, j *journal.Journal, cluster string, streams 
 			kinds = append(kinds, k)
 		case kinds[i].Version != version || k.Version == version:
 			kinds[i] = k
+		}
+	}
+	for gr, version := range watched {
+		if _, known := at[gr]; !known && version != "" { // it never had an object
+			resource, group, _ := strings.Cut(gr, ".")
+			kinds = append(kinds, capture.KeptKind{Held: true, Resource: capture.Resource{Group: group, Version: version, Resource: resource}})
 		}
 	}
 	return kinds, nil
