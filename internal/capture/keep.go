@@ -375,13 +375,21 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 			return err
 		}
 	}
-	op, unsure := w.op(ctx, k, d, old, first)
+	op, now, unsure := w.op(ctx, k, d, old, first)
 	if op == event.Snapshot && !w.o.Initial && k.all() { // the owners of others are always sent
 		return nil, unsure
 	}
 	v, err := w.builder.version(ctx, k.resource(), op, d, hide)
 	if err != nil {
 		return nil, err
+	}
+	if op == event.Entered {
+		if now, err = object(d.New); err != nil {
+			return nil, err
+		}
+	}
+	if v.Crossed() {
+		w.cross(k, &v.Change, now)
 	}
 	if op == event.Converted && len(v.Fields) == 0 {
 		return rewrite(k.resource(), d)

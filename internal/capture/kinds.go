@@ -44,6 +44,8 @@ type kind struct {
 	schema diff.Schema // last sent with a batch
 	behind bool        // its feed overflowed; it will be reopened
 
+	crossed map[string]time.Time // when objects last entered or left the selection, by UID
+
 	cancel context.CancelFunc // of the consumers; used only by reconcile's goroutine
 	done   sync.WaitGroup
 }

@@ -167,24 +167,37 @@ func Existed(before, after map[string]any, at time.Time) time.Time {
 func written(c *Change) time.Time {
 	var last time.Time
 	for _, f := range c.Fields {
-		for _, m := range c.Managers {
-			if m.Manager != f.Manager || m.Subresource != f.Subresource {
-				continue
-			}
-			if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
-				last = t
-			}
+		if t := entryTime(c.Managers, f.Manager, f.Subresource); t.After(last) {
+			last = t
 		}
 	}
-	const skew = 5 * time.Second
-	from := c.At.Add(-skew)
-	if !c.Since.IsZero() {
-		from = c.Since.Add(-skew)
-	}
-	if last.Before(from) || last.After(c.At.Add(skew)) {
+	if !c.canBe(last) {
 		return c.At
 	}
 	return last
+}
+
+// entryTime returns the newest time of a manager's entries; zero if they have none.
+func entryTime(entries []event.Manager, manager, subresource string) (last time.Time) {
+	for _, m := range entries {
+		if m.Manager != manager || m.Subresource != subresource {
+			continue
+		}
+		if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// canBe reports whether the change can have happened at a time, by clocks that may differ a little.
+func (c *Change) canBe(t time.Time) bool {
+	const skew = 5 * time.Second
+	from := c.At
+	if !c.Since.IsZero() {
+		from = c.Since
+	}
+	return !t.Before(from.Add(-skew)) && !t.After(c.At.Add(skew))
 }
 
 // Subject names the object in errors: "configmaps/web in shop".

@@ -92,5 +92,8 @@ func (c *Change) Span() (from, to time.Time) {
 	return c.Since, c.At
 }
 
+// Crossed reports whether the object entered or left the selection.
+func (c *Change) Crossed() bool { return c.Op == event.Entered || c.Op == event.Left }
+
 // Gone reports whether the object no longer exists, or no longer matches, after the change.
 func (c *Change) Gone() bool { return c.Op == event.Deleted || c.Op == event.Left }
