@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/managers"
 )
 
@@ -13,6 +14,11 @@ import (
 // manager is Unknown, and the time the one at which the change was seen.
 func (c *Change) CrossedBy(now map[string]any, asked []diff.Path) {
 	c.Manager, c.Time = managers.Unknown, c.At
+	if c.Op == event.Entered {
+		if made := created(now, c.Since); !c.Since.IsZero() && made.Before(c.At) {
+			c.Since = later(c.Since, made)
+		}
+	}
 	entries := managers.Parse(now)
 	var newest time.Time
 	for _, p := range asked {

@@ -234,9 +234,7 @@ func (w *writer) insert(r *Row, kind int64, object, owner any, before, after []b
 	n.from, n.time, n.lag = c.time, c.time, c.lag
 	if c.bounded {
 		since = c.since
-		if c.lag == 0 {
-			n.from, _, _ = c.after()
-		}
+		n.from, _ = c.span()
 	}
 	r.Seq = w.tail.next()
 	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -203,9 +203,9 @@ func (r *record) after() (at int64, net, ok bool) {
 	return seen - r.since, opOf(r.op).HasObject(), true
 }
 
-// span returns when the change happened, or the interval in which it did.
+// span returns when the change happened, or the interval in which it did; see Meta.Span.
 func (r *record) span() (from, to int64) {
-	if at, _, ok := r.after(); ok && r.lag == 0 {
+	if at, _, ok := r.after(); ok && (r.lag == 0 || opOf(r.op) == event.Deleted) {
 		return min(at, r.time), r.time
 	}
 	return r.time, r.time
