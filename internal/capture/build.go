@@ -58,9 +58,15 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d, next 
 	if err != nil {
 		return v, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
+	for _, obj := range []map[string]any{after, before} { // it may be newer, or older, than discovery
+		if kind, _ := obj["kind"].(string); kind != "" {
+			c.Kind.Kind = kind
+			break
+		}
+	}
 	var schema diff.Schema
 	if op.Differs() {
-		if schema, err = b.schemas.For(ctx, r.Group, r.Version, r.Kind); err != nil {
+		if schema, err = b.schemas.For(ctx, r.Group, r.Version, c.Kind.Kind); err != nil {
 			schema = nil // diff falls back to comparing without a schema; Schemas counts it
 		}
 	}

@@ -123,6 +123,7 @@ func late(ctx context.Context) bool {
 
 // work lists what a poll of discovery leaves to do.
 type work struct {
+	stop  []*kind // to be opened as another one
 	open  []*kind
 	retry []*kind // parked, but served again
 	lost  []*kind // parked, and not served
@@ -137,6 +138,12 @@ func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 		k.retire()
 	}
 	w.end(ctx, todo.ended)
+	for _, k := range todo.stop {
+		k.stop()
+	}
+	if len(todo.stop) > 0 && w.o.Kept != nil && !w.flush(ctx) {
+		return
+	}
 	for _, k := range todo.retry {
 		k.retry()
 	}
@@ -164,13 +171,17 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 		have := w.kinds[t.GroupResource()]
 		if have != nil {
 			have.vanished = false
-			have.rename(t.Resource)
+			w.adopt(have, t.Resource)
 		}
 		switch {
 		case have == nil:
 			k := w.newKind(t, false)
 			k.appeared.Store(!first && w.unknown[t.Group] == nil)
 			todo.open = append(todo.open, k)
+		case have.Namespaced != t.Namespaced: // its streams may not exist any longer
+			k := w.newKind(t, false)
+			k.appeared.Store(true)
+			todo.stop, todo.open = append(todo.stop, have), append(todo.open, k)
 		case have.parked() && (have.resource().Version == t.Version || c.failed[t.Group] == nil):
 			have.move(t.Resource)
 			todo.retry = append(todo.retry, have)

@@ -233,6 +233,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		if v == nil {
 			continue
 		}
+		w.learnKind(k, v)
 		v.Epoch = b.Epoch
 		out.Changes = append(out.Changes, *v)
 		if o != nil && !o.gapSent && b.Deltas[i].Relisted && !v.Rewritten && v.Op != event.Converted && b.Gap == nil {
@@ -249,6 +250,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 			o.gapSent = true
 		}
 	}
+	out.Stream = k.stream(key) // perhaps with another kind
 	out.Schema = w.newSchema(ctx, k, out.Changes)
 	if !w.send(ctx, Message{Batch: &out}) {
 		return false

@@ -2,7 +2,7 @@ package capture
 
 import (
 	"context"
-	"slices"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -184,11 +184,30 @@ func (k *kind) move(to Resource) {
 	}
 }
 
-// rename adopts the server's current short names.
-func (k *kind) rename(to Resource) {
-	if r := k.resource(); r.Version == to.Version && !slices.Equal(r.ShortNames, to.ShortNames) {
-		k.served.Store(&to)
+// adopt adopts what discovery says of the kind: a CRD that was deleted and made anew may have other names and another
+// schema under the same plural. w.mu is held.
+func (w *Watcher) adopt(k *kind, to Resource) {
+	r := k.resource()
+	if r.Version != to.Version || reflect.DeepEqual(r, to) {
+		return
 	}
+	k.served.Store(&to)
+	if r.Kind != to.Kind {
+		w.builder.schemas.Invalidate(to.Group, to.Version)
+	}
+}
+
+// learnKind adopts the kind that an object has, which may be newer than discovery.
+func (w *Watcher) learnKind(k *kind, v *Version) {
+	r := k.resource()
+	if v.Kind.Kind == r.Kind || v.Gone() || v.Rewritten {
+		return
+	}
+	r.Kind, r.Singular = v.Kind.Kind, strings.ToLower(v.Kind.Kind)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.adopt(k, r)
+	w.wakeSoon()
 }
 
 // retry makes a parked kind list again, compared with its known state.
