@@ -46,7 +46,9 @@ func (r *rig) changesOf() (all []Version) {
 func TestCrossing(t *testing.T) {
 	type labels = map[string]string
 	o := Options{Scopes: []Scope{{Types: []string{"configmaps"}, Labels: "app=web,!hold"}}}
-	before := func(s *informertest.Server) { s.Put(cmGVR, "n", "a", labelledBy(labels{"app": "other"}, labels{"app": "helm"}, time.Now())) }
+	before := func(s *informertest.Server) {
+		s.Put(cmGVR, "n", "a", labelledBy(labels{"app": "other"}, labels{"app": "helm"}, time.Now()))
+	}
 	scenario(t, o, before, func(r *rig) {
 		var want []Version
 		put := func(op event.Op, manager string, set labels, managers labels) {

@@ -35,7 +35,9 @@ func (c *Catalog) lacks(r Resource) bool {
 
 // with returns the catalog with the kinds of another one.
 func (c *Catalog) with(o *Catalog) *Catalog {
-	return &Catalog{all: slices.Concat(c.all, o.all), preferred: slices.Concat(c.preferred, o.preferred), failed: c.failed}
+	sum := *c
+	sum.all, sum.preferred = slices.Concat(c.all, o.all), slices.Concat(c.preferred, o.preferred)
+	return &sum
 }
 
 // vanishing reports whether a stream of a vanished kind is about to end, or to go on: the start waits for that. w.mu is
