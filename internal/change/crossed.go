@@ -10,7 +10,7 @@ import (
 
 // CrossedBy sets the time and the manager of a change with which an object entered or left a selection, after Build: those
 // of the write that did it, by the managed fields of now, the object after that write. asked are the fields that the
-// selection compares. Of several, the newest write did it; if it cannot be told, such as of a label that was removed, the
+// selection compares. Of several, the newest write did it; if it is unknown, such as of a label that was removed, the
 // manager is Unknown, and the time the one at which the change was seen.
 func (c *Change) CrossedBy(now map[string]any, asked []diff.Path) {
 	c.Manager, c.Time = managers.Unknown, c.At

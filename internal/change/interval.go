@@ -3,7 +3,6 @@ package change
 import (
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/managers"
 )
 
@@ -37,7 +36,7 @@ func lastAlive(obj map[string]any) time.Time {
 		}
 	}
 	if t := Timestamp(obj, "deletionTimestamp"); !t.IsZero() { // the end of the grace period
-		grace, _ := jsonmap.Integer(obj, "metadata", "deletionGracePeriodSeconds")
+		grace, _ := Metadata(obj)["deletionGracePeriodSeconds"].(int64)
 		last = later(last, t.Add(-time.Duration(grace)*time.Second))
 	}
 	return last
