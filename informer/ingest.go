@@ -393,6 +393,9 @@ func (i *ingest) Retire() {
 	i.resume.reset() // nothing is left to verify
 	i.Begin(reflector.Trusted)
 	i.Live(i.store.Version())
+	if f := i.source.opts.OnState; f != nil {
+		f(i.Status())
+	}
 }
 
 // Missed implements reflector.Sink.

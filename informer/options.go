@@ -69,7 +69,8 @@ type SourceOptions struct {
 	// Selection.Keep or an unnamed Transform, are never checkpointed. Of several sources with equal options, only
 	// the one opened first is (see Status.Checkpoint).
 	NoCheckpoint bool
-	// OnState, if set, is called on every state transition of every stream of the source. Calls for one stream are
+	// OnState, if set, is called on every state transition of every stream of the source, and once the deletions of a
+	// Parked stream were queued for its subscribers (feed.Feed.Retire). Calls for one stream are
 	// in order; different streams call it concurrently, possibly before Cluster.Source has returned. It holds
 	// no lock, but the stream waits for it: it must not block.
 	OnState func(Status)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
@@ -25,9 +26,20 @@ type builder struct {
 	decode func(before, after []byte) (b, a map[string]any, err error)
 }
 
+// narrow adds what narrows the interval of a deletion: the object's final state, and its successor. One that cannot be
+// read does not.
+func (b *builder) narrow(c *change.Change, d, next *feed.Delta) {
+	if final, err := object(d.Final); err == nil && final != nil {
+		c.Known = append(c.Known, final)
+	}
+	if next != nil && next.Op == informer.Added && next.Key == d.Key {
+		c.Successor, _ = object(next.New)
+	}
+}
+
 // version builds a change with the JSON of its objects. If hide is not nil, it redacts the old object by the
-// current rules, as far as that is possible. Parts that are equal in both objects may share memory.
-func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.Delta, hide func(before, after map[string]any) error) (v Version, err error) {
+// current rules, as far as that is possible. next is the delta that follows, or nil. Parts that are equal in both objects may share memory.
+func (b *builder) version(ctx context.Context, r Resource, op event.Op, d, next *feed.Delta, hide func(before, after map[string]any) error) (v Version, err error) {
 	c := &v.Change
 	*c = change.Change{Names: r.Names(), Meta: change.Meta{
 		Op: op, Kind: r.ID(),
@@ -46,15 +58,24 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.
 	if err != nil {
 		return v, fmt.Errorf("decode %s: %w", c.Subject(), err)
 	}
+	for _, obj := range []map[string]any{after, before} { // it may be newer, or older, than discovery
+		if kind, _ := obj["kind"].(string); kind != "" {
+			c.Kind.Kind = kind
+			break
+		}
+	}
 	var schema diff.Schema
 	if op.Differs() {
-		if schema, err = b.schemas.For(ctx, r.Group, r.Version, r.Kind); err != nil {
+		if schema, err = b.schemas.For(ctx, r.Group, r.Version, c.Kind.Kind); err != nil {
 			schema = nil // diff falls back to comparing without a schema
 		}
 	}
 	if d.Relisted && c.Since.IsZero() {
 		c.Since = change.Existed(before, after, c.At)
 		c.Net = !c.Since.IsZero()
+	}
+	if c.Gone() && !c.Since.IsZero() {
+		b.narrow(c, d, next)
 	}
 	v.ManagedFields = change.Metadata(after)["managedFields"]
 	b.Build(c, before, after, schema)

@@ -25,6 +25,13 @@ type Catalog struct {
 	// failed holds the groups that did not answer, such as an aggregated API that is down. Their types are
 	// unknown, not absent.
 	failed map[string]error
+	// unwatchable holds the verbs of resources that cannot be listed and watched.
+	unwatchable []unwatchable
+}
+
+type unwatchable struct {
+	Resource
+	verbs []string
 }
 
 var errNothing = errors.New("discover API resources: no API group reports anything that can be watched")
@@ -74,6 +81,9 @@ func (c *Catalog) addGroup(g *metav1.APIGroup, lists map[string]*metav1.APIResou
 		for i := range l.APIResources {
 			r, ok := watchable(gv, &l.APIResources[i])
 			if !ok {
+				if a := &l.APIResources[i]; r.Resource != "" {
+					c.unwatchable = append(c.unwatchable, unwatchable{r, a.Verbs})
+				}
 				continue
 			}
 			c.all = append(c.all, r)
@@ -85,11 +95,10 @@ func (c *Catalog) addGroup(g *metav1.APIGroup, lists map[string]*metav1.APIResou
 	}
 }
 
-// watchable converts a resource that can be listed and watched; ok is false for others, such as subresources.
+// watchable converts a resource; ok is false if it cannot be listed and watched. A subresource has no name then.
 func watchable(groupVersion string, a *metav1.APIResource) (Resource, bool) {
 	gv, err := schema.ParseGroupVersion(groupVersion)
-	if err != nil || strings.Contains(a.Name, "/") ||
-		!slices.Contains(a.Verbs, "list") || !slices.Contains(a.Verbs, "watch") {
+	if err != nil || strings.Contains(a.Name, "/") {
 		return Resource{}, false
 	}
 	if a.Group != "" {
@@ -109,7 +118,7 @@ func watchable(groupVersion string, a *metav1.APIResource) (Resource, bool) {
 	if len(a.ShortNames) > 0 {
 		r.Short = a.ShortNames[0]
 	}
-	return r, true
+	return r, slices.Contains(a.Verbs, "list") && slices.Contains(a.Verbs, "watch")
 }
 
 // builtIn reports whether r is in an API group of Kubernetes itself, not in one of a custom resource or
@@ -174,7 +183,7 @@ func (c *Catalog) Find(group, resource, version string) (Resource, bool) {
 	return Resource{}, false
 }
 
-// UnknownTypeError reports that the server has no such resource type.
+// UnknownTypeError reports that the server has no such resource type that can be watched.
 type UnknownTypeError struct {
 	Type string
 	// Near is a similar type that the server has, or empty.
@@ -183,9 +192,14 @@ type UnknownTypeError struct {
 	Failed []string
 	// Pending reports that a custom resource may still define this type; see CheckRule.
 	Pending bool
+	// Verbs is set if the server has the type, but it cannot be listed and watched: what it can.
+	Verbs []string
 }
 
 func (e *UnknownTypeError) Error() string {
+	if len(e.Verbs) > 0 {
+		return fmt.Sprintf("%q cannot be watched: the server offers only %s", e.Type, strings.Join(e.Verbs, ", "))
+	}
 	s := fmt.Sprintf("the server has no resource type %q", e.Type)
 	if e.Pending {
 		s += " (yet)"
@@ -289,6 +303,13 @@ func filter(rs []Resource, keep func(Resource) bool) []Resource {
 
 func (c *Catalog) unknown(name string) *UnknownTypeError {
 	e := &UnknownTypeError{Type: name, Failed: c.Failed()}
+	typ, group, _ := strings.Cut(strings.ToLower(name), ".")
+	for _, u := range c.unwatchable {
+		if (named(u.Resource, typ) || slices.Contains(u.ShortNames, typ)) && (group == "" || group == u.Group) {
+			e.Verbs = u.verbs
+			return e
+		}
+	}
 	var known []string
 	for _, r := range c.preferred {
 		if strings.Contains(name, ".") {

@@ -21,7 +21,10 @@ func testCatalog() *Catalog {
 	}
 	all := append([]Resource{}, rs...)
 	all = append(all, Resource{Group: "a.example.com", Version: "v1beta1", Resource: "widgets", Singular: "widget", Kind: "Widget", Namespaced: true})
-	return &Catalog{all: all, preferred: rs, failed: map[string]error{}}
+	return &Catalog{all: all, preferred: rs, failed: map[string]error{}, unwatchable: []unwatchable{
+		{Resource{Version: "v1", Resource: "componentstatuses", Singular: "componentstatus", Kind: "ComponentStatus", ShortNames: []string{"cs"}}, []string{"get", "list"}},
+		{Resource{Group: "authentication.k8s.io", Version: "v1", Resource: "tokenreviews", Singular: "tokenreview", Kind: "TokenReview"}, []string{"create"}},
+	}}
 }
 
 func TestResolve(t *testing.T) {
@@ -45,6 +48,9 @@ func TestResolve(t *testing.T) {
 		{"a short name of three kinds", "wd", "", "use one of widgets.a.example.com, widgets.b.example.com, wardens.a.example.com"},
 		{"a typo", "deploymnts", "", `no resource type "deploymnts"; did you mean "deployments"?`},
 		{"nothing like it", "quux", "", "kubectl api-resources"},
+		{"one that the server has, but cannot be watched", "componentstatuses", "", `"componentstatuses" cannot be watched: the server offers only get, list`},
+		{"by its short name", "cs", "", `"cs" cannot be watched: the server offers only get, list`},
+		{"one that can only be created", "tokenreviews.authentication.k8s.io", "", `cannot be watched: the server offers only create`},
 		{"a version that is not served", "deployments.v9.apps", "", `no resource type "deployments.v9.apps"`},
 	} {
 		t.Run(tt.why, func(t *testing.T) {

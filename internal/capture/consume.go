@@ -8,12 +8,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/json"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // consume sends the batches of one source until its feed or ctx ends.
@@ -92,37 +92,61 @@ func (w *Watcher) lost(k *kind, key streamKey, reason string) error {
 
 // op returns the operation as the user sees it: an object that starts or stops matching a selector was not
 // created or deleted. first is set while the stream's first list is still under way, even if the delta did not
-// come from it.
-func (w *Watcher) op(ctx context.Context, k *kind, d *feed.Delta, old form, first bool) (event.Op, error) {
+// come from it. now is the object after the write with which it left, if that is known.
+func (w *Watcher) op(ctx context.Context, k *kind, d *feed.Delta, old form, first bool) (op event.Op, now map[string]any, err error) {
 	selects := k.scope.selects()
 	switch {
 	case old == converted:
-		return event.Converted, nil
+		return event.Converted, nil, nil
 	case d.Op == informer.Updated:
-		return event.Updated, nil
+		return event.Updated, nil, nil
 	case d.Op == informer.Added && (d.Initial || first) && !k.appeared.Load():
-		return event.Snapshot, nil
+		return event.Snapshot, nil, nil
 	case d.Op == informer.Added && selects && !d.Initial && !first:
 		obj, err := object(d.New)
 		if err == nil && existed(obj, d.After) {
-			return event.Entered, nil
+			return event.Entered, nil, nil
 		}
-		return event.Created, nil
+		return event.Created, nil, nil
 	case d.Op == informer.Added:
-		return event.Created, nil
+		return event.Created, nil, nil
 	case !selects:
-		return event.Deleted, nil
+		return event.Deleted, nil, nil
 	}
-	there, err := w.exists(ctx, k, d)
+	there, err := w.get(ctx, k, d)
 	if err != nil {
-		return event.Left, fmt.Errorf("determine whether %s/%s was deleted or left the selection: %w",
+		return event.Left, nil, fmt.Errorf("determine whether %s/%s was deleted or left the selection: %w",
 			k.GroupResource(), d.Key.Name, err)
 	}
-	if there {
-		return event.Left, nil
+	if there == nil {
+		return event.Deleted, nil, nil
 	}
-	return event.Deleted, nil
+	if v, _ := change.Metadata(there)["resourceVersion"].(string); v == d.Final.ResourceVersion || d.Relisted {
+		now = there
+	}
+	return event.Left, now, nil
 }
+
+// cross completes a change with which an object entered or left the selection; now is the object after that. The server
+// notes times in whole seconds: of two changes within a second, the later one is not dated before the earlier one.
+func (w *Watcher) cross(k *kind, c *change.Change, now map[string]any) {
+	c.CrossedBy(now, k.scope.asked())
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if last := k.crossed[c.UID]; c.Time.Before(last) {
+		c.Time = last
+	}
+	if len(k.crossed) >= maxCrossed {
+		clear(k.crossed)
+	}
+	if k.crossed == nil {
+		k.crossed = map[string]time.Time{}
+	}
+	k.crossed[c.UID] = c.Time
+}
+
+// maxCrossed bounds the objects of a kind whose last crossing is known: only those of the last second matter.
+const maxCrossed = 4096
 
 // existed reports whether an object existed before it matched the selector. A creation is a single write, which
 // leaves one managedFields entry as old as the object; several entries, or a later one, mean an earlier life.
@@ -147,24 +171,23 @@ func existed(obj map[string]any, last time.Time) bool {
 	return false
 }
 
-// exists asks the server whether the object with the same UID still exists.
-func (w *Watcher) exists(ctx context.Context, k *kind, d *feed.Delta) (bool, error) {
+// get requests the object with the same UID; nil if it no longer exists.
+func (w *Watcher) get(ctx context.Context, k *kind, d *feed.Delta) (map[string]any, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	body, err := w.cluster.Get(ctx, w.cluster.ResourcePath(k.resource().GVR(), d.Key.Namespace, d.Key.Name), nil)
 	if apierrors.IsNotFound(err) {
-		return false, nil
+		return nil, nil
 	}
 	if err != nil {
-		return false, err
+		return nil, err
 	}
-	var obj struct {
-		Metadata struct {
-			UID string `json:"uid"`
-		} `json:"metadata"`
+	obj, err := jsonmap.Decode(body)
+	if err != nil {
+		return nil, fmt.Errorf("decode the server's response: %w", err)
 	}
-	if err := json.UnmarshalCaseSensitivePreserveInts(body, &obj); err != nil {
-		return false, fmt.Errorf("decode the server's response: %w", err)
+	if uid, _ := change.Metadata(obj)["uid"].(string); uid != string(d.UID) {
+		return nil, nil
 	}
-	return obj.Metadata.UID == string(d.UID), nil
+	return obj, nil
 }

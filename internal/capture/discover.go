@@ -135,9 +135,11 @@ func late(ctx context.Context) bool {
 
 // work lists what a poll of discovery leaves to do.
 type work struct {
+	stop  []*kind // to be opened as another one
 	open  []*kind
 	retry []*kind // parked, but served again
 	lost  []*kind // parked, and not served
+	ended []*kind // lost, and without objects
 }
 
 // reconcile opens the kinds that discovery reports and that are not watched yet. A kind that discovery no
@@ -146,6 +148,13 @@ func (w *Watcher) reconcile(ctx context.Context, c *Catalog) {
 	todo := w.compare(c)
 	for _, k := range todo.lost {
 		k.retire()
+	}
+	w.end(ctx, todo.ended)
+	for _, k := range todo.stop {
+		k.stop()
+	}
+	if len(todo.stop) > 0 && w.o.Kept != nil && !w.flush(ctx) {
+		return
 	}
 	for _, k := range todo.retry {
 		k.retry()
@@ -173,13 +182,18 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 		served[t.GroupResource()] = true
 		have := w.kinds[t.GroupResource()]
 		if have != nil {
-			have.rename(t.Resource)
+			have.vanished = false
+			w.adopt(have, t.Resource)
 		}
 		switch {
 		case have == nil:
 			k := w.newKind(t, false)
 			k.appeared.Store(!first && w.unknown[t.Group] == nil)
 			todo.open = append(todo.open, k)
+		case have.Namespaced != t.Namespaced: // its streams may not exist any longer
+			k := w.newKind(t, false)
+			k.appeared.Store(true)
+			todo.stop, todo.open = append(todo.stop, have), append(todo.open, k)
 		case have.parked() && (have.resource().Version == t.Version || c.failed[t.Group] == nil):
 			have.move(t.Resource)
 			todo.retry = append(todo.retry, have)
@@ -191,9 +205,21 @@ func (w *Watcher) compare(c *Catalog) (todo work) {
 		}
 	}
 	for _, k := range w.kinds {
-		if !served[k.GroupResource()] && c.failed[k.Group] == nil && k.parked() {
+		switch {
+		case served[k.GroupResource()] || c.failed[k.Group] != nil || !k.parked():
+			w.markStarted(k) // a vanished kind of a group that does not answer is not waited for
+		case k.empty():
+			todo.ended = append(todo.ended, k)
+		default:
 			k.appeared.Store(true) // if it comes back, its objects were created
 			todo.lost = append(todo.lost, k)
+		}
+	}
+	for _, t := range w.selected(w.goneKinds(c, true)) {
+		if w.kinds[t.GroupResource()] == nil {
+			k := w.newKind(t, false)
+			k.vanished = true
+			todo.open = append(todo.open, k)
 		}
 	}
 	maps.DeleteFunc(w.unknown, func(group string, _ error) bool { return c.failed[group] == nil })

@@ -54,6 +54,9 @@ type Batch struct {
 	Served  uint64
 	At      time.Time
 	Changes []Version
+	// Ended is set if the server no longer serves the kind, and all deletions were sent: the stream need not be kept. Only
+	// Stream and At are set besides.
+	Ended bool
 	// Names are the objects of the kind that Types name; none means all of it, unless Owned is set: then objects that
 	// named ones own are among the changes, and perhaps others.
 	Names []string
@@ -87,11 +90,20 @@ type Kept interface {
 	// State returns the kept state of a stream, or nil. It is called each time the stream is opened, and again
 	// after an error. It omits sums that were made with another key (redact.Redactor.SumKeyID).
 	State(ctx context.Context, s Stream) (*State, error)
+	// Kinds are the kinds of all kept batches, each once.
+	Kinds() []KeptKind
 	// Since is the time of the last kept batch, or zero. A first list reports objects created
 	// after it as created.
 	Since() time.Time
 	// Epochs are the highest epochs of the kept batches, by resource, those of streams without a state included.
 	Epochs() map[schema.GroupResource]int64
+}
+
+// KeptKind is a kind of kept batches, as the server last served it.
+type KeptKind struct {
+	Resource
+	// Held is set if a stream of the kind has not ended.
+	Held bool
 }
 
 // State is the kept state of a stream. Without a version, a gap follows it. Its epoch is that of the objects; 0 without
@@ -130,9 +142,17 @@ func (k *kind) selectionName(sel informer.Selection) string {
 
 func sorted(names []string) []string { return slices.Sorted(slices.Values(names)) }
 
-// pipeline identifies how the bytes of a kind's objects are made.
+// pipeline identifies how the bytes of a kind's objects are made; see PipelineVersion.
 func (w *Watcher) pipeline(k *kind) string {
 	return "1 " + k.resource().Version + " " + w.o.Redactor.Fingerprint()
+}
+
+// PipelineVersion returns the API version in a batch's Pipeline; empty if it names none.
+func PipelineVersion(pipeline string) string {
+	if parts := strings.Split(pipeline, " "); len(parts) > 2 {
+		return parts[1]
+	}
+	return ""
 }
 
 // restores returns the function that loads the state of a source's streams; nil if they are not kept.
@@ -202,13 +222,18 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		out.Pipeline = ""
 	}
 	for i := range b.Deltas {
-		v, err := w.version(ctx, k, o, &b.Deltas[i], first, formOf(o, b.Epoch == was, &b.Deltas[i]))
+		var next *feed.Delta
+		if i+1 < len(b.Deltas) {
+			next = &b.Deltas[i+1]
+		}
+		v, err := w.version(ctx, k, o, &b.Deltas[i], next, first, formOf(o, b.Epoch == was, &b.Deltas[i]))
 		if err != nil && !w.send(ctx, Message{Problem: err}) {
 			return false
 		}
 		if v == nil {
 			continue
 		}
+		w.learnKind(k, v)
 		v.Epoch = b.Epoch
 		out.Changes = append(out.Changes, *v)
 		if o != nil && !o.gapSent && b.Deltas[i].Relisted && !v.Rewritten && v.Op != event.Converted && b.Gap == nil {
@@ -225,6 +250,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 			o.gapSent = true
 		}
 	}
+	out.Stream = k.stream(key) // perhaps with another kind
 	out.Schema = w.newSchema(ctx, k, out.Changes)
 	if !w.send(ctx, Message{Batch: &out}) {
 		return false
@@ -343,7 +369,7 @@ func (w *Watcher) listState(k *kind, key streamKey) (first bool, o *foreign, epo
 // version builds one version of a batch. An error beside a version means that part of it is unknown; an error
 // without one means that its object cannot be read. It returns nothing for an object that existed at the start, if
 // those are not wanted.
-func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delta, first bool, old form) (*Version, error) {
+func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d, next *feed.Delta, first bool, old form) (*Version, error) {
 	if old == rewritten {
 		return rewrite(k.resource(), d)
 	}
@@ -355,13 +381,21 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 			return err
 		}
 	}
-	op, unsure := w.op(ctx, k, d, old, first)
+	op, now, unsure := w.op(ctx, k, d, old, first)
 	if op == event.Snapshot && !w.o.Initial && k.all() { // the owners of others are always sent
 		return nil, unsure
 	}
-	v, err := w.builder.version(ctx, k.resource(), op, d, hide)
+	v, err := w.builder.version(ctx, k.resource(), op, d, next, hide)
 	if err != nil {
 		return nil, err
+	}
+	if op == event.Entered {
+		if now, err = object(d.New); err != nil {
+			return nil, err
+		}
+	}
+	if v.Crossed() {
+		w.cross(k, &v.Change, now)
 	}
 	if op == event.Converted && len(v.Fields) == 0 {
 		return rewrite(k.resource(), d)
@@ -422,6 +456,9 @@ func (w *Watcher) reopenBehind(ctx context.Context) {
 		w.mu.Lock()
 		k.keepCounts()
 		k.behind, k.feeds = false, nil
+		for _, s := range k.streams {
+			s.status = informer.Status{}
+		}
 		w.mu.Unlock()
 		err := w.open(ctx, k)
 		if err != nil && ctx.Err() == nil {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"iter"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,6 +51,7 @@ func (m *memory) sums(key string) {
 
 type remembered struct {
 	State
+	kind    Resource
 	objects map[informer.Key]feed.RestoredObject
 }
 
@@ -61,6 +63,17 @@ func (m *memory) Since() time.Time {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.since
+}
+
+func (m *memory) Kinds() (kinds []KeptKind) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, st := range m.streams {
+		if !slices.ContainsFunc(kinds, func(k KeptKind) bool { return k.GroupResource() == st.kind.GroupResource() }) {
+			kinds = append(kinds, KeptKind{Resource: st.kind, Held: true})
+		}
+	}
+	return kinds
 }
 
 func (m *memory) Epochs() map[schema.GroupResource]int64 {
@@ -103,9 +116,13 @@ func (m *memory) keep(b *Batch) {
 	if m.streams == nil {
 		m.streams = map[string]*remembered{}
 	}
+	if b.Ended {
+		delete(m.streams, nameOf(b.Stream))
+		return
+	}
 	st := m.streams[nameOf(b.Stream)]
 	if st == nil {
-		st = &remembered{}
+		st = &remembered{kind: b.Stream.Resource}
 		m.streams[nameOf(b.Stream)] = st
 	}
 	if st.objects == nil {

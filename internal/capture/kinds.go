@@ -2,7 +2,7 @@ package capture
 
 import (
 	"context"
-	"slices"
+	"reflect"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -29,6 +29,7 @@ type kind struct {
 	target
 	discoveryOnly bool // only wakes discovery
 	late          bool // found after the start, which does not wait for it
+	vanished      bool // opened although the server does not serve it; see gone.go
 
 	// appeared is set if the kind was first served while watching: the objects of its first list were created.
 	appeared atomic.Bool
@@ -42,6 +43,8 @@ type kind struct {
 
 	schema diff.Schema // last sent with a batch
 	behind bool        // its feed overflowed; it will be reopened
+
+	crossed map[string]time.Time // when objects last entered or left the selection, by UID
 
 	cancel context.CancelFunc // of the consumers; used only by reconcile's goroutine
 	done   sync.WaitGroup
@@ -181,11 +184,30 @@ func (k *kind) move(to Resource) {
 	}
 }
 
-// rename adopts the server's current short names.
-func (k *kind) rename(to Resource) {
-	if r := k.resource(); r.Version == to.Version && !slices.Equal(r.ShortNames, to.ShortNames) {
-		k.served.Store(&to)
+// adopt adopts what discovery says of the kind: a CRD that was deleted and made anew may have other names and another
+// schema under the same plural. w.mu is held.
+func (w *Watcher) adopt(k *kind, to Resource) {
+	r := k.resource()
+	if r.Version != to.Version || reflect.DeepEqual(r, to) {
+		return
 	}
+	k.served.Store(&to)
+	if r.Kind != to.Kind {
+		w.builder.schemas.Invalidate(to.Group, to.Version)
+	}
+}
+
+// learnKind adopts the kind that an object has, which may be newer than discovery.
+func (w *Watcher) learnKind(k *kind, v *Version) {
+	r := k.resource()
+	if v.Kind.Kind == r.Kind || v.Gone() || v.Rewritten {
+		return
+	}
+	r.Kind, r.Singular = v.Kind.Kind, strings.ToLower(v.Kind.Kind)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.adopt(k, r)
+	w.wakeSoon()
 }
 
 // retry makes a parked kind list again, compared with its known state.

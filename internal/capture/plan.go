@@ -119,11 +119,19 @@ func nameIn(selector string) string {
 	return name
 }
 
-// plan returns what to watch of a catalog: each kind as in the first scope that selects it. w.mu is held.
+// plan returns what to watch of a catalog; w.mu is held.
 func (w *Watcher) plan(c *Catalog) []target {
+	w.unmatched = nil
+	for i := range w.scopes {
+		w.unmatched = append(w.unmatched, w.scopes[i].unmatched(c)...)
+	}
+	return w.selected(c)
+}
+
+// selected returns the kinds of a catalog that are selected, each as in the first scope that selects it. w.mu is held.
+func (w *Watcher) selected(c *Catalog) []target {
 	var ts []target
 	taken := map[string]bool{}
-	w.unmatched = nil
 	for i := range w.scopes {
 		for _, t := range w.wanted(c, &w.scopes[i]) {
 			if gr := t.GroupResource(); !taken[gr] {
@@ -131,7 +139,6 @@ func (w *Watcher) plan(c *Catalog) []target {
 				ts = append(ts, t)
 			}
 		}
-		w.unmatched = append(w.unmatched, w.scopes[i].unmatched(c)...)
 	}
 	for _, t := range ts {
 		delete(w.hidden, t.Resource.Resource)

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/internal/rules"
 	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/usage"
@@ -63,6 +64,33 @@ func (s *Scope) resolve(c *Catalog, owned bool) (err error) {
 
 // selects reports whether an object may enter and leave the scope without being created or deleted.
 func (s *Scope) selects() bool { return s.Labels != "" || s.Fields != "" }
+
+// asked returns the fields whose values decide whether an object matches the scope's selectors.
+func (s *Scope) asked() (paths []diff.Path) {
+	l, f, err := selection.Selectors(s.Labels, s.Fields)
+	if err != nil {
+		return nil // validated before
+	}
+	field := func(names ...string) {
+		var p diff.Path
+		for _, name := range names {
+			p = append(p, diff.Elem{Kind: diff.Field, Name: name})
+		}
+		if !slices.ContainsFunc(paths, p.Equal) {
+			paths = append(paths, p)
+		}
+	}
+	requirements, _ := l.Requirements()
+	for _, r := range requirements {
+		field("metadata", "labels", r.Key())
+	}
+	for _, r := range f.Requirements() {
+		if r.Field != "metadata.name" && r.Field != "metadata.namespace" { // they do not change
+			field(strings.Split(r.Field, ".")...)
+		}
+	}
+	return paths
+}
 
 // excludes reports whether the scope leaves out a kind, whatever else selects it.
 func (s *Scope) excludes(r Resource) bool { return rules.MatchAny(s.except, r.Group, r.Resource) }

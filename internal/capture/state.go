@@ -20,6 +20,7 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	defer w.mu.Unlock()
 	key := streamKey{source, st.Stream.Namespace}
 	s := k.streams[key]
+	was := s.status.State
 	s.status = st
 	s.noteTrying(st)
 	if st.Err != nil {
@@ -38,7 +39,8 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 			s.blind = true
 		}
 	case informer.Parked:
-		if s.live { // otherwise discovery was asked already and says that it is served
+		// Otherwise discovery was asked already and says that it is served. A parked stream reports again once it was retired.
+		if s.live || k.vanished || was == informer.Parked {
 			s.live = false
 			w.wakeSoon()
 		}
@@ -116,9 +118,17 @@ func (w *Watcher) markStarted(k *kind) {
 		return
 	}
 	for _, s := range k.streams {
-		if !s.delivered && (s.status.Err == nil || s.status.Synced) {
+		if !s.delivered && (s.status.Err == nil || s.status.Synced) || w.vanishing(k, s) {
 			return
 		}
+	}
+	w.noteStarted(k)
+}
+
+// noteStarted counts a kind as started; w.mu is held.
+func (w *Watcher) noteStarted(k *kind) {
+	if k.started {
+		return
 	}
 	k.started = true
 	if !k.discoveryOnly && !k.late {

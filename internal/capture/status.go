@@ -146,14 +146,14 @@ func (k *kind) keepCounts() {
 	}
 }
 
-// Unselected reports that no scope selects a stream of an earlier run any longer. It is only known for a kind
-// that the server has now: either the kind is not watched, or it has other streams and each of them has
-// delivered its complete state. A kind that the server lacks, or whose API group does not answer, may come back
-// and be selected then. It is safe for concurrent use.
+// Unselected reports that no scope selects a stream of an earlier run any longer. Either its kind is not watched, or it
+// has other streams and each of them has delivered its complete state. It is not known of a kind whose API group does
+// not answer, nor of one that neither the server has nor Options.Kept had. It is safe for concurrent use.
 func (w *Watcher) Unselected(groupResource, namespace, selection string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.catalog == nil || !w.catalog.serves(groupResource) {
+	if w.catalog == nil || !w.catalog.serves(groupResource) &&
+		!slices.ContainsFunc(w.kept, func(k KeptKind) bool { return k.GroupResource() == groupResource && w.catalog.lacks(k.Resource) }) {
 		return false
 	}
 	k := w.kinds[groupResource]

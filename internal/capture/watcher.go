@@ -113,6 +113,7 @@ type Watcher struct {
 	scopes []Scope
 
 	mu      sync.Mutex
+	kept    []KeptKind       // of Options.Kept, when the Watcher was made; Held until they end
 	catalog *Catalog         // of the latest poll; nil before the first
 	unknown map[string]error // groups that never answered: their objects may be old
 	kinds   map[string]*kind // by group and resource
@@ -136,8 +137,12 @@ func New(o Options) (*Watcher, error) {
 		}
 	}
 	o.Initial = o.Initial || o.Kept != nil
+	var kept []KeptKind
+	if o.Kept != nil {
+		kept = o.Kept.Kinds()
+	}
 	w := &Watcher{
-		o: o, scopes: scopes, out: make(chan Message, 64), wake: make(chan struct{}, 1), started: make(chan struct{}),
+		o: o, scopes: scopes, kept: kept, out: make(chan Message, 64), wake: make(chan struct{}, 1), started: make(chan struct{}),
 		kinds: map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
 	}
 	var err error
@@ -200,11 +205,12 @@ func (w *Watcher) prepare(ctx context.Context) (*Catalog, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := w.checkRules(catalog); err != nil {
+	known := catalog.with(w.goneKinds(catalog, false))
+	if err := w.checkRules(known); err != nil {
 		return nil, err
 	}
 	for i := range w.scopes {
-		if err := w.scopes[i].resolve(catalog, w.o.Owned); err != nil {
+		if err := w.scopes[i].resolve(known, w.o.Owned); err != nil {
 			return nil, err
 		}
 	}

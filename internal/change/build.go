@@ -16,7 +16,7 @@ type Builder struct {
 	Quiet *quiet.Set
 }
 
-// Build completes a change whose Op, Kind, Namespace, Name, At and Since are set, from its two versions, of
+// Build completes a change whose Op, Kind, Namespace, Name, At and Since are set, perhaps Known and Successor, from its two versions, of
 // which one may be nil. The change keeps them, and their managed fields are removed after attribution. With a
 // nil schema, lists are compared without merge keys from the server.
 func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Schema) {
@@ -27,12 +27,12 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 	c.Before, c.After = before, after
 	c.Owner, c.Manager = Controller(latest), managers.Unknown
 	entries := managers.Parse(latest)
+	c.cut(append(c.Known, before)...)
+	c.Known, c.Successor = nil, nil
 	dropManagedFields(before)
 	dropManagedFields(after)
 	switch {
 	case c.Gone():
-		c.Time = c.At
-		c.Since = notBefore(c.Since, c.At, entries, latest)
 	case c.Op == event.Converted: // it has no writer, and its time is unknown
 		if !c.Blind {
 			b.fields(c, managers.Entries{}, schema)
@@ -152,58 +152,43 @@ func created(obj map[string]any, fallback time.Time) time.Time {
 	return fallback
 }
 
-// notBefore narrows the interval of a deletion: the object existed when it was created and when it was last
-// written.
-func notBefore(since, at time.Time, entries managers.Entries, obj map[string]any) time.Time {
-	if since.IsZero() {
-		return since
-	}
-	last := created(obj, since)
-	for _, m := range entries.List() {
-		if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
-			last = t
-		}
-	}
-	if last.After(since) && last.Before(at) {
-		return last
-	}
-	return since
-}
-
-// Existed returns the last time before a moment at which the old state of a changed object certainly was the current
-// one: when it was last written. An object without an old state was created at that time. Zero: the object has no times.
-func Existed(before, after map[string]any, at time.Time) time.Time {
-	if before == nil {
-		return created(after, time.Time{})
-	}
-	last := created(before, time.Time{})
-	return notBefore(last, at, managers.Parse(before), before)
-}
-
 // written returns the time of an update: the managers' entries' time, if there is one within the interval in
 // which the update can have happened. An entry holds the time of its last change, in whole seconds; a write
 // that does not change the entry leaves its time.
 func written(c *Change) time.Time {
 	var last time.Time
 	for _, f := range c.Fields {
-		for _, m := range c.Managers {
-			if m.Manager != f.Manager || m.Subresource != f.Subresource {
-				continue
-			}
-			if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
-				last = t
-			}
+		if t := entryTime(c.Managers, f.Manager, f.Subresource); t.After(last) {
+			last = t
 		}
 	}
-	const skew = 5 * time.Second
-	from := c.At.Add(-skew)
-	if !c.Since.IsZero() {
-		from = c.Since.Add(-skew)
-	}
-	if last.Before(from) || last.After(c.At.Add(skew)) {
+	if !c.canBe(last) {
 		return c.At
 	}
 	return last
+}
+
+// entryTime returns the newest time of a manager's entries; zero if they have none.
+func entryTime(entries []event.Manager, manager, subresource string) (last time.Time) {
+	for _, m := range entries {
+		if m.Manager != manager || m.Subresource != subresource {
+			continue
+		}
+		if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// canBe reports whether the change can have happened at a time, by clocks that may differ a little.
+func (c *Change) canBe(t time.Time) bool {
+	const skew = 5 * time.Second
+	from := c.At
+	if !c.Since.IsZero() {
+		from = c.Since
+	}
+	return !t.Before(from.Add(-skew)) && !t.After(c.At.Add(skew))
 }
 
 // Subject names the object in errors: "configmaps/web in shop".

@@ -4,8 +4,6 @@
 package change
 
 import (
-	"time"
-
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -33,6 +31,10 @@ type Change struct {
 	// Blind is set for an update, conversion, deletion or departure whose earlier state is unknown, because a
 	// purge removed it. It has no Fields then, whatever it changed.
 	Blind bool
+	// Known are further versions of an object that is gone, which Build uses to narrow the interval, and Successor is the
+	// next object of that name. Build removes them.
+	Known     []map[string]any
+	Successor map[string]any
 }
 
 // FieldChange is a changed field and its current owner.
@@ -79,18 +81,8 @@ func (r Resource) GVR() schema.GroupVersionResource {
 // GroupResource is "deployments.apps", or "pods" in the core group.
 func (r Resource) GroupResource() string { return r.GVR().GroupResource().String() }
 
-// Span returns when the change happened: a single moment if the object records it or it was seen as it
-// happened; otherwise the interval in which it happened.
-func (c *Change) Span() (from, to time.Time) {
-	at := c.Time
-	if at.IsZero() {
-		at = c.At
-	}
-	if c.Since.IsZero() || !at.Equal(c.At) || c.Since.After(c.At) {
-		return at, at
-	}
-	return c.Since, c.At
-}
+// Crossed reports whether the object entered or left the selection.
+func (c *Change) Crossed() bool { return c.Op == event.Entered || c.Op == event.Left }
 
 // Gone reports whether the object no longer exists, or no longer matches, after the change.
 func (c *Change) Gone() bool { return c.Op == event.Deleted || c.Op == event.Left }

@@ -1,11 +1,13 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,6 +26,7 @@ type kept struct {
 	log     *slog.Logger
 	since   time.Time
 	epochs  map[schema.GroupResource]int64
+	kinds   []capture.KeptKind
 
 	mu      sync.Mutex
 	damaged map[journal.Stream]bool // streams with an object that cannot be read
@@ -48,8 +51,59 @@ func newKept(ctx context.Context, j *journal.Journal, cluster string, log *slog.
 			k.since = s.Head.At
 		}
 	}
-	return k, nil
+	k.kinds, err = keptKinds(ctx, j, cluster, streams)
+	return k, err
 }
+
+// keptKinds returns the kinds of a cluster, each in the version in which it was last watched.
+func keptKinds(ctx context.Context, j *journal.Journal, cluster string, streams []journal.StreamHead) (kinds []capture.KeptKind, err error) {
+	all, err := j.Kinds(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read kinds of the journal: %w", err)
+	}
+	short, err := j.ShortNames(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read short names of the journal: %w", err)
+	}
+	at, watched := map[string]int{}, map[string]string{}
+	for _, s := range streams {
+		if s.Stream.Cluster == cluster {
+			gr := s.Stream.GroupResource
+			watched[gr] = cmp.Or(capture.PipelineVersion(s.Head.Pipeline), watched[gr])
+		}
+	}
+	for _, kind := range all {
+		if kind.Cluster != cluster || kind.Group == journal.AbsenceKind.Group {
+			continue
+		}
+		gr := kind.GroupResource()
+		version, held := watched[gr]
+		k := capture.KeptKind{Held: held, Resource: capture.Resource{
+			Group: kind.Group, Version: kind.Version, Resource: kind.Resource, Kind: kind.Kind, Namespaced: kind.Namespaced,
+			Singular: strings.ToLower(kind.Kind), ShortNames: short[gr],
+		}}
+		if len(k.ShortNames) > 0 {
+			k.Short = k.ShortNames[0]
+		}
+		switch i, known := at[gr]; {
+		case !known:
+			at[gr] = len(kinds)
+			kinds = append(kinds, k)
+		case kinds[i].Version != version || k.Version == version:
+			kinds[i] = k
+		}
+	}
+	for gr, version := range watched {
+		if _, known := at[gr]; !known && version != "" { // it never had an object
+			resource, group, _ := strings.Cut(gr, ".")
+			kinds = append(kinds, capture.KeptKind{Held: true, Resource: capture.Resource{Group: group, Version: version, Resource: resource}})
+		}
+	}
+	return kinds, nil
+}
+
+// Kinds implements capture.Kept.
+func (k *kept) Kinds() []capture.KeptKind { return k.kinds }
 
 // Since implements capture.Kept.
 func (k *kept) Since() time.Time { return k.since }

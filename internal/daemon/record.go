@@ -217,6 +217,9 @@ func (r *recorder) trace() {
 
 // batchOf returns a batch of a cluster for the journal. The changes then name the cluster, too.
 func batchOf(b *capture.Batch, cluster string) journal.Batch {
+	if b.Ended {
+		return journal.Batch{Stream: streamOf(b.Stream, cluster), Ended: true}
+	}
 	kind := b.Stream.Resource.ID()
 	kind.Cluster = cluster
 	out := journal.Batch{

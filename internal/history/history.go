@@ -139,6 +139,9 @@ func (t *Builder) make(ctx context.Context, e *journal.Entry, old, now map[strin
 	if c.Blind {
 		c.Manager, c.Quiet = e.Manager, e.Quiet
 	}
+	if c.Crossed() {
+		c.Manager = e.Manager
+	}
 	return c
 }
 

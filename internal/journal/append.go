@@ -85,8 +85,21 @@ func (w *writer) all(batches []Batch) error {
 	return w.db.saveBlock(&w.tail)
 }
 
+// end removes a stream, unless an object that could not be read is left: then it waits to be forgotten.
+func (w *writer) end(s Stream) error {
+	resource, err := w.db.resourceID(s.Cluster, s.GroupResource)
+	if err != nil {
+		return err
+	}
+	return w.db.exec(`DELETE FROM streams WHERE resource = ? AND namespace = ? AND selection = ?
+		AND NOT EXISTS (SELECT 1 FROM live WHERE stream = streams.id)`, resource, s.Namespace, s.Selection)
+}
+
 func (w *writer) batch(b *Batch) error {
 	var stream int64
+	if b.Ended {
+		return w.end(b.Stream)
+	}
 	if b.Stream != (Stream{}) {
 		resource, err := w.names.resource(b.Stream.Cluster, b.Stream.GroupResource)
 		if err != nil {
@@ -236,9 +249,7 @@ func (w *writer) insert(r *Row, kind int64, object, owner any) error {
 	n.from, n.time, n.lag = c.time, c.time, c.lag
 	if c.bounded {
 		since = c.since
-		if c.lag == 0 {
-			n.from, _, _ = c.after()
-		}
+		n.from, _ = c.span()
 	}
 	r.Seq = w.tail.next()
 	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -108,17 +108,32 @@ func (j *Journal) Clusters(ctx context.Context) (names []string, err error) {
 
 // ShortNames returns the API servers' short names by group-resource, those of all clusters together.
 func (r *Reader) ShortNames(ctx context.Context) (names map[string][]string, err error) {
-	err = r.do(ctx, func() error {
-		names = map[string][]string{}
-		return r.db.query(`SELECT plural, "group", short FROM resources WHERE short <> '' ORDER BY id`, nil, func(s *sqlite3.Stmt) error {
-			of := Kind{Resource: s.ColumnText(0), Group: s.ColumnText(1)}.GroupResource()
-			for _, name := range strings.Fields(s.ColumnText(2)) {
-				if !slices.Contains(names[of], name) {
-					names[of] = append(names[of], name)
-				}
+	err = r.do(ctx, func() (err error) {
+		names, err = r.db.shortNames()
+		return err
+	})
+	return names, err
+}
+
+// ShortNames is as of a Reader.
+func (j *Journal) ShortNames(ctx context.Context) (names map[string][]string, err error) {
+	err = j.do(ctx, "read", func() (err error) {
+		names, err = j.db.shortNames()
+		return err
+	})
+	return names, err
+}
+
+func (db *db) shortNames() (map[string][]string, error) {
+	names := map[string][]string{}
+	err := db.query(`SELECT plural, "group", short FROM resources WHERE short <> '' ORDER BY id`, nil, func(s *sqlite3.Stmt) error {
+		of := Kind{Resource: s.ColumnText(0), Group: s.ColumnText(1)}.GroupResource()
+		for _, name := range strings.Fields(s.ColumnText(2)) {
+			if !slices.Contains(names[of], name) {
+				names[of] = append(names[of], name)
 			}
-			return nil
-		})
+		}
+		return nil
 	})
 	return names, err
 }

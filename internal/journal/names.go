@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"strings"
 
 	"github.com/ncruces/go-sqlite3"
@@ -124,6 +125,23 @@ func (n *names) setShortNames(resource int64, short []string) error {
 	}
 	keep(&n.short, resource, text)
 	return n.db.exec("UPDATE resources SET short = ?1 WHERE id = ?2 AND short <> ?1", text, resource)
+}
+
+// Kinds returns all kinds that the journal has seen; of kinds that differ only by name, the newest is last.
+func (j *Journal) Kinds(ctx context.Context) (kinds []Kind, err error) {
+	err = j.do(ctx, "read", func() (err error) {
+		kinds, err = j.db.kinds()
+		return err
+	})
+	return kinds, err
+}
+
+func (db *db) kinds() (kinds []Kind, err error) {
+	err = db.query(kindColumns+`ORDER BY r.plural, c.id, r."group", version, k.id`, nil, func(s *sqlite3.Stmt) error {
+		kinds = append(kinds, columnKind(s))
+		return nil
+	})
+	return kinds, err
 }
 
 const kindColumns = `SELECT r."group", version, r.plural, kind, namespaced, ` + clusterKey + ` FROM kinds k` + ofResources

@@ -208,9 +208,9 @@ func (r *record) after() (at int64, net, ok bool) {
 	return seen - r.since, opOf(r.op).HasObject(), true
 }
 
-// span returns when the change happened, or the interval in which it did.
+// span returns when the change happened, or the interval in which it did; see Meta.Span.
 func (r *record) span() (from, to int64) {
-	if at, _, ok := r.after(); ok && r.lag == 0 {
+	if at, _, ok := r.after(); ok && (r.lag == 0 || opOf(r.op) == event.Deleted) {
 		return min(at, r.time), r.time
 	}
 	return r.time, r.time
@@ -340,11 +340,9 @@ func (r *Reader) entries(records []record, to *[]Entry) error {
 
 // Kinds returns all kinds that the journal has seen.
 func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
-	err = r.do(ctx, func() error {
-		return r.db.query(kindColumns+`ORDER BY r.plural, c.id, r."group", version`, nil, func(s *sqlite3.Stmt) error {
-			kinds = append(kinds, columnKind(s))
-			return nil
-		})
+	err = r.do(ctx, func() (err error) {
+		kinds, err = r.db.kinds()
+		return err
 	})
 	return kinds, err
 }

@@ -70,6 +70,9 @@ type Batch struct {
 	Stream Stream
 	Head   Head
 	Rows   []Row
+	// Ended says that the server no longer serves the stream's kind, and that all its objects are gone: the stream is
+	// removed. The rest is empty then.
+	Ended bool
 	// ShortNames are the server's short names for the stream's kind.
 	ShortNames []string
 	// Schemas are the merge-key schemas of kinds that are new or whose schema changed.

@@ -23,9 +23,10 @@ type Meta struct {
 	Name, UID string
 	// ResourceVersion is the object's version after the change.
 	ResourceVersion string
-	// Time is when the change happened, if the object records that; else At, when it was seen.
+	// Time is when the change happened, if the object records that; else the latest moment at which it can have happened:
+	// At, when it was seen, except that a missed deletion came before the creation of the object's successor.
 	Time, At time.Time
-	// Since is set if the change happened between Since and At. Net says that a list derived it: the sum of all changes
+	// Since is set if the change happened between Since and At; see Span. Net says that a list derived it: the sum of all changes
 	// between the two.
 	Since time.Time
 	Net   bool
@@ -76,6 +77,24 @@ func join(name, group string) string {
 		return name
 	}
 	return name + "." + group
+}
+
+// Dated reports whether Time is when the change happened, as the object records it.
+func (m *Meta) Dated() bool {
+	return !m.Time.IsZero() && !m.Time.Equal(m.At) && (m.Op != event.Deleted || m.Since.IsZero())
+}
+
+// Span returns when the change happened: a single moment if the object records it or it was seen as it happened;
+// otherwise the interval in which it happened.
+func (m *Meta) Span() (from, to time.Time) {
+	to = m.Time
+	if to.IsZero() {
+		to = m.At
+	}
+	if m.Since.IsZero() || m.Dated() || m.Since.After(to) {
+		return to, to
+	}
+	return m.Since, to
 }
 
 // Resource returns the public form of the object's names. It shares the owner.

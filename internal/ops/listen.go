@@ -11,8 +11,8 @@ import (
 )
 
 // Listen opens the address of a configuration: HOST:PORT, or :PORT on every interface. With profiles, it only
-// opens a loopback address. The errors say what to do.
-func Listen(ctx context.Context, address string, profiles bool) (net.Listener, error) {
+// opens a loopback address. The errors say what to do; setting is what the user calls the address.
+func Listen(ctx context.Context, setting, address string, profiles bool) (net.Listener, error) {
 	at, err := resolve(ctx, address)
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", address, err)
@@ -26,7 +26,7 @@ func Listen(ctx context.Context, address string, profiles bool) (net.Listener, e
 	}
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", text)
 	if err != nil {
-		return nil, fmt.Errorf("listen on %s: %w", address, advise(err))
+		return nil, fmt.Errorf("listen on %s: %w", address, advise(err, setting))
 	}
 	return l, nil
 }
@@ -62,18 +62,18 @@ func resolve(ctx context.Context, address string) (at netip.AddrPort, err error)
 	return netip.AddrPortFrom(ip.Unmap(), uint16(port)), nil
 }
 
-// advise adds what to do if an address cannot be opened.
-func advise(err error) error {
+// advise adds what to do if the address of a setting cannot be opened.
+func advise(err error, setting string) error {
 	for _, known := range []struct {
 		errno syscall.Errno
 		do    string
 	}{
-		{syscall.EADDRINUSE, "another process has the port: stop it, or choose another listen.address"},
-		{syscall.EACCES, "this user may not have the port: choose one above 1023 for listen.address"},
-		{syscall.EADDRNOTAVAIL, "this machine does not have the address: choose one that it has, or :PORT, for listen.address"},
+		{syscall.EADDRINUSE, "something has the port: stop it, or choose another %s"},
+		{syscall.EACCES, "this user may not have the port: choose one above 1023 for %s"},
+		{syscall.EADDRNOTAVAIL, "this machine does not have the address: choose one that it has, or :PORT, for %s"},
 	} {
 		if errors.Is(err, known.errno) {
-			return fmt.Errorf("%w: %s", known.errno, known.do)
+			return fmt.Errorf("%w: "+known.do, known.errno, setting)
 		}
 	}
 	return err

@@ -121,7 +121,7 @@ var metrics = []metric{
 	{"tattler_api_server_reachable", "0 while the API server cannot be reached; else 1.", gauge, nil,
 		one(func(s *control.Status) float64 { return truth(s.Away == "") })},
 
-	{"tattler_streams", "Streams (a list and its watch) by state. Waiting streams are retried after an error, forbidden ones at intervals; gone streams belong to kinds that the server no longer serves.", gauge, []string{"state"}, streamStates},
+	{"tattler_streams", "Streams (a list and its watch) by state. Waiting streams are retried after an error, forbidden ones at intervals; gone streams belong to kinds that the server no longer serves, and end once the deletions of their objects are recorded.", gauge, []string{"state"}, streamStates},
 	{"tattler_stream_not_live_timestamp_seconds", "Since when a stream of the kind has not been live: the time at which it lost its connection or started. If several are not live, the earliest of these times. Only listing and waiting streams count, not forbidden or gone ones. Absent if there are none.", gauge, []string{"resource"}, notLive},
 	{"tattler_stream_revoked", "Streams of the kind that were recorded before and are forbidden now: a right was revoked.", gauge, []string{"resource"},
 		perResource(func(s *control.Stream) int64 { return int64(truth(revoked(s))) })},

@@ -45,7 +45,7 @@ func ask(h http.Handler, method, path, host string) (code int, body string) {
 // serve runs a server, and returns its address and a function that ends it.
 func serve(t *testing.T, o Options) (address string, stop func() error) {
 	t.Helper()
-	l, err := Listen(t.Context(), "127.0.0.1:0", o.Pprof)
+	l, err := Listen(t.Context(), "web.address", "127.0.0.1:0", o.Pprof)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestProfileOutlastsTimeouts(t *testing.T) {
 	o := Options{Status: answering(control.Status{}), Pprof: true, Log: slog.New(slog.DiscardHandler)}
 	srv := newServer(t.Context(), handlerOf(t.Context(), o), o)
 	srv.WriteTimeout = time.Second
-	l, err := Listen(t.Context(), "127.0.0.1:0", true)
+	l, err := Listen(t.Context(), "web.address", "127.0.0.1:0", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,20 +223,20 @@ func TestProfiles(t *testing.T) {
 
 func TestProfilesForOthers(t *testing.T) {
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0"} {
-		l, err := Listen(t.Context(), address, true)
+		l, err := Listen(t.Context(), "web.address", address, true)
 		if !errors.Is(err, errExposed) {
 			t.Errorf("%s: %v, %v", address, l, err)
 		}
 	}
 	for _, address := range []string{"127.0.0.1:0", "localhost:0"} {
-		l, err := Listen(t.Context(), address, true)
+		l, err := Listen(t.Context(), "web.address", address, true)
 		if err != nil {
 			t.Errorf("%s: %v", address, err)
 			continue
 		}
 		l.Close()
 	}
-	l, err := Listen(t.Context(), ":0", false)
+	l, err := Listen(t.Context(), "web.address", ":0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,19 +249,19 @@ func TestProfilesForOthers(t *testing.T) {
 }
 
 func TestListen(t *testing.T) {
-	taken, err := Listen(t.Context(), "127.0.0.1:0", false)
+	taken, err := Listen(t.Context(), "web.address", "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
 	for _, tc := range []struct{ why, address, want string }{
-		{"the port is taken", taken.Addr().String(), "address already in use: another process has the port: stop it, or choose another listen.address"},
+		{"the port is taken", taken.Addr().String(), "address already in use: something has the port: stop it, or choose another web.address"},
 		{"an address of another machine", "192.0.2.1:0", "this machine does not have the address"},
 		{"no port", "127.0.0.1", "missing port"},
 		{"no such port", "127.0.0.1:none-such", "none-such"},
 		{"no such port number", "127.0.0.1:65536", "65536"},
 	} {
-		l, err := Listen(t.Context(), tc.address, false)
+		l, err := Listen(t.Context(), "web.address", tc.address, false)
 		if err == nil || !strings.HasPrefix(err.Error(), "listen on "+tc.address+": ") || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %v, %v", tc.why, l, err)
 		}
@@ -306,7 +306,7 @@ func TestEnd(t *testing.T) {
 
 // TestBrokenListener ends a server whose listener fails.
 func TestBrokenListener(t *testing.T) {
-	l, err := Listen(t.Context(), "127.0.0.1:0", false)
+	l, err := Listen(t.Context(), "web.address", "127.0.0.1:0", false)
 	if err != nil {
 		t.Fatal(err)
 	}

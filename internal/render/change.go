@@ -1,6 +1,7 @@
 package render
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -16,7 +17,7 @@ func (t *Text) appeared(c change.Change) {
 	t.counts.Shown++
 	r := t.row(c, signSnapshot)
 	if c.Op == event.Entered {
-		r.sign, r.info, r.manager = signEntered, "entered the selection", unknown
+		r.sign, r.info, r.manager = signEntered, "entered the selection", crossedBy(c)
 	} else {
 		r.info = stateOf(c.Kind, c.After)
 	}
@@ -25,8 +26,11 @@ func (t *Text) appeared(c change.Change) {
 	t.whole(c.After)
 }
 
-// unknown stands for a manager that the server does not name: of a deletion, or of a change of the selection.
+// unknown stands for a manager that the server does not name: such as of a deletion.
 const unknown = "?"
+
+// crossedBy names the manager with whose write an object entered or left the selection.
+func crossedBy(c change.Change) string { return cmp.Or(c.Manager, unknown) }
 
 func (t *Text) created(c change.Change) {
 	o := t.track(c)

@@ -47,7 +47,7 @@ func (t *Text) gone(now time.Time, c change.Change) {
 	r.changes.add(changes...)
 	switch {
 	case c.Op == event.Left:
-		r.sign, r.info, r.manager = signLeft, "left the selection", unknown
+		r.sign, r.info, r.manager = signLeft, "left the selection", crossedBy(c)
 	default:
 		r.info, r.manager = existedFor(c), unknown
 	}

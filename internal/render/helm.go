@@ -88,9 +88,9 @@ func (t *Text) helm(c change.Change) bool {
 	case event.Deleted:
 		r.sign, r.info = signDeleted, existedFor(c)
 	case event.Left:
-		r.sign, r.info = signLeft, "left the selection"
+		r.sign, r.info, r.manager = signLeft, "left the selection", crossedBy(c)
 	case event.Entered:
-		r.sign, r.info = signEntered, "entered the selection"
+		r.sign, r.info, r.manager = signEntered, "entered the selection", crossedBy(c)
 	default:
 		r.sign, r.manager = signSnapshot, ""
 	}

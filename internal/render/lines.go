@@ -72,9 +72,9 @@ func (l *Lines) row(c change.Change) row {
 	case event.Deleted:
 		r.sign, r.info = signDeleted, existedFor(c)
 	case event.Entered:
-		r.sign, r.info = signEntered, "entered the selection"
+		r.sign, r.info, r.manager = signEntered, "entered the selection", crossedBy(c)
 	case event.Left:
-		r.sign, r.info = signLeft, "left the selection"
+		r.sign, r.info, r.manager = signLeft, "left the selection", crossedBy(c)
 	case event.Converted:
 		if r.info = servedOtherwise; c.Blind {
 			r.info = unknownBefore

@@ -19,7 +19,7 @@ type moment struct {
 // momentOf returns when a change happened.
 func momentOf(c change.Change) moment {
 	var m moment
-	if !c.Time.IsZero() && !c.Time.Equal(c.At) {
+	if c.Dated() {
 		m.server = c.Time
 	}
 	late := !m.server.IsZero() && c.At.Sub(m.server).Abs() > lateness

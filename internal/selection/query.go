@@ -91,11 +91,8 @@ func HasSeverity(list []event.Severity, m *meta.Meta) bool {
 
 // hasTime compares milliseconds, which a journal keeps.
 func (q *Query) hasTime(m *meta.Meta) bool {
-	from, to := m.Time.UnixMilli(), m.Time.UnixMilli()
-	if !m.Since.IsZero() && m.At.Equal(m.Time) {
-		from = min(from, m.Since.UnixMilli())
-	}
-	return (q.Since.IsZero() || to >= q.Since.UnixMilli()) && (q.Until.IsZero() || from < q.Until.UnixMilli())
+	from, to := m.Span()
+	return (q.Since.IsZero() || to.UnixMilli() >= q.Since.UnixMilli()) && (q.Until.IsZero() || from.UnixMilli() < q.Until.UnixMilli())
 }
 
 // NamesOf returns the names that the query gives to objects of a group-resource, sorted and without duplicates.

@@ -118,7 +118,7 @@ func (e *Exporter) Journaled(cluster string, m *meta.Meta, committed time.Time) 
 		cluster: m.Kind.ClusterOr(cluster), op: m.Op, kind: m.Kind, manager: strings.Clone(m.Manager),
 		namespace: strings.Clone(m.Namespace), name: strings.Clone(m.Name), seen: m.At, since: m.Since, committed: committed,
 	}
-	if !m.Time.Equal(m.At) {
+	if m.Dated() {
 		j.time = m.Time
 	}
 	e.add(record{trace: trace, id: id, journaled: j})

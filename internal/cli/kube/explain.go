@@ -100,7 +100,7 @@ func (c *Cluster) meaning(err error) string {
 		return ""
 	}
 	if cause := c.credentials(err); cause != "" {
-		return fmt.Sprintf("cannot get the credentials of context %q: %s; log in again%s", c.Name, cause, c.plugin())
+		return fmt.Sprintf("cannot get the credentials of context %q: %s", c.Name, cause)
 	}
 	errors.As(err, &op)
 	switch {
@@ -121,7 +121,8 @@ func (c *Cluster) meaning(err error) string {
 	return ""
 }
 
-// credentials returns why a plugin could not get credentials; empty for other errors. client-go has no type for them.
+// credentials returns why a plugin could not get credentials, and what to do if that is known; empty for other errors.
+// client-go has no type for them.
 func (c *Cluster) credentials(err error) string {
 	var urlErr, own *url.Error
 	if !errors.As(err, &urlErr) {
@@ -131,13 +132,26 @@ func (c *Cluster) credentials(err error) string {
 	case c.Config.ExecProvider != nil:
 		// This is the text of client-go's plugin/pkg/client/auth/exec.
 		_, text, _ := strings.Cut(cause.Error(), "getting credentials: ")
-		return text
+		text, _, _ = strings.Cut(text, "\n")
+		switch plugin := c.Config.ExecProvider; {
+		case text == "":
+			return ""
+		case strings.HasSuffix(text, " not found"):
+			text = fmt.Sprintf("the plugin %q was not found; install it, or add its directory to PATH", plugin.Command)
+			if hint, _, _ := strings.Cut(strings.TrimSpace(plugin.InstallHint), "\n"); hint != "" {
+				text += ". The kubeconfig says: " + hint
+			}
+			return text
+		case strings.Contains(text, "failed with exit code"):
+			return text + "; log in again" + c.plugin()
+		}
+		return text + c.plugin()
 	case c.Config.AuthProvider == nil:
 		return ""
 	case errors.As(cause, &own): // a request of the provider
 		return fmt.Sprintf("%s: %v", own.URL, Cause(own.Err))
 	case strings.Contains(cause.Error(), "token"): // the errors of client-go's plugin/pkg/client/auth/oidc have nothing else in common
-		return cause.Error()
+		return cause.Error() + "; log in again"
 	}
 	return ""
 }

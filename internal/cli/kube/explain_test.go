@@ -129,15 +129,15 @@ func TestExplainConnections(t *testing.T) {
 		{"a plugin that fails", &rest.Config{Host: secure.URL, TLSClientConfig: insecure, ExecProvider: exec("false")},
 			`cannot get the credentials of context "prod": exec: executable false failed with exit code 1; log in again (they come from "false")`},
 		{"a plugin that is not installed", &rest.Config{Host: secure.URL, TLSClientConfig: insecure, ExecProvider: exec("tattler-no-such-plugin")},
-			`cannot get the credentials of context "prod": exec: executable tattler-no-such-plugin not found`},
+			`cannot get the credentials of context "prod": the plugin "tattler-no-such-plugin" was not found; install it, or add its directory to PATH`},
 		{"a plugin that says something else", &rest.Config{Host: secure.URL, TLSClientConfig: insecure, ExecProvider: exec("echo", "hello")},
-			`cannot get the credentials of context "prod": decoding stdout: `},
+			`cannot get the credentials of context "prod": decoding stdout: `}, // logging in may not help
 		{"a plugin is not to blame for the server", &rest.Config{Host: "https://127.0.0.1:1", ExecProvider: exec("echo",
 			`{"kind":"ExecCredential","apiVersion":"client.authentication.k8s.io/v1","status":{"token":"x"}}`)}, unreachable + ": connect: "},
 		{"OIDC without a refresh token", &rest.Config{Host: secure.URL, TLSClientConfig: insecure, AuthProvider: oidc(secure.URL, "")},
 			`cannot get the credentials of context "prod": No valid id-token, and cannot refresh without refresh-token; log in again`},
 		{"an OIDC issuer that is down", &rest.Config{Host: secure.URL, TLSClientConfig: insecure, AuthProvider: oidc("https://127.0.0.1:1", "r")},
-			`cannot get the credentials of context "prod": https://127.0.0.1:1/.well-known/openid-configuration: connect: connection refused; log in again`},
+			`cannot get the credentials of context "prod": https://127.0.0.1:1/.well-known/openid-configuration: connect: connection refused`},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			if got := ask(t, tt.config); !strings.HasPrefix(got, tt.want) {

@@ -3,8 +3,13 @@
 package kube
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -72,14 +77,17 @@ func (f *Flags) Load() (*Cluster, error) {
 	}
 	name, err := contextName(raw, f.Context)
 	if err != nil {
-		return nil, err
+		return nil, cmp.Or(f.missing(), err)
 	}
 	config, err := loader.ClientConfig()
 	if err != nil {
 		if name == "" {
+			if missing := f.missing(); missing != nil {
+				return nil, missing
+			}
 			where := ""
-			if f.Kubeconfig != "" {
-				where = " in " + f.Kubeconfig
+			if files := cmp.Or(f.Kubeconfig, os.Getenv(clientcmd.RecommendedConfigPathEnvVar)); files != "" {
+				where = " in " + files
 			}
 			return nil, fmt.Errorf("no cluster is configured%s: set KUBECONFIG or use --kubeconfig FILE (without a cluster, `make demo` starts one)", where)
 		}
@@ -94,6 +102,21 @@ func (f *Flags) Load() (*Cluster, error) {
 		name = "in-cluster"
 	}
 	return finish(config, name, inPod, namespace), nil
+}
+
+// missing returns an error if KUBECONFIG counts, and names only files that do not exist.
+func (f *Flags) missing() error {
+	named := filepath.SplitList(os.Getenv(clientcmd.RecommendedConfigPathEnvVar))
+	if f.Kubeconfig != "" || len(named) == 0 || slices.ContainsFunc(named, func(file string) bool {
+		_, err := os.Stat(file)
+		return !errors.Is(err, fs.ErrNotExist)
+	}) {
+		return nil
+	}
+	if len(named) == 1 {
+		return fmt.Errorf("KUBECONFIG names the file %s, which does not exist", named[0])
+	}
+	return fmt.Errorf("KUBECONFIG names the files %s, which do not exist", strings.Join(named, " and "))
 }
 
 // pod returns the cluster of the pod.

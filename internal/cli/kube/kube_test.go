@@ -124,6 +124,18 @@ func TestLoadRefuses(t *testing.T) {
 			}
 		})
 	}
+	for _, tt := range []struct{ env, want string }{
+		{"/does/not/exist", "KUBECONFIG names the file /does/not/exist, which does not exist"},
+		{"/does/not/exist" + string(filepath.ListSeparator) + "/nor/this", "KUBECONFIG names the files /does/not/exist and /nor/this, which do not exist"},
+		{"/does/not/exist" + string(filepath.ListSeparator) + write(t, ""), "no cluster is configured in /does/not/exist"},
+	} {
+		t.Run(tt.env, func(t *testing.T) {
+			t.Setenv("KUBECONFIG", tt.env)
+			if _, err := (&Flags{}).Load(); err == nil || !strings.HasPrefix(err.Error(), tt.want) {
+				t.Errorf("%v, want %q", err, tt.want)
+			}
+		})
+	}
 	for _, tt := range []struct{ why, file, want string }{
 		{"a file that was named must exist", "/does/not/exist", "read the kubeconfig: stat /does/not/exist: no such file or directory"},
 		{"a directory", t.TempDir(), "is a directory"},

@@ -139,7 +139,7 @@ func Run(ctx context.Context, o *Options) error {
 		return err
 	}
 	if s.Listen.Address != "" {
-		l, err := ops.Listen(ctx, s.Listen.Address, s.Listen.Pprof)
+		l, err := ops.Listen(ctx, "listen.address", s.Listen.Address, s.Listen.Pprof)
 		if err != nil {
 			return s.Blame("listen.address", "%v", err)
 		}
@@ -147,7 +147,7 @@ func Run(ctx context.Context, o *Options) error {
 		do.Serve = serve(l, ops.Options{Address: s.Listen.Address, Pprof: s.Listen.Pprof, Log: do.Log})
 	}
 	if s.Web.Address != "" {
-		l, err := ops.Listen(ctx, s.Web.Address, false)
+		l, err := ops.Listen(ctx, "web.address", s.Web.Address, false)
 		if err != nil {
 			return s.Blame("web.address", "%v", err)
 		}

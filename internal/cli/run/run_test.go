@@ -81,7 +81,7 @@ func TestListen(t *testing.T) {
 	}
 	defer taken.Close()
 	err = start(t, "https://127.0.0.1:1", fmt.Sprintf("listen: {address: %q}\n", taken.Addr()))
-	if err == nil || !strings.Contains(err.Error(), "c.yaml:4:19: listen.address: ") || !strings.Contains(err.Error(), "another process has the port") {
+	if err == nil || !strings.Contains(err.Error(), "c.yaml:4:19: listen.address: ") || !strings.Contains(err.Error(), "something has the port") {
 		t.Error(err)
 	}
 }

@@ -220,7 +220,7 @@ func (s *Setup) Explain(err error) error {
 	for i, r := range s.Redact { // in the order in which they are looked up
 		for j, text := range r.Resources {
 			if strings.EqualFold(text, typ) && unknown != nil {
-				if !strings.Contains(text, ".") {
+				if !strings.Contains(text, ".") && len(unknown.Verbs) == 0 {
 					err = fmt.Errorf("%w; for a custom resource that does not exist yet, write PLURAL.GROUP", err)
 				}
 				return s.Blame(fmt.Sprintf("redact[%d].resources[%d]", i, j), "%v", err)

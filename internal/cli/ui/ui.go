@@ -96,7 +96,7 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	l, err := ops.Listen(ctx, o.Listen, false)
+	l, err := ops.Listen(ctx, "--listen", o.Listen, false)
 	if err != nil {
 		return err
 	}

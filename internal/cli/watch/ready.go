@@ -69,8 +69,10 @@ func (s *session) waiting(r *capture.Ready) string {
 	if n := len(ignorant); n > 0 {
 		line += fmt.Sprintf("%s cannot be selected by %q: %s. ", count(n, "kind"), s.o.Fields, s.names(ignorant))
 	}
-	if n := len(failing); n > 0 {
+	if n := len(failing); n > 0 && slices.ContainsFunc(failing, func(f capture.Refusal) bool { return !overloaded(f.Err) }) {
 		line += fmt.Sprintf("%s cannot be watched%s now: %s. ", count(n, "kind"), where(failing), s.names(failing))
+	} else if n > 0 {
+		line += fmt.Sprintf("The API server is overloaded and lets %s%s wait: %s. ", count(n, "kind"), where(failing), s.names(failing))
 	}
 	line += "Waiting for changes"
 	if len(s.namespaces.Include) > 0 {
@@ -96,12 +98,20 @@ func (s *session) refused(r *capture.Ready) error {
 			hint += ", or choose a namespace that you may read with -n"
 		}
 		return fmt.Errorf("may not watch %s in %s: %w; %s", s.names(r.Forbidden), s.namespaces, r.Forbidden[0].Err, hint)
+	case slices.ContainsFunc(r.Failing, func(f capture.Refusal) bool { return overloaded(f.Err) }): // this passes
+		return nil
 	case len(r.Failing) > 0:
 		return fmt.Errorf("watch %s: %w", s.names(r.Failing), s.cluster.Explain(r.Failing[0].Err))
 	case len(r.Unmatched) > 0: // globs wait for kinds to appear
 		return nil
 	}
 	return errors.New("nothing can be watched there; -A is the whole cluster")
+}
+
+// overloaded reports whether the server, or a proxy before it, answered that it has too much to do, or when to ask again.
+func overloaded(err error) bool {
+	_, delay := apierrors.SuggestsClientDelay(err)
+	return delay || apierrors.IsTooManyRequests(err)
 }
 
 // where names the namespaces of refusals, if they are the same for all: the kinds are watched in other

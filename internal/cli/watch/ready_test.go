@@ -73,6 +73,8 @@ func TestReady(t *testing.T) {
 			capture.Ready{Kinds: 1, Failing: append(refusals(1, apierrors.NewBadRequest("field label not supported")), refusals(1, errFailing)...)},
 			"prod, all namespaces: 1 kind, 0 objects, live after 0.9 s.\n" +
 				`1 kind cannot be selected by "status.phase=Running": kind1s. 1 kind cannot be watched now: kind1s. Waiting for changes.` + "\n"},
+		{"the server is overloaded", all, capture.Ready{Failing: refusals(1, apierrors.NewTooManyRequests("slow down", 3))},
+			"prod, all namespaces: 0 kinds, 0 objects, live after 0.9 s.\nThe API server is overloaded and lets 1 kind wait: kind1s. Waiting for changes.\n"},
 		{"a few that are forbidden are all named", all, capture.Ready{Kinds: 2, Forbidden: refusals(4, errForbidden)},
 			"prod, all namespaces: 2 kinds, 0 objects, live after 0.9 s.\nmay not watch 4 kinds: kind1s, kind2s, kind3s, kind4s. Waiting for changes.\n"},
 		{"many are one line", all, capture.Ready{Kinds: 2, Forbidden: refusals(5, errForbidden), Failing: refusals(1, errFailing)},
@@ -119,6 +121,7 @@ func TestRefused(t *testing.T) {
 			`watch kind1s: the API server refused the credentials of context "prod": they may have expired; log in again`},
 		{"a selector that a named kind does not have", Options{Options: selection.Options{Types: []string{"pods,cm"}}}, capture.Ready{Kinds: 1, Failing: refusals(1, bad)},
 			"watch kind1s.g: field label not supported: spec.nope"},
+		{"the server is overloaded, which passes", Options{}, capture.Ready{Failing: refusals(1, apierrors.NewTooManyRequests("slow down", 3))}, ""},
 		{"a selector that some of all kinds do not have", Options{}, capture.Ready{Kinds: 1, Failing: refusals(1, bad)}, ""},
 	} {
 		t.Run(tt.why, func(t *testing.T) {

@@ -5,7 +5,7 @@
 // write and its acknowledgement, the sink does not append again the events at the end of the file: each event is
 // there once, except after a rotation in between and after a replay on request. The file is locked where the system
 // has locks, so two daemons cannot share one. If another program renames or removes the file (logrotate), the sink
-// creates a new one with the next message; if it truncates the file, the sink appends at the new end. Writes wait for
+// creates a new one with the next message; if it truncates the file, the sink cuts off a partial line, too, and appends. Writes wait for
 // the disk: a network file system that hangs blocks Send beyond its context.
 package file
 
@@ -167,8 +167,8 @@ func (s *Sink) ready() error {
 	return s.mend()
 }
 
-// moved reports whether the path now names another file, or none. It also notes a smaller size, if another program
-// cut the file.
+// moved reports whether the path now names another file, or none. It also notes another size: a program that cut the file
+// may have left a partial line.
 func (s *Sink) moved() (bool, error) {
 	if s.device {
 		return false, nil
@@ -177,7 +177,13 @@ func (s *Sink) moved() (bool, error) {
 	if err != nil {
 		return false, fmt.Errorf("stat the open file: %w", err)
 	}
-	s.size = min(s.size, ours.Size())
+	if size := ours.Size(); size != s.size && !s.torn {
+		whole, err := wholeLines(s.file, size)
+		if err != nil {
+			return false, fmt.Errorf("append to %s, which another program has changed: %w", s.o.Path, err)
+		}
+		s.size, s.torn = whole, whole < size
+	}
 	there, err := os.Stat(s.o.Path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return true, nil

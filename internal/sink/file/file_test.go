@@ -233,6 +233,56 @@ func TestRotatedByOthers(t *testing.T) {
 	}
 }
 
+// TestCutByOthers: what another program leaves at the end of the file is not continued as a line.
+func TestCutByOthers(t *testing.T) {
+	line := int64(len(sinktest.Messages(0, 1)[0].Body)) + 1
+	for _, tc := range []struct {
+		why  string
+		do   func(path string) error
+		want []int // events; nil: an error, and nothing is written
+	}{
+		{"within a line", func(p string) error { return os.Truncate(p, line+line/2) }, []int{0, 2}},
+		{"at the end of a line", func(p string) error { return os.Truncate(p, line) }, []int{0, 2}},
+		{"a newline was cut", func(p string) error { return os.Truncate(p, 2*line-1) }, []int{0, 2}},
+		{"lines were added", func(p string) error { return appendText(p, string(sinktest.Messages(0, 1)[0].Body)+"\n") }, []int{0, 1, 0, 2}},
+		{"a part of a line was added", func(p string) error { return appendText(p, "dear diary") }, nil},
+	} {
+		path := place(t)
+		s := newSink(t, Options{Path: path})
+		send(t, s, 0, 2)
+		if err := tc.do(path); err != nil {
+			t.Fatal(err)
+		}
+		before := must(os.ReadFile(path))(t)
+		if _, err := s.Send(t.Context(), sinktest.Messages(2, 1)); errors.Is(err, errForeign) != (tc.want == nil) {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+		after := must(os.ReadFile(path))(t)
+		if tc.want == nil {
+			if string(after) != string(before) {
+				t.Errorf("%s: the file was changed", tc.why)
+			}
+			continue
+		}
+		var want []string
+		for _, i := range tc.want {
+			want = append(want, sinktest.Messages(i, 1)[0].ID)
+		}
+		if got := readIDs(t, path); !slices.Equal(got, want) || !strings.HasSuffix(string(after), "\n") {
+			t.Errorf("%s: %v, want %v", tc.why, got, want)
+		}
+	}
+}
+
+func appendText(path, text string) error {
+	f, err := os.OpenFile(path, os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteString(text)
+	return errors.Join(err, f.Close())
+}
+
 // TestNoPermission checks that a file without permission is retried. The error is made up, because the tests may run
 // as root.
 func TestNoPermission(t *testing.T) {
