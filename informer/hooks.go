@@ -33,6 +33,8 @@ type Hooks struct {
 	Checkpoint func(Stream, error)
 	// Audit is called after every audit: see Options.AuditEvery.
 	Audit func(AuditInfo)
+	// Stalled is called when a stall is over: see Options.Heartbeat.
+	Stalled func(StallInfo)
 }
 
 // ListInfo describes a list.
@@ -71,6 +73,12 @@ type AuditInfo struct {
 	// Err is why the audit was inconclusive, or ErrMissed if it found changes that the watch did not deliver: the
 	// stream is then relisted, after a Gap with ReasonMissed.
 	Err error
+}
+
+func (h *Hooks) stalled(info StallInfo) {
+	if h.Stalled != nil {
+		h.Stalled(info)
+	}
 }
 
 func (h *Hooks) audit(info AuditInfo) {

@@ -15,6 +15,19 @@ import (
 // Streams are cut and come back within moments of each other, so an outage sums them up. A gap that belongs to it is
 // marked (Change.Away), so that the text shows one line while events have every gap.
 
+// heartbeat is how often the server is asked for a sign of life (informer.Options.Heartbeat).
+const heartbeat = 2 * time.Second
+
+// stalled reports a stall that the connection outlived; otherwise it is part of an outage.
+func (w *Watcher) stalled(info informer.StallInfo) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.outage.down != nil {
+		return
+	}
+	w.stalls = append(w.stalls, Away{Since: info.Since, Until: info.Until, Silent: !info.Paused, Paused: info.Paused})
+}
+
 // outageKey identifies a stream among those of all kinds.
 type outageKey struct {
 	resource string
