@@ -26,6 +26,7 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 	c.Before, c.After = before, after
 	c.Owner, c.Manager = Controller(latest), managers.Unknown
 	entries := managers.Parse(latest)
+	earlier := Metadata(before)["managedFields"]
 	dropManagedFields(before)
 	dropManagedFields(after)
 	switch {
@@ -46,6 +47,7 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 		c.Managers = entries.List()
 		b.fields(c, entries, schema)
 		c.attribute()
+		c.unmoved = unmoved(c.Managers, earlier)
 		c.Time = written(c)
 	}
 }
@@ -161,18 +163,20 @@ func Existed(before, after map[string]any, at time.Time) time.Time {
 	return notBefore(last, at, managers.Parse(before), before)
 }
 
-// written returns the time of an update: the managers' entries' time, if there is one within the interval in
-// which the update can have happened. An entry holds the time of its last change, in whole seconds; a write
-// that does not change the entry leaves its time.
+// written returns the time of an update: the newest time of the entries of its fields' managers, if the update can have
+// happened then, or if the entry did not have it before. An entry holds the time of its last change, in whole seconds; a
+// write that does not change the entry leaves its time.
 func written(c *Change) time.Time {
 	var last time.Time
+	old := false // last may be the time of an earlier write
 	for _, f := range c.Fields {
-		for _, m := range c.Managers {
+		for i := range c.Managers {
+			m := &c.Managers[i]
 			if m.Manager != f.Manager || m.Subresource != f.Subresource {
 				continue
 			}
 			if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
-				last = t
+				last, old = t, c.unmoved == nil || c.unmoved[i]
 			}
 		}
 	}
@@ -181,10 +185,32 @@ func written(c *Change) time.Time {
 	if !c.Since.IsZero() {
 		from = c.Since.Add(-skew)
 	}
-	if last.Before(from) || last.After(c.At.Add(skew)) {
+	if last.IsZero() || last.After(c.At.Add(skew)) || last.Before(from) && (old || !c.Since.IsZero()) {
 		return c.At
 	}
 	return last
+}
+
+// unmoved reports for each manager whether its entry had the same time in the managedFields of the object before; nil if
+// these are unknown.
+func unmoved(managers []event.Manager, before any) []bool {
+	entries, _ := before.([]any)
+	if len(entries) == 0 {
+		return nil
+	}
+	out := make([]bool, len(managers))
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		is := func(field, want string) bool {
+			s, _ := entry[field].(string)
+			return s == want
+		}
+		for i := range managers {
+			m := &managers[i]
+			out[i] = out[i] || is("time", m.Time) && is("manager", m.Manager) && is("operation", m.Operation) && is("subresource", m.Subresource)
+		}
+	}
+	return out
 }
 
 // Subject names the object in errors: "configmaps/web in shop".

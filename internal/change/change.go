@@ -33,6 +33,7 @@ type Change struct {
 	Blind bool
 
 	severity event.Severity // see Judge
+	unmoved  []bool         // for each of Managers, whether its entry is older than the change; nil: unknown
 }
 
 // FieldChange is a changed field and its current owner.
