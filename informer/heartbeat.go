@@ -22,15 +22,6 @@ type heartbeat struct {
 	answered atomic.Pointer[time.Time] // when the last answered request began; nil before the first answer
 }
 
-// StallInfo describes a time in which nothing could be received.
-type StallInfo struct {
-	// Since is the last moment at which the connection worked, Until the moment at which it works again.
-	Since, Until time.Time
-	// Paused means that this process did not run, for example because the machine slept; otherwise the server did
-	// not answer.
-	Paused bool
-}
-
 // elapsed returns the time between two moments. The monotonic clock stands still while a machine sleeps, and the wall
 // clock can be set, so the longer one counts.
 func elapsed(from, to time.Time) time.Duration {
@@ -78,5 +69,7 @@ func (c *Cluster) answer(began time.Time, paused bool) {
 		return
 	}
 	c.reflectors(func(_ *stream, r *reflector.Reflector) { r.InterruptStalled(*last) })
-	c.opts.Hooks.stalled(StallInfo{Since: *last, Until: time.Now(), Paused: paused})
+	if f := c.opts.Hooks.Stalled; f != nil {
+		f(*last, time.Now(), paused)
+	}
 }

@@ -90,10 +90,14 @@ func TestStall(t *testing.T) {
 		network := newNetwork()
 		config := rest.CopyConfig(server.Config())
 		config.Wrap(network.wrap)
-		var stalls []informer.StallInfo
+		type stall struct {
+			since, until time.Time
+			paused       bool
+		}
+		var stalls []stall
 		c, err := informer.NewCluster(config, informer.Options{
 			AuditEvery: -1, Heartbeat: 2 * time.Second,
-			Hooks: informer.Hooks{Stalled: func(info informer.StallInfo) { stalls = append(stalls, info) }},
+			Hooks: informer.Hooks{Stalled: func(since, until time.Time, paused bool) { stalls = append(stalls, stall{since, until, paused}) }},
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -162,7 +166,7 @@ func TestStall(t *testing.T) {
 				t.Fatalf("a stall of %d s: %+v", seconds, stalls)
 			}
 			s := stalls[0]
-			if s.Paused || s.Since.After(began) || began.Sub(s.Since) > 3*time.Second || s.Until.Before(worked) || s.Until.Sub(worked) > 3*time.Second {
+			if s.paused || s.since.After(began) || began.Sub(s.since) > 3*time.Second || s.until.Before(worked) || s.until.Sub(worked) > 3*time.Second {
 				t.Errorf("from %v to %v: %+v", began, worked, s)
 			}
 			stalls = nil

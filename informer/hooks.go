@@ -33,8 +33,10 @@ type Hooks struct {
 	Checkpoint func(Stream, error)
 	// Audit is called after every audit: see Options.AuditEvery.
 	Audit func(AuditInfo)
-	// Stalled is called when a stall is over: see Options.Heartbeat.
-	Stalled func(StallInfo)
+	// Stalled is called when a stall is over (see Options.Heartbeat), with the last moment at which the connection worked
+	// before it, and the moment at which it works again. Paused means that this process did not run, for example because
+	// the machine slept; otherwise the server did not answer.
+	Stalled func(since, until time.Time, paused bool)
 }
 
 // ListInfo describes a list.
@@ -73,12 +75,6 @@ type AuditInfo struct {
 	// Err is why the audit was inconclusive, or ErrMissed if it found changes that the watch did not deliver: the
 	// stream is then relisted, after a Gap with ReasonMissed.
 	Err error
-}
-
-func (h *Hooks) stalled(info StallInfo) {
-	if h.Stalled != nil {
-		h.Stalled(info)
-	}
 }
 
 func (h *Hooks) audit(info AuditInfo) {

@@ -56,9 +56,9 @@ func (i *ingest) Begin(trust reflector.Trust) {
 	i.clearStaged()
 	i.discardHeld()
 	i.began = time.Now()
-	switch last := i.Status().LastCurrent; {
-	case !last.IsZero():
-		i.after = last
+	switch st := i.Status(); {
+	case st.Loaded:
+		i.after = st.LastCurrent // zero after an audit has found that an earlier run missed something
 	case i.after.IsZero():
 		i.after = i.began // no state is older than the first list
 	}

@@ -154,7 +154,7 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 		if st == nil {
 			return nil, nil
 		}
-		if st.Version == "" && !st.At.IsZero() {
+		if st.Version == "" && (st.WasLive || !st.At.IsZero()) {
 			s.interrupted = &informer.Gap{Since: st.At, Reason: cmp.Or(st.Reason, "a list was interrupted")}
 			st.Objects = newest(st.Objects, &s.interrupted.From)
 		}

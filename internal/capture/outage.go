@@ -19,13 +19,13 @@ import (
 const heartbeat = 2 * time.Second
 
 // stalled reports a stall that the connection outlived; otherwise it is part of an outage.
-func (w *Watcher) stalled(info informer.StallInfo) {
+func (w *Watcher) stalled(since, until time.Time, paused bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.outage.down != nil {
+	if w.outage.down != nil || since.Before(w.outage.ended) {
 		return
 	}
-	w.stalls = append(w.stalls, Away{Since: info.Since, Until: info.Until, Silent: !info.Paused, Paused: info.Paused})
+	w.stalls = append(w.stalls, Away{Since: since, Until: until, Silent: !paused, Paused: paused})
 }
 
 // outageKey identifies a stream among those of all kinds.
@@ -44,6 +44,7 @@ type outage struct {
 	err      error
 	reported bool
 	calm     time.Time // when the last failed stream recovered
+	ended    time.Time // when the outage before this one was over
 	cut      map[outageKey]bool
 	// down holds the streams that have not recovered. False marks streams that do not prove the outage; they
 	// may outlast it.
@@ -67,7 +68,7 @@ func (o *outage) observe(now time.Time, key outageKey, st informer.Status) {
 		}
 		if o.down == nil {
 			*o = outage{
-				begun: now, since: now, silent: fellSilent(st.Err),
+				ended: o.ended, begun: now, since: now, silent: fellSilent(st.Err),
 				cut: map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
 			}
 		}
@@ -136,7 +137,7 @@ func (o *outage) tick(now time.Time) *Away {
 		return nil
 	}
 	a := &Away{Since: o.since, Until: o.calm, Silent: o.silent, Err: o.err, Streams: len(o.cut), Relisted: len(o.relisted)}
-	*o = outage{}
+	*o = outage{ended: o.calm}
 	return a
 }
 
