@@ -10,7 +10,7 @@ import (
 
 // A watch without events looks like one whose connection stalls, or whose process stands still: what it then delivers
 // may be old. So the cluster sends a small request at intervals. Every answer, whatever its status, proves that the
-// connection worked when the request began. If none has come for stallAfter intervals, events are refused; once one
+// connection works. If none has come for stallAfter intervals, events are refused; once one
 // comes, the watches of before are opened anew. They find out, as after any outage, which of their events are late.
 
 // stallAfter is how many intervals without an answer make a stall.
@@ -19,7 +19,7 @@ const stallAfter = 3
 // heartbeat sends the requests. Its zero value, for a cluster without heartbeats, never finds a stall.
 type heartbeat struct {
 	every    time.Duration
-	answered atomic.Pointer[time.Time] // when the last answered request began; nil before the first answer
+	answered atomic.Pointer[time.Time] // when the last answer came; nil before the first
 }
 
 // elapsed returns the time between two moments. The monotonic clock stands still while a machine sleeps, and the wall
@@ -39,9 +39,8 @@ func (c *Cluster) beat(ctx context.Context) {
 	h := &c.heartbeat
 	paused := false
 	for {
-		began := time.Now()
 		if c.ping(ctx) == nil {
-			c.answer(began, paused)
+			c.answer(time.Now(), paused)
 			paused = false
 		}
 		slept := time.Now()
@@ -60,16 +59,16 @@ func (c *Cluster) ping(ctx context.Context) error {
 	return c.client.Ping(ctx)
 }
 
-// answer notes the answer to a request that began at a time. It ends a stall only after the watches of before have ended:
+// answer notes an answer. It ends a stall only after the watches of before have ended:
 // until then their events are refused.
-func (c *Cluster) answer(began time.Time, paused bool) {
+func (c *Cluster) answer(now time.Time, paused bool) {
 	last := c.heartbeat.answered.Load()
-	defer c.heartbeat.answered.Store(&began)
-	if last == nil || elapsed(*last, time.Now()) <= stallAfter*c.heartbeat.every {
+	defer c.heartbeat.answered.Store(&now)
+	if last == nil || elapsed(*last, now) <= stallAfter*c.heartbeat.every {
 		return
 	}
 	c.reflectors(func(_ *stream, r *reflector.Reflector) { r.InterruptStalled(*last) })
 	if f := c.opts.Hooks.Stalled; f != nil {
-		f(*last, time.Now(), paused)
+		f(*last, now, paused)
 	}
 }

@@ -54,11 +54,15 @@ func (n *network) wrap(rt http.RoundTripper) http.RoundTripper {
 			return nil, err
 		}
 		resp, err := rt.RoundTrip(r)
-		if err == nil {
-			resp.Body = &stallingBody{resp.Body, n, r.Context()}
-			err = n.wait(r.Context())
+		if err != nil {
+			return nil, err
 		}
-		return resp, err
+		if err := n.wait(r.Context()); err != nil {
+			_ = resp.Body.Close()
+			return nil, err
+		}
+		resp.Body = &stallingBody{resp.Body, n, r.Context()}
+		return resp, nil
 	})
 }
 

@@ -119,8 +119,8 @@ func (w *watching) follow(frames int) (in Input) {
 func (w *watching) read() Input {
 	for {
 		ev, err := w.next()
-		if err == nil && w.Stalled != nil && w.Stalled(w.asked) {
-			err = ErrStalled
+		if err == nil {
+			err = w.refused()
 		}
 		switch {
 		case errors.Is(err, io.EOF):
@@ -152,6 +152,15 @@ func (w *watching) read() Input {
 			return classify(err)
 		}
 	}
+}
+
+// refused returns why a frame must not be passed on, or nil. The frame may have been read before the watch was interrupted,
+// which a stall does before it is over.
+func (w *watching) refused() error {
+	if w.Stalled != nil && w.Stalled(w.asked) {
+		return ErrStalled
+	}
+	return context.Cause(w.ctx)
 }
 
 func (w *watching) event(ev wire.Event) error {
