@@ -233,7 +233,7 @@ type GapInfo struct {
 
 // Absence describes why Tattler did not watch for a while, and what it caught up with afterwards.
 type Absence struct {
-	// Reason is stopped (Tattler did not run), unwritten (it could not write its journal, for example on a full disk),
+	// Reason is stopped (Tattler did not run, or its process stood still), unwritten (it could not write its journal, for example on a full disk),
 	// or unreachable (the API server did not answer for 5 seconds or more; the absence begins with its last sign of
 	// life and ends when it answers again).
 	Reason string `json:"reason"`

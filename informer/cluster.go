@@ -57,6 +57,10 @@ type Options struct {
 	// client-go's environment variable KUBE_CACHE_MUTATION_DETECTOR=true enables it as well. Without it, only a sample
 	// of shared objects is checked: see Hooks.Mutation.
 	DetectMutation bool
+	// Heartbeat, if set, is how often the server is sent a small request, to notice a connection that stalls and a process
+	// that stands still. If none was answered for three times as long, the watches are opened anew, and what they then
+	// deliver of that time has a bound (feed.Delta.After): without heartbeats it looks as if it happened when it arrived.
+	Heartbeat time.Duration
 	// Epochs are the highest epochs that earlier runs used, by resource: streams without a state of their own begin
 	// there (see feed.Batch). A program needs it only if it keeps epochs beyond a checkpoint. Nil means the first.
 	Epochs map[schema.GroupResource]int64
@@ -86,6 +90,7 @@ type Cluster struct {
 
 	forms       forms
 	identity    identity
+	heartbeat   heartbeat
 	histories   *histories
 	checkpoints checkpoints
 	mutations   *mutations
@@ -115,6 +120,8 @@ func NewCluster(cfg *rest.Config, o Options) (*Cluster, error) {
 		sources:  map[*Source]struct{}{},
 		shared:   map[sharedKey]*Source{},
 		forms:    forms{asked: make(chan struct{})},
+
+		heartbeat: heartbeat{every: o.Heartbeat},
 
 		histories: newHistories(o.Epochs),
 
@@ -183,6 +190,9 @@ func (c *Cluster) start(ctx context.Context) error {
 		c.running.Go(func() { c.watchForms(ctx) })
 	}
 	c.running.Go(func() { c.tidy(ctx) })
+	if c.opts.Heartbeat > 0 {
+		c.running.Go(func() { c.beat(ctx) })
+	}
 	for s := range c.sources {
 		c.launch(s)
 	}

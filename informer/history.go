@@ -120,13 +120,22 @@ func (s *stream) outdated() bool {
 // interruptOutdated makes the streams that are not in the current epoch of their storage join it. One that is not
 // watching finds out by itself, before it takes anything from the server.
 func (c *Cluster) interruptOutdated() {
+	c.reflectors(func(st *stream, r *reflector.Reflector) {
+		if st.outdated() {
+			r.Interrupt(reflector.ErrReplaced)
+		}
+	})
+}
+
+// reflectors calls each with the streams that run.
+func (c *Cluster) reflectors(each func(*stream, *reflector.Reflector)) {
 	for _, s := range c.open() {
 		for _, st := range s.streams {
 			st.mu.Lock()
 			r := st.reflector
 			st.mu.Unlock()
-			if r != nil && st.outdated() {
-				r.Interrupt(reflector.ErrReplaced)
+			if r != nil {
+				each(st, r)
 			}
 		}
 	}

@@ -33,6 +33,10 @@ type Hooks struct {
 	Checkpoint func(Stream, error)
 	// Audit is called after every audit: see Options.AuditEvery.
 	Audit func(AuditInfo)
+	// Stalled is called when a stall is over (see Options.Heartbeat), with the last moment at which the connection worked
+	// before it, and the moment at which it works again. Paused means that this process did not run, for example because
+	// the machine slept; otherwise the server did not answer.
+	Stalled func(since, until time.Time, paused bool)
 }
 
 // ListInfo describes a list.

@@ -55,11 +55,13 @@ func (i *ingest) Begin(trust reflector.Trust) {
 	i.unpin(i.staged)
 	i.clearStaged()
 	i.discardHeld()
-	i.after = i.began
-	if st := i.Status(); st.Loaded {
-		i.after = st.LastCurrent
-	}
 	i.began = time.Now()
+	switch st := i.Status(); {
+	case st.Loaded:
+		i.after = st.LastCurrent // zero after an audit has found that an earlier run missed something
+	case i.after.IsZero():
+		i.after = i.began // no state is older than the first list
+	}
 	i.listedForm, i.mixedFormats = i.auditor.listForm(), false
 	i.store.Begin(trust != reflector.Trusted, epoch)
 }
@@ -209,15 +211,20 @@ func (i *ingest) Live(version string) {
 	if i.mixedFormats { // not all contents were compared: if the form has changed, an audit does that
 		i.listedForm = i.store.Served()
 	}
-	i.commit(store.Commit{Version: version, Sweep: true, Served: i.listedForm})
+	i.commit(store.Commit{Version: version, Sweep: true, Served: i.listedForm, Current: i.began})
 	i.auditor.markCompared(i.began, i.mixedFormats)
-	i.markCurrent()
+	i.update(func(st *Status) { st.LastCurrent = i.began })
 }
 
 // commit commits the staged changes and the gap to the store, and so delivers them.
 func (i *ingest) commit(c store.Commit) {
 	c.Changes = append(c.Changes, i.staged...)
 	c.At, c.After = time.Now(), i.after
+	if c.Current.IsZero() {
+		if c.Current = i.Status().LastCurrent; c.Current.IsZero() {
+			c.Current = i.after
+		}
+	}
 	i.clearStaged()
 	if i.gap != nil {
 		c.Gap = i.gap
@@ -297,8 +304,7 @@ func (i *ingest) Event(ev wire.Event) error {
 		}
 		c.Changes = append(c.Changes, change)
 	}
-	i.commit(c)
-	i.markCurrent()
+	i.commitCurrent(c)
 	return nil
 }
 
@@ -308,8 +314,7 @@ func (i *ingest) Bookmark(version string) error {
 		return reflector.ErrReplaced
 	}
 	i.late.since(version)
-	i.commit(store.Commit{Version: version})
-	i.markCurrent()
+	i.commitCurrent(store.Commit{Version: version})
 	return nil
 }
 
@@ -358,17 +363,25 @@ func (i *ingest) Current() {
 	if !i.late.begun {
 		i.late = late{} // there were none
 	}
-	i.markCurrent()
+	if i.store.Synced() {
+		i.markCurrent(i.Version(), time.Now())
+	}
 }
 
-// markCurrent records that the stream is current, unless it is still catching up: from a loaded state, with late changes,
-// or during a history check.
-func (i *ingest) markCurrent() {
-	if !i.store.Synced() || i.late.pending(i.Version()) || len(i.resume.missing) > 0 {
-		return
+// markCurrent records that the stream is current, unless it is still catching up: with late changes or during a history
+// check.
+func (i *ingest) markCurrent(version string, now time.Time) {
+	if !i.late.pending(version) && len(i.resume.missing) == 0 {
+		i.update(func(st *Status) { st.LastCurrent = now })
 	}
-	now := time.Now()
-	i.update(func(st *Status) { st.LastCurrent = now })
+}
+
+// commitCurrent commits what the server sent as the newest. The commit says that the stream is current, if it is.
+func (i *ingest) commitCurrent(c store.Commit) {
+	if c.Live || i.store.Synced() { // otherwise it is catching up from a loaded state
+		i.markCurrent(c.Version, time.Now())
+	}
+	i.commit(c)
 }
 
 // CaughtUp implements reflector.Sink.
@@ -376,8 +389,7 @@ func (i *ingest) CaughtUp(version string) error {
 	if !i.resume.complete() || i.mustJoin() {
 		return reflector.ErrReplaced // the list that follows drops the held commits
 	}
-	i.commit(store.Commit{Version: version, Live: true})
-	i.markCurrent()
+	i.commitCurrent(store.Commit{Version: version, Live: true})
 	i.auditor.want()
 	return nil
 }

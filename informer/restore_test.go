@@ -85,7 +85,7 @@ func (k *keeper) take(b feed.Batch) {
 	if b.Phase == feed.Listing && b.Gap == nil && len(b.Deltas) == 0 {
 		return // nothing was read yet
 	}
-	k.epoch, k.version, k.at = b.Epoch, b.Version, time.Now()
+	k.epoch, k.version, k.at = b.Epoch, b.Version, b.Current
 	for _, d := range b.Deltas {
 		if d.Op == informer.Deleted {
 			delete(k.objects, d.Key)

@@ -71,6 +71,7 @@ func (s *stream) run(ctx context.Context) {
 		Compare:      s.auditor.compareLoaded,
 		CheckHistory: s.resume.checkHistory,
 		Served:       s.served,
+		Stalled:      c.heartbeat.stalled,
 		Observe:      s.noted,
 	}
 	s.mu.Lock()

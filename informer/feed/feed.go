@@ -96,6 +96,7 @@ func (f *Feed) Next(ctx context.Context) (Batch, error) {
 		Phase:   Phase(b.Phase),
 		Version: b.Version,
 		Served:  b.Served,
+		Current: b.Current,
 		Deltas:  make([]Delta, len(b.Deltas)),
 	}
 	if b.Gap != nil {

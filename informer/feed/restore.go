@@ -23,7 +23,7 @@ type Restored struct {
 	// Trusted means that the current transform also made the bytes of Objects; otherwise they are compared by
 	// content.
 	Trusted bool
-	// Identity is the result of Cluster.Identity at that time. At is when the state was current.
+	// Identity is the result of Cluster.Identity at that time. At is Current of the last persisted batch.
 	Identity string
 	At       time.Time
 	// Served is that of the last persisted batch. If the kind is served in another form now, all contents are

@@ -43,6 +43,9 @@ type Batch struct {
 	// Served identifies the form in which the server served the kind when all contents were last compared; 0: not
 	// known. A consumer that persists the state persists it, too: see Restored.
 	Served uint64
+	// Current is when the consumer's state after the batch was last known to be the server's: what happens later is not in
+	// it. A consumer that persists the state persists it, too (Restored.At). It stands still while the stream catches up.
+	Current time.Time
 	// Gap, if set, means that versions before these deltas are missing.
 	Gap    *informer.Gap
 	Deltas []Delta

@@ -51,7 +51,8 @@ type Batch struct {
 	// not read every object. Identity is the cluster's, if known.
 	Pipeline, Identity string
 	// Served is the form in which the server served the kind, as in feed.Batch.
-	Served  uint64
+	Served uint64
+	// At is when the state was last known to be the server's, as feed.Batch.Current.
 	At      time.Time
 	Changes []Version
 	// Ended is set if the server no longer serves the kind, and all deletions were sent: the stream need not be kept. Only
@@ -173,7 +174,7 @@ func (w *Watcher) restores(k *kind, source int) func(context.Context, informer.S
 		if st == nil {
 			return nil, nil
 		}
-		if st.Version == "" && !st.At.IsZero() {
+		if st.Version == "" && (st.WasLive || !st.At.IsZero()) {
 			s.interrupted = &informer.Gap{Since: st.At, Reason: cmp.Or(st.Reason, "a list was interrupted")}
 			st.Objects = newest(st.Objects, &s.interrupted.From)
 		}
@@ -205,8 +206,9 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 	}
 	out := Batch{
 		Stream: k.stream(key), Epoch: b.Epoch, Live: b.Phase != feed.Listing, Version: b.Version,
-		Pipeline: w.pipeline(k), Served: b.Served, At: time.Now(), Names: k.names, Owned: k.owned,
+		Pipeline: w.pipeline(k), Served: b.Served, At: b.Current, Names: k.names, Owned: k.owned,
 	}
+	now := time.Now()
 	if w.o.Kept != nil {
 		out.Identity, _ = w.cluster.Identity(ctx) // without it a restart cannot resume, and lists
 	}
@@ -215,7 +217,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		o.unread = true
 	}
 	if g := w.takeInterrupted(k, key); g != nil {
-		b.Gap = joinGap(g, &b, out.At)
+		b.Gap = joinGap(g, &b, now)
 	}
 	out.EverLive = out.Live || !first
 	if o != nil && (!out.Live || o.unread) {
@@ -237,7 +239,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		v.Epoch = b.Epoch
 		out.Changes = append(out.Changes, *v)
 		if o != nil && !o.gapSent && b.Deltas[i].Relisted && !v.Rewritten && v.Op != event.Converted && b.Gap == nil {
-			b.Gap = &informer.Gap{From: o.version, To: b.Version, Since: o.at, Until: out.At, Reason: o.reason}
+			b.Gap = &informer.Gap{From: o.version, To: b.Version, Since: o.at, Until: now, Reason: o.reason}
 		}
 	}
 	if b.Gap != nil {

@@ -15,6 +15,19 @@ import (
 // Streams are cut and come back within moments of each other, so an outage sums them up. A gap that belongs to it is
 // marked (Change.Away), so that the text shows one line while events have every gap.
 
+// heartbeat is how often the server is asked for a sign of life (informer.Options.Heartbeat).
+const heartbeat = 2 * time.Second
+
+// stalled reports a stall that the connection outlived; otherwise it is part of an outage.
+func (w *Watcher) stalled(since, until time.Time, paused bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.outage.down != nil || since.Before(w.outage.ended) {
+		return
+	}
+	w.stalls = append(w.stalls, Away{Since: since, Until: until, Silent: !paused, Paused: paused})
+}
+
 // outageKey identifies a stream among those of all kinds.
 type outageKey struct {
 	resource string
@@ -31,6 +44,7 @@ type outage struct {
 	err      error
 	reported bool
 	calm     time.Time // when the last failed stream recovered
+	ended    time.Time // when the outage before this one was over
 	cut      map[outageKey]bool
 	// down holds the streams that have not recovered. False marks streams that do not prove the outage; they
 	// may outlast it.
@@ -54,7 +68,7 @@ func (o *outage) observe(now time.Time, key outageKey, st informer.Status) {
 		}
 		if o.down == nil {
 			*o = outage{
-				begun: now, since: now, silent: fellSilent(st.Err),
+				ended: o.ended, begun: now, since: now, silent: fellSilent(st.Err),
 				cut: map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
 			}
 		}
@@ -123,7 +137,7 @@ func (o *outage) tick(now time.Time) *Away {
 		return nil
 	}
 	a := &Away{Since: o.since, Until: o.calm, Silent: o.silent, Err: o.err, Streams: len(o.cut), Relisted: len(o.relisted)}
-	*o = outage{}
+	*o = outage{ended: o.calm}
 	return a
 }
 

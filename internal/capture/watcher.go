@@ -85,9 +85,11 @@ type Away struct {
 	// Since is when the first stream broke, Until when the last one recovered; Until is zero during the outage.
 	Since, Until time.Time
 	// Silent is set if the server stopped answering while the connection stayed open. Since is then the last
-	// sign of life before the connection was closed.
+	// sign of life before that.
 	Silent bool
-	// Err is the latest failure.
+	// Paused is set if this process did not run, for example because the machine slept.
+	Paused bool
+	// Err is the latest failure; nil if Paused is set, and for a stall that the connection outlived.
 	Err error
 	// Streams counts the broken streams, Relisted those that had to list again: their changes are net changes.
 	Streams, Relisted int
@@ -123,6 +125,7 @@ type Watcher struct {
 	unmatched     []string // globs
 	waiting       int      // kinds of the first poll that have not started
 	outage        outage
+	stalls        []Away // to report
 }
 
 // New prepares a Watcher; it does not talk to the server.
@@ -146,7 +149,10 @@ func New(o Options) (*Watcher, error) {
 		kinds: map[string]*kind{}, hidden: map[string]bool{}, changedGroups: map[string]bool{},
 	}
 	var err error
-	engine := informer.Options{Log: slog.New(slog.DiscardHandler), Hooks: informer.Hooks{Audit: o.Audited}}
+	engine := informer.Options{
+		Heartbeat: heartbeat, Log: slog.New(slog.DiscardHandler),
+		Hooks: informer.Hooks{Audit: o.Audited, Stalled: w.stalled},
+	}
 	if o.Kept != nil {
 		engine.Epochs = o.Kept.Epochs()
 	}
@@ -247,8 +253,13 @@ func (w *Watcher) follow(ctx context.Context) {
 
 func (w *Watcher) tick(ctx context.Context, now time.Time) {
 	w.mu.Lock()
+	stalls := w.stalls
+	w.stalls = nil
 	away := w.outage.tick(now)
 	w.mu.Unlock()
+	for i := range stalls {
+		w.send(ctx, Message{Away: &stalls[i]})
+	}
 	if away != nil {
 		w.send(ctx, Message{Away: away})
 	}

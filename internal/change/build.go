@@ -27,6 +27,7 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 	c.Before, c.After = before, after
 	c.Owner, c.Manager = Controller(latest), managers.Unknown
 	entries := managers.Parse(latest)
+	earlier := Metadata(before)["managedFields"]
 	c.cut(append(c.Known, before)...)
 	c.Known, c.Successor = nil, nil
 	dropManagedFields(before)
@@ -47,6 +48,7 @@ func (b *Builder) Build(c *Change, before, after map[string]any, schema diff.Sch
 		c.Managers = entries.List()
 		b.fields(c, entries, schema)
 		c.attribute()
+		c.unmoved = unmoved(c.Managers, earlier)
 		c.Time = written(c)
 	}
 }
@@ -152,33 +154,35 @@ func created(obj map[string]any, fallback time.Time) time.Time {
 	return fallback
 }
 
-// written returns the time of an update: the managers' entries' time, if there is one within the interval in
-// which the update can have happened. An entry holds the time of its last change, in whole seconds; a write
-// that does not change the entry leaves its time.
+// written returns the time of an update: the newest time of the entries of its fields' managers, if the update can have
+// happened then, or if the entry did not have it before. An entry holds the time of its last change, in whole seconds; a
+// write that does not change the entry leaves its time.
 func written(c *Change) time.Time {
 	var last time.Time
+	old := false // last may be the time of an earlier write
 	for _, f := range c.Fields {
-		if t := entryTime(c.Managers, f.Manager, f.Subresource); t.After(last) {
-			last = t
+		if t, i := entryTime(c.Managers, f.Manager, f.Subresource); t.After(last) {
+			last, old = t, c.unmoved == nil || c.unmoved[i]
 		}
 	}
-	if !c.canBe(last) {
+	seenLate := !old && c.Since.IsZero() && last.Before(c.At)
+	if last.IsZero() || !c.canBe(last) && !seenLate {
 		return c.At
 	}
 	return last
 }
 
-// entryTime returns the newest time of a manager's entries; zero if they have none.
-func entryTime(entries []event.Manager, manager, subresource string) (last time.Time) {
-	for _, m := range entries {
+// entryTime returns the newest time of a manager's entries, and which of them has it; zero if none has a time.
+func entryTime(entries []event.Manager, manager, subresource string) (last time.Time, at int) {
+	for i, m := range entries {
 		if m.Manager != manager || m.Subresource != subresource {
 			continue
 		}
 		if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
-			last = t
+			last, at = t, i
 		}
 	}
-	return last
+	return last, at
 }
 
 // canBe reports whether the change can have happened at a time, by clocks that may differ a little.
@@ -189,6 +193,28 @@ func (c *Change) canBe(t time.Time) bool {
 		from = c.Since
 	}
 	return !t.Before(from.Add(-skew)) && !t.After(c.At.Add(skew))
+}
+
+// unmoved reports for each manager whether its entry had the same time in the managedFields of the object before; nil if
+// these are unknown.
+func unmoved(managers []event.Manager, before any) []bool {
+	entries, _ := before.([]any)
+	if len(entries) == 0 {
+		return nil
+	}
+	out := make([]bool, len(managers))
+	for _, e := range entries {
+		entry, _ := e.(map[string]any)
+		is := func(field, want string) bool {
+			s, _ := entry[field].(string)
+			return s == want
+		}
+		for i := range managers {
+			m := &managers[i]
+			out[i] = out[i] || is("time", m.Time) && is("manager", m.Manager) && is("operation", m.Operation) && is("subresource", m.Subresource)
+		}
+	}
+	return out
 }
 
 // Subject names the object in errors: "configmaps/web in shop".

@@ -35,6 +35,8 @@ type Change struct {
 	// next object of that name. Build removes them.
 	Known     []map[string]any
 	Successor map[string]any
+
+	unmoved []bool // for each of Managers, whether its entry is older than the change; nil: unknown
 }
 
 // FieldChange is a changed field and its current owner.

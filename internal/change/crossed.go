@@ -27,7 +27,8 @@ func (c *Change) CrossedBy(now map[string]any, asked []diff.Path) {
 			continue
 		}
 		manager, subresource := entries.Owner(p, value)
-		who, at := managers.Display(manager, subresource), entryTime(entries.List(), manager, subresource)
+		who := managers.Display(manager, subresource)
+		at, _ := entryTime(entries.List(), manager, subresource)
 		switch {
 		case !c.canBe(at):
 			if len(asked) == 1 { // nobody else can have done it, but the server did not note when

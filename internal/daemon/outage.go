@@ -58,7 +58,11 @@ func (o *outages) observe(a *capture.Away) *journal.Row {
 	if before != nil && since.Before(o.ended) {
 		since = o.ended
 	}
-	o.over, o.until = &absence{since: since, Absence: event.Absence{Reason: event.AbsenceUnreachable}, gaps: map[journal.Stream]bool{}}, a.Until
+	reason := event.AbsenceUnreachable
+	if a.Paused {
+		reason = event.AbsenceStopped
+	}
+	o.over, o.until = &absence{since: since, Absence: event.Absence{Reason: reason}, gaps: map[journal.Stream]bool{}}, a.Until
 	return before
 }
 

@@ -61,7 +61,7 @@ type Head struct {
 	// Served identifies the form in which the server served the kind when all contents were last compared;
 	// 0: unknown.
 	Served uint64
-	// At is when the stream was at Version.
+	// At is when the state was last known to be the server's. It stands still while the stream catches up or lists.
 	At time.Time
 }
 

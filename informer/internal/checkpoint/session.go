@@ -31,6 +31,7 @@ type session struct {
 	// current is set once the file held a state that the server had during this session.
 	current bool
 	epoch   int64     // of the last batch
+	at      time.Time // when its state was last known to be the server's
 	due     time.Time // when the pending data must be durable; zero if nothing is pending
 	look    time.Time // when to look for the file
 }
@@ -154,7 +155,7 @@ func (t *session) find() error {
 // take writes a batch. Only a live batch ends a transaction, because the state is then one that the server had.
 // Batches in between wait for one, but not for long; see flush.
 func (t *session) take(b *store.Batch) error {
-	t.epoch = b.Epoch
+	t.epoch, t.at = b.Epoch, b.Current
 	if err := t.apply(b); err != nil {
 		return err
 	}
@@ -189,6 +190,7 @@ func (t *session) commitLive(b *store.Batch) error {
 	before := t.last
 	head := store.Head{Epoch: b.Epoch, Phase: store.Live, Version: b.Version, Served: b.Served}
 	if t.open > 0 || head != t.last {
+		head.At = b.Current
 		if err := t.commit(head); err != nil {
 			return err
 		}
@@ -225,7 +227,7 @@ func (t *session) becomeCurrent() error {
 
 func (t *session) commitListing() error {
 	t.stream.epoch = t.epoch
-	if err := t.commit(store.Head{Epoch: t.epoch, Phase: store.Listing}); err != nil {
+	if err := t.commit(store.Head{Epoch: t.epoch, Phase: store.Listing, At: t.at}); err != nil {
 		return err
 	}
 	return t.sync()

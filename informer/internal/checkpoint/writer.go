@@ -176,7 +176,8 @@ func (w *writer) deleteUnseen() error {
 
 // commit ends the transaction.
 func (w *writer) commit(head store.Head) error {
-	c := commit{head: head, objects: w.objects, durable: w.durable, at: time.Now()}
+	c := commit{head: head, objects: w.objects, durable: w.durable, at: head.At}
+	head.At = time.Time{}
 	err := w.record(func(to []byte) []byte { return c.append(to) })
 	w.open, w.last = 0, head
 	return err

@@ -68,6 +68,9 @@ type Reflector struct {
 	// Served, if set, reports whether the kind may be served although the server has answered 404 twice in a
 	// row: then the request is retried, as after any other failure.
 	Served func(context.Context) bool
+	// Stalled, if set, reports whether a frame that comes now on a watch that was requested at a time may have been sent
+	// long ago. Then the watch is opened anew.
+	Stalled func(asked time.Time) bool
 	// Observe, if set, receives notes about requests. The loop waits for it.
 	Observe func(Note)
 

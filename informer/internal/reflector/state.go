@@ -67,6 +67,8 @@ type Input struct {
 	RetryAfter time.Duration
 	// Short and Silent describe a watch that ended (Closed, Garbled): within a second; without any frame.
 	Short, Silent bool
+	// Stalled describes a watch that ended (Closed) because of ErrStalled.
+	Stalled bool
 	// Lasting qualifies Progress: the watch has lasted for some seconds.
 	Lasting bool
 	// Known qualifies Garbled: the object's name could be read.

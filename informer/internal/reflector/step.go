@@ -263,6 +263,9 @@ func (t *Timing) unverified(m Machine, in Input) (Machine, Effects) {
 }
 
 func (t *Timing) closed(m Machine, in Input) (Machine, Effects) {
+	if in.Stalled { // neither the server nor the state is to blame
+		return m.probe()
+	}
 	if !in.Short {
 		m = m.trusted()
 		m.Attempts = 0

@@ -21,6 +21,7 @@ import (
 type watching struct {
 	*Reflector
 	*tally
+	asked  time.Time       // when it was requested
 	ctx    context.Context // of the request; its cause is the reason if we canceled it
 	cancel context.CancelCauseFunc
 	body   io.ReadCloser
@@ -61,6 +62,7 @@ func (r *Reflector) open(ctx context.Context, t *tally, seconds int, pairs ...st
 	ctx, cancel := context.WithCancelCause(ctx)
 	timer := time.AfterFunc(answerTimeout, func() { cancel(errNoAnswer) })
 	defer timer.Stop()
+	asked := time.Now()
 	pairs = append(pairs, "watch", "true", "allowWatchBookmarks", "true", "timeoutSeconds", strconv.Itoa(seconds))
 	body, format, err := r.Open(ctx, true, r.query(pairs...))
 	if err != nil {
@@ -69,15 +71,15 @@ func (r *Reflector) open(ctx context.Context, t *tally, seconds int, pairs ...st
 		return nil, err
 	}
 	t.Format = format
-	w := &watching{Reflector: r, tally: t, ctx: ctx, cancel: cancel, body: body}
+	w := &watching{Reflector: r, tally: t, asked: asked, ctx: ctx, cancel: cancel, body: body}
 	w.frames = wire.NewWatch(format, &meter{body, t})
 	w.end = time.AfterFunc(time.Duration(seconds)*time.Second+overdue, func() { cancel(errOverdue) })
-	r.interrupter.cancel.Store(&cancel)
+	r.interrupter.current.Store(&interruptible{cancel, asked})
 	return w, nil
 }
 
 func (w *watching) close() {
-	w.interrupter.cancel.Store(nil)
+	w.interrupter.current.Store(nil)
 	w.end.Stop()
 	w.cancel(nil)
 	_ = w.body.Close()
@@ -117,6 +119,9 @@ func (w *watching) follow(frames int) (in Input) {
 func (w *watching) read() Input {
 	for {
 		ev, err := w.next()
+		if err == nil {
+			err = w.refused()
+		}
 		switch {
 		case errors.Is(err, io.EOF):
 			in := w.closed()
@@ -126,6 +131,8 @@ func (w *watching) read() Input {
 			return in
 		case errors.Is(err, errOverdue):
 			return w.closed()
+		case errors.Is(err, ErrStalled):
+			return Input{Event: Closed, Stalled: true}
 		case wire.Unreadable(err):
 			in := Input{Event: Garbled, Err: err, Short: w.short(), Known: ev.Name != ""}
 			if w.m.garbled == 0 || !in.Known {
@@ -145,6 +152,15 @@ func (w *watching) read() Input {
 			return classify(err)
 		}
 	}
+}
+
+// refused returns why a frame must not be passed on, or nil. The frame may have been read before the watch was interrupted,
+// which a stall does before it is over.
+func (w *watching) refused() error {
+	if w.Stalled != nil && w.Stalled(w.asked) {
+		return ErrStalled
+	}
+	return context.Cause(w.ctx)
 }
 
 func (w *watching) event(ev wire.Event) error {

@@ -133,6 +133,16 @@ func (c *Client) Open(ctx context.Context, resource string, query url.Values, w 
 	return body, f, nil
 }
 
+// Ping returns nil once the server has answered a small request, with any status.
+func (c *Client) Ping(ctx context.Context) error {
+	_, err := c.Get(ctx, "/version", nil, maxStatus)
+	var answered apierrors.APIStatus
+	if errors.As(err, &answered) || errors.Is(err, ErrTooLarge) {
+		return nil
+	}
+	return err
+}
+
 // cause prefers the cause of the context's end to its plain error.
 func cause(ctx context.Context, err error) error {
 	if c := context.Cause(ctx); c != nil {

@@ -61,8 +61,9 @@ type Commit struct {
 	// Served, unless 0, is the form in which the server serves the kind: all contents were compared with it. A Sweep
 	// always sets it, to 0 if unknown.
 	Served uint64
-	// At is the current time. After is, for a list, when the stored state was last known to be current.
-	At, After time.Time
+	// At is the current time. After is, for a list, when the stored state was last known to be current; Current is that
+	// of the state after the commit. A commit without Current leaves it as it is.
+	At, After, Current time.Time
 	// Late, unless zero, means that the changes happened after Late, before the watch that delivered them was opened.
 	Late time.Time
 	// Sweep ends a list: objects that it did not contain are deleted.
@@ -170,8 +171,8 @@ func (t *step) yield() {
 
 // push passes the deltas to the queues. The caller holds commitMu but not mu.
 func (t *step) push() {
-	b := Batch{Stream: t.id, Epoch: t.head.epoch, Phase: t.head.phase, Version: t.resumable(), Served: t.head.served,
-		Gap: t.gap, Deltas: t.deltas, firstList: t.firstList}
+	b := t.batch()
+	b.Gap, b.Deltas, b.firstList = t.gap, t.deltas, t.firstList
 	for _, q := range t.queues {
 		q.push(&b, t.in.At)
 	}
@@ -327,6 +328,9 @@ func (t *step) sweep() {
 // moveHead updates the head, and reports whether queues must be notified.
 func (t *step) moveHead() bool {
 	h, c := &t.head, t.in
+	if !c.Current.IsZero() {
+		h.current = c.Current
+	}
 	switch {
 	case c.Sweep:
 		h.version, h.served = c.Version, c.Served

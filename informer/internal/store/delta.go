@@ -75,6 +75,8 @@ type Batch struct {
 	Version string // empty while Listing, and while an object is unread: see Change.Unread
 	// Served is the value of the last Commit or Head that set it.
 	Served uint64
+	// Current is when the consumer's state after the batch was last known to be the server's; zero if it never was.
+	Current time.Time
 	// Synced is true once the consumer has received all of its initial state, including this batch. Unlike Live, it
 	// also becomes true for a consumer that is never idle.
 	Synced bool

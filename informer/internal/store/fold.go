@@ -28,6 +28,7 @@ type fold struct {
 	head    head
 	at      time.Time // of the last change
 	known   string    // the consumer's version
+	current time.Time // the Current of the last batch that it took
 
 	complete bool  // the stream has been Live since the consumer joined
 	start    *node // the last node queued at that time
@@ -40,7 +41,7 @@ const maxIdle = 128
 // add folds a batch in.
 func (f *fold) add(b *Batch, at time.Time) {
 	f.pending = true
-	f.head = head{epoch: b.Epoch, phase: b.Phase, version: b.Version, served: b.Served}
+	f.head = head{epoch: b.Epoch, phase: b.Phase, version: b.Version, served: b.Served, current: b.Current}
 	f.at = at
 	f.gap = f.gap.Merge(b.Gap)
 	for i := range b.Deltas {
@@ -133,7 +134,10 @@ func (f *fold) remove(n *node) {
 // take removes up to limit objects. Only the batch that empties the fold leaves the consumer with a state that the
 // server had, so only that batch has the stream's phase and version.
 func (f *fold) take(stream, limit int, p *page) Batch {
-	b := Batch{Stream: stream, Epoch: f.head.epoch, Phase: Listing, Served: f.head.served, Gap: f.takeGap()}
+	b := Batch{Stream: stream, Epoch: f.head.epoch, Phase: Listing, Served: f.head.served, Current: f.current, Gap: f.takeGap()}
+	if b.Current.IsZero() { // the initial state, each object in its current version
+		b.Current = f.head.current
+	}
 	b.Deltas = p.deltas(min(f.differ(), limit))
 	if f.initial != nil {
 		f.takeInitial(&b, limit)
@@ -142,7 +146,7 @@ func (f *fold) take(stream, limit int, p *page) Batch {
 		b.Deltas = f.takeNode(f.first, b.Deltas)
 	}
 	if f.initial == nil && f.first == nil {
-		b.Phase, b.Version = f.head.phase, f.head.version
+		b.Phase, b.Version, b.Current = f.head.phase, f.head.version, f.head.current
 		f.pending, f.lossy = false, false
 		if len(f.nodes.slots) > maxIdle {
 			f.nodes = set[*node]{}
@@ -199,6 +203,7 @@ func (f *fold) delivered(b *Batch) {
 	if b.Version != "" {
 		f.known = b.Version
 	}
+	f.current = b.Current
 	f.synced = f.synced || b.Phase == Live
 	b.Synced = f.synced
 }

@@ -210,7 +210,7 @@ func (b *Batch) extend(next *Batch, limit int) bool {
 		next.Gap != nil || len(b.Deltas)+len(next.Deltas) > limit {
 		return false
 	}
-	b.Version, b.Served = next.Version, next.Served
+	b.Version, b.Served, b.Current = next.Version, next.Served, next.Current
 	b.Deltas = append(b.Deltas, next.Deltas...)
 	return true
 }
@@ -234,7 +234,7 @@ func (q *Queue) start(s *Store, at time.Time, loaded bool) {
 		return
 	}
 	defer q.signal()
-	b := Batch{Stream: s.id, Epoch: s.head.epoch, Phase: s.head.phase, Version: s.resumable(), Served: s.head.served}
+	b := s.batch()
 	f := &q.folds[s.id]
 	if !q.opts.SkipInitial && !(loaded && q.opts.SkipLoaded) && s.table.objects > 0 {
 		f.initial = newInitial(&s.table, at)

@@ -75,10 +75,11 @@ type head struct {
 	epoch   int64
 	phase   Phase
 	version string
-	listing bool   // from Begin to the sweep
-	served  uint64 // the form in which the server served the kind when all contents were last compared
-	synced  bool   // the state was current at some time: a list was completed, or a loaded state caught up
-	loaded  bool   // the store started with a loaded state
+	listing bool      // from Begin to the sweep
+	served  uint64    // the form in which the server served the kind when all contents were last compared
+	synced  bool      // the state was current at some time: a list was completed, or a loaded state caught up
+	loaded  bool      // the store started with a loaded state
+	current time.Time // when the state was last known to be current
 }
 
 // based reports whether there is a state to compare a list with.
@@ -108,7 +109,8 @@ type Head struct {
 	// Served identifies the form in which the server served the kind when all contents were last compared. Each form
 	// has a different number; 0: unknown.
 	Served uint64
-	At     time.Time // now
+	// At is when the state was last known to be current.
+	At time.Time
 }
 
 // Load fills an empty store with a state from an earlier run, before the first list and any commit. Queues start with
@@ -137,7 +139,7 @@ func (s *Store) Load(items []Item, h Head, trusted bool) {
 		s.mu.Unlock()
 	}
 	s.mu.Lock()
-	s.head.epoch, s.head.served, s.head.loaded = max(h.Epoch, 1), h.Served, true
+	s.head.epoch, s.head.served, s.head.loaded, s.head.current = max(h.Epoch, 1), h.Served, true, h.At
 	if h.Phase == Live {
 		s.head.version = h.Version
 	}
@@ -265,6 +267,12 @@ func (s *Store) resumable() string {
 		return ""
 	}
 	return s.head.version
+}
+
+// batch returns a batch without deltas that has the store's position. The caller holds commitMu.
+func (s *Store) batch() Batch {
+	h := &s.head
+	return Batch{Stream: s.id, Epoch: h.epoch, Phase: h.phase, Version: s.resumable(), Served: h.served, Current: h.current}
 }
 
 // Version returns the resource version up to which the stream was seen.

@@ -215,7 +215,10 @@ func (s *session) away(now time.Time, a *capture.Away) error {
 		return nil
 	}
 	text := fmt.Sprintf("API server was away %s; resumed", render.Duration(a.Until.Sub(a.Since)))
-	if a.Silent {
+	switch {
+	case a.Paused:
+		text = fmt.Sprintf("tattler did not run for %s; resumed", render.Duration(a.Until.Sub(a.Since)))
+	case a.Silent:
 		text = fmt.Sprintf("API server was silent for %s; resumed", render.Duration(a.Until.Sub(a.Since)))
 	}
 	if a.Relisted > 0 {
