@@ -1,6 +1,7 @@
 package reflector
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -43,8 +44,13 @@ func TestThrottled(t *testing.T) {
 		for range 12 {
 			r.next("watch 7").refuse(429, metav1.StatusReasonTooManyRequests)
 		}
-		q := r.next("watch 7").accept().send(modified("a", "8"))
+		q := r.next("watch 7").accept()
+		r.next("probe").list("8", "") // once it is accepted: what is late?
+		q.send(modified("a", "8"))
 		r.want("no list, and no gap", "modified a@8")
+		if got := fmt.Sprint(r.sink.behind); got != "[7 8]" {
+			r.Errorf("late changes are those up to %s", got)
+		}
 		q.cut()
 		r.next("probe") // another failure
 	})

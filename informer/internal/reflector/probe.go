@@ -20,18 +20,23 @@ var errUnordered = errors.New("the versions of the server and of the loaded stat
 
 // probe compares the server's version with ours. If ours is suspect, it also tries a watch at the server's.
 func (r *Reflector) probe(ctx context.Context) Input {
-	version, err := r.peek(ctx)
-	if err != nil {
-		return classify(err)
-	}
-	in := r.compare(ctx, version)
-	if in.Event == Alike {
-		r.Sink.Behind(version)
-	}
+	in, version := r.behind(ctx)
 	if in.Event == Alike && r.m.suspect {
 		return r.try(ctx, version)
 	}
 	return in
+}
+
+// behind compares the server's version with ours, and tells the sink up to which version changes are late.
+func (r *Reflector) behind(ctx context.Context) (in Input, version string) {
+	version, err := r.peek(ctx)
+	if err != nil {
+		return classify(err), ""
+	}
+	if in = r.compare(ctx, version); in.Event == Alike {
+		r.Sink.Behind(version)
+	}
+	return in, version
 }
 
 // compare decides whether the stream can resume from a server that is at version.

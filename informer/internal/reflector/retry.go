@@ -91,7 +91,7 @@ func (t *Timing) retry(m Machine, in Input, d time.Duration) (Machine, Effects) 
 	case m.State == Listing || !m.Synced && !m.Resuming:
 		next = DoList
 	case m.State == Watching && in.Throttled && m.Synced:
-		next = DoWatch // more requests would add to the load
+		next, m.throttled = DoWatch, true // more requests would add to the load
 	}
 	m, eff := m.wait(in.Err, max(in.RetryAfter, d), next)
 	eff.Gap = gap

@@ -61,7 +61,7 @@ type Input struct {
 	Unreachable bool
 	// Overload qualifies Failed: the server cannot serve anything now, and the request was not to blame.
 	Overload bool
-	// Throttled qualifies Overload: a 429. The server runs, so the history need not be checked again.
+	// Throttled qualifies Overload: a 429. The history is checked once a watch is accepted.
 	Throttled bool
 	// RetryAfter is the delay that the server requested.
 	RetryAfter time.Duration
@@ -150,14 +150,16 @@ type Machine struct {
 	// Attempts counts failures in a row.
 	Attempts int
 
-	next    Action // the action after Waiting: DoList, in either form, DoProbe or DoWatch
-	short   int    // consecutive watches that ended within a second
-	relists int    // consecutive lists without a lasting watch in between
-	garbled int    // attempts to read the unreadable frame
-	missing int    // consecutive 404s
-	looks   int    // for the kind of a parked stream, in vain
-	denied  int    // consecutive watches that the server ended with an error, without a frame
-	laps    int    // watches that ended while Resuming
+	next  Action // the action after Waiting: DoList, in either form, DoProbe or DoWatch
+	short int    // consecutive watches that ended within a second
+	// throttled is set after a 429 to a watch, until one is accepted, and compared as after any failure.
+	throttled bool
+	relists   int // consecutive lists without a lasting watch in between
+	garbled   int // attempts to read the unreadable frame
+	missing   int // consecutive 404s
+	looks     int // for the kind of a parked stream, in vain
+	denied    int // consecutive watches that the server ended with an error, without a frame
+	laps      int // watches that ended while Resuming
 
 	unauthorized int  // consecutive 401s, without an accepted list or watch in between
 	rejected     int  // consecutive watches that the server may have refused because of our version

@@ -187,7 +187,7 @@ func (m Machine) listed() (Machine, Effects) {
 func (t *Timing) watching(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Accepted:
-		m.Err, m.missing, m.unauthorized = nil, 0, 0
+		m.Err, m.missing, m.unauthorized, m.throttled = nil, 0, 0, false
 	case Progress:
 		m = m.trusted()
 		m.garbled = 0
@@ -301,6 +301,7 @@ func (t *Timing) again(m Machine, in Input, next Action) (Machine, Effects) {
 func (t *Timing) probing(m Machine, in Input) (Machine, Effects) {
 	switch in.Event {
 	case Alike:
+		m.throttled = false
 		m.State, m.missing, m.works = Watching, 0, in.Works
 		return m, Effects{Do: DoWatch}
 	case CaughtUp:
@@ -320,6 +321,7 @@ func (t *Timing) probing(m Machine, in Input) (Machine, Effects) {
 func (m Machine) list() (Machine, Effects) {
 	eff := Effects{Trust: m.trust, Do: DoList}
 	m.State, m.next, m.trust = Listing, Continue, Trusted
+	m.throttled = false
 	m.streaming = !m.Paged && !m.refused && m.broken < maxBroken
 	if m.streaming {
 		eff.Do = DoStream

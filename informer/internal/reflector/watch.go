@@ -41,6 +41,11 @@ func (r *Reflector) watch(ctx context.Context) Input {
 		return classify(err)
 	}
 	defer w.close()
+	if r.m.throttled {
+		if in, _ := r.behind(ctx); in.Event != Alike {
+			return in
+		}
+	}
 	r.input(Input{Event: Accepted})
 	return w.follow(0)
 }
