@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"cmp"
 	"context"
 	"sync/atomic"
 	"time"
@@ -30,8 +31,13 @@ func elapsed(from, to time.Time) time.Duration {
 
 // stalled reports whether an event that comes now on a watch that was requested at a time may have been sent long ago.
 func (h *heartbeat) stalled(asked time.Time) bool {
-	last := h.answered.Load()
-	return last != nil && asked.Before(*last) && elapsed(*last, time.Now()) > stallAfter*h.every
+	if h.every == 0 {
+		return false
+	}
+	if last := h.answered.Load(); last != nil && last.After(asked) {
+		asked = *last
+	}
+	return elapsed(asked, time.Now()) > stallAfter*h.every
 }
 
 // beat sends heartbeats until ctx ends.
@@ -56,7 +62,8 @@ func (c *Cluster) beat(ctx context.Context) {
 func (c *Cluster) ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stallAfter*c.heartbeat.every)
 	defer cancel()
-	return c.client.Ping(ctx)
+	err := c.client.Ping(ctx)
+	return cmp.Or(ctx.Err(), err) // the body of a refusal may be missing
 }
 
 // answer notes an answer. It ends a stall only after the watches of before have ended:
@@ -67,7 +74,7 @@ func (c *Cluster) answer(now time.Time, paused bool) {
 	if last == nil || elapsed(*last, now) <= stallAfter*c.heartbeat.every {
 		return
 	}
-	c.reflectors(func(_ *stream, r *reflector.Reflector) { r.InterruptStalled(*last) })
+	c.reflectors(func(_ *stream, r *reflector.Reflector) { r.Interrupt(reflector.ErrStalled) })
 	if f := c.opts.Hooks.Stalled; f != nil {
 		f(*last, now, paused)
 	}

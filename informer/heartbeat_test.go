@@ -146,8 +146,13 @@ func TestStall(t *testing.T) {
 		if n := f.Source().Status()[0].Watches; n != 1 {
 			t.Errorf("%d watches were opened", n)
 		}
-		for _, seconds := range []int{8, 12, 20, 45} {
+		for i, seconds := range []int{8, 12, 20, 45, 12, 12} {
 			<-time.After(33 * time.Second)
+			if i > 3 { // soon after a watch was opened, before the next heartbeat
+				<-time.After(time.Duration(i) * 300 * time.Millisecond)
+				server.CloseWatches()
+				<-time.After(100 * time.Millisecond)
+			}
 			began := time.Now()
 			network.stall()
 			<-time.After(3 * time.Second)

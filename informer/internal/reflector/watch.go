@@ -79,12 +79,12 @@ func (r *Reflector) open(ctx context.Context, t *tally, seconds int, pairs ...st
 	w := &watching{Reflector: r, tally: t, asked: asked, ctx: ctx, cancel: cancel, body: body}
 	w.frames = wire.NewWatch(format, &meter{body, t})
 	w.end = time.AfterFunc(time.Duration(seconds)*time.Second+overdue, func() { cancel(errOverdue) })
-	r.interrupter.current.Store(&interruptible{cancel, asked})
+	r.interrupter.cancel.Store(&cancel)
 	return w, nil
 }
 
 func (w *watching) close() {
-	w.interrupter.current.Store(nil)
+	w.interrupter.cancel.Store(nil)
 	w.end.Stop()
 	w.cancel(nil)
 	_ = w.body.Close()

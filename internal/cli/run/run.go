@@ -159,7 +159,9 @@ func Run(ctx context.Context, o *Options) error {
 		p := newPage(s, name, do.Journal, do.Log)
 		do.Serve, do.TakeOrders = together(do.Serve, servePage(l, protection, p)), p.take
 	}
-	if cluster != nil { // before creating a journal for something that cannot be watched
+	// Before a journal is made for something that cannot be watched. An existing journal may know kinds that the server no
+	// longer has.
+	if _, err := os.Stat(do.Journal); cluster != nil && errors.Is(err, os.ErrNotExist) {
 		if _, err := s.Plan(ctx, cluster); err != nil {
 			if ctx.Err() != nil {
 				return nil
