@@ -23,7 +23,8 @@ type signs map[string]event.Severity
 // past is the prefix of signs that stay in the object after the event, such as how a container ended.
 const past = "past/"
 
-// Of returns the severity of a change of a kind, such as Pod or Deployment.apps. A new object is judged by its state.
+// Of returns the severity of a change of a kind, such as Pod or Deployment.apps. A new object is judged by its state. Top-level
+// fields but metadata may be missing from both objects if they are equal (jsonmap.DecodeChanged).
 func Of(op event.Op, kind string, before, after map[string]any) event.Severity {
 	switch op {
 	case event.Gap:
@@ -90,7 +91,7 @@ func read(kind string, obj object) signs {
 		s.condition(obj, "ScalingActive", "False", event.Warning)
 		s.condition(obj, "AbleToScale", "False", event.Warning)
 	case "Secret", "ConfigMap":
-		s.helm(kind, obj)
+		s.helm(obj)
 	case "PersistentVolumeClaim", "PersistentVolume":
 		if phase := jsonmap.Text(obj, "status", "phase"); phase == "Lost" || phase == "Failed" {
 			s["phase"] = event.Failure
@@ -141,9 +142,9 @@ func (s signs) deployment(obj object) {
 	}
 }
 
-// helm adds a sign for a failed Helm 3 release, by the labels of the object that stores it.
-func (s signs) helm(kind string, obj object) {
-	ours := jsonmap.Text(obj, "type") == "helm.sh/release.v1" || kind == "ConfigMap" && strings.HasPrefix(jsonmap.Text(obj, "metadata", "name"), "sh.helm.release.v1.")
+// helm adds a sign for a failed Helm 3 release, by the name and the labels of the object that stores it.
+func (s signs) helm(obj object) {
+	ours := strings.HasPrefix(jsonmap.Text(obj, "metadata", "name"), "sh.helm.release.v1.")
 	labels := jsonmap.Object(obj, "metadata", "labels")
 	if ours && jsonmap.Text(labels, "owner") == "helm" && jsonmap.Text(labels, "status") == "failed" {
 		s["helm"] = event.Failure

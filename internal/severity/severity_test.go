@@ -1,6 +1,7 @@
 package severity
 
 import (
+	"reflect"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -23,7 +24,7 @@ func pod(phase, condition, container string) string {
 
 // release returns a Secret of a Helm 3 release.
 func release(status string) string {
-	return "{type: helm.sh/release.v1, metadata: {labels: {name: web, owner: helm, version: '2', status: " + status + "}}}"
+	return "{type: helm.sh/release.v1, metadata: {name: sh.helm.release.v1.web.v2, labels: {name: web, owner: helm, version: '2', status: " + status + "}}}"
 }
 
 func conditions(list string) string {
@@ -88,6 +89,15 @@ func TestOf(t *testing.T) {
 			}
 			if got := Of(event.Updated, tc.kind, before, after); got != tc.want {
 				t.Errorf("got %s, want %s", got, tc.want)
+			}
+			for field := range before {
+				if field != "metadata" && reflect.DeepEqual(before[field], after[field]) {
+					delete(before, field)
+					delete(after, field)
+				}
+			}
+			if got := Of(event.Updated, tc.kind, before, after); got != tc.want {
+				t.Errorf("without the fields that are equal: got %s, want %s", got, tc.want)
 			}
 		})
 	}
