@@ -110,7 +110,7 @@ func TestCRDGoesWhileNoDaemonRuns(t *testing.T) {
 	d = c.run(scope...)
 	c.until("gizmo/one", "log", "gizmos", "--op", "deleted")
 	c.until("gizmo/two", "log", "gizmos", "--op", "deleted")
-	if out := c.tattler("get", "gizmos", "-n", "default"); strings.Contains(out, "one") {
+	if out := c.tattler("get", "gizmos", "-n", "default"); strings.Contains(out, "two") {
 		t.Errorf("get lists\n%s", out)
 	}
 	if out := c.tattler("status"); strings.Contains(out, "gizmos") {
