@@ -413,7 +413,7 @@ func TestManyQuiet(t *testing.T) {
 	b := newBook(t, start)
 	rows := make([]journal.Row, maxQuiet+1)
 	for i := range rows {
-		rows[i].Meta = journal.Meta{Op: event.Left, Kind: maps, Namespace: "shop", Name: "q", UID: "q", ResourceVersion: fmt.Sprint(100 + i), Time: start, At: start, Quiet: true}
+		rows[i].Meta = journal.Meta{Op: event.Left, Kind: maps, Namespace: "shop", Name: fmt.Sprint("q", i), UID: fmt.Sprint("q", i), ResourceVersion: fmt.Sprint(100 + i), Time: start, At: start, Quiet: true}
 	}
 	b.add(maps, event.Created, "shop", "a", nil, data("1"))
 	if _, err := b.j.Append(t.Context(), []journal.Batch{{Stream: journal.Stream{GroupResource: "configmaps"}, Head: journal.Head{Version: "9", Live: true, At: start}, Rows: rows}}); err != nil {
