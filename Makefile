@@ -34,9 +34,12 @@ image: ## build the image for amd64 and arm64 with docker, podman or buildah; PR
 test: gate ## run everything that must pass: linters, unit tests, tests on a real control plane
 	@bin/gate lint cross unit integration
 
+# With -race, the dependencies are compiled as the tests need them, and not once more for the linters.
 lint: linter ## check every module with the linters of .golangci.yml
+	@tools/preflight.sh race
 	@for m in $(MODULES); do \
-		echo "lint: $$m" && (cd $$m && go mod tidy -diff && '$(CURDIR)/bin/golangci-lint' run --allow-serial-runners ./...) || exit 1; \
+		echo "lint: $$m" && (cd $$m && go mod tidy -diff && \
+			CGO_ENABLED=1 GOFLAGS='$(GOFLAGS) -race' '$(CURDIR)/bin/golangci-lint' run --allow-serial-runners ./...) || exit 1; \
 	done
 
 cross: preflight ## check that the programs and their tests compile for macOS and Windows
