@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -223,11 +224,12 @@ func (h *hand) send(ctx context.Context, method string, r resource, path, conten
 	if err != nil {
 		return err
 	}
+	asked := time.Now()
 	answer, err := h.api.do(ctx, method, path, contentType, body)
 	if err != nil {
 		return err
 	}
-	h.watcher.answered(r, answer)
+	h.watcher.answered(r, asked, answer)
 	return nil
 }
 

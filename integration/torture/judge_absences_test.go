@@ -55,7 +55,7 @@ func (j *judge) unreached(out, off []interval) {
 	}
 }
 
-// away checks that there is an absence for each time in which the daemon did not run, except before it had
+// away checks that there is an absence for each time in which the daemon did not run or stood still, except before it had
 // recorded anything.
 func (j *judge) away(off []interval) {
 	for _, o := range off {
@@ -64,7 +64,7 @@ func (j *judge) away(off []interval) {
 			known = known || !a.from.After(o.from) && !a.to.Before(o.to)
 		}
 		if !known {
-			j.find(missed, "no absence for the daemon's stop from %v to %v: %v", o.from, o.to, j.absences)
+			j.find(missed, "no absence for the time from %v to %v, in which the daemon did not run: %v", o.from, o.to, j.absences)
 		}
 	}
 }

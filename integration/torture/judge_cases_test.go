@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	commonpb "go.opentelemetry.io/proto/otlp/common/v1"
 	tracepb "go.opentelemetry.io/proto/otlp/trace/v1"
@@ -13,9 +14,9 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// shown is a ConfigMap in the server's form.
+// shown is a ConfigMap in the server's form, created after 100 seconds.
 func shown(version, value string) []byte {
-	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":%q},"data":{"k":%q}}`, version, value)
+	return fmt.Appendf(nil, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","namespace":"n","uid":"u","resourceVersion":%q,"creationTimestamp":"1970-01-01T00:01:40Z"},"data":{"k":%q}}`, version, value)
 }
 
 // story is a history of one object: created at 3, updated at 5 and 7, deleted at 9; the journal began at 2.
@@ -47,6 +48,12 @@ func gap(seq int64, from, to, reason string) row {
 
 func derived(r row) row {
 	r.derived = true
+	return r
+}
+
+// inList is a creation that a list showed, which says that it happened after a time in seconds.
+func inList(r row, since int64) row {
+	r.derived, r.since = true, time.Unix(since, 0)
 	return r
 }
 
@@ -104,6 +111,17 @@ func TestJudge(t *testing.T) {
 		{"a net change without a gap", func(_ *past, rows []row) []row {
 			rows[1].derived = true
 			return rows
+		}, []string{groundless}},
+		{"a creation that the first list showed", func(p *past, rows []row) []row {
+			p.start["configmaps"] = "3"
+			return append([]row{inList(rows[0], 100)}, rows[1:]...)
+		}, nil},
+		{"its interval does not begin with the creation", func(p *past, rows []row) []row {
+			p.start["configmaps"] = "3"
+			return append([]row{inList(rows[0], 99)}, rows[1:]...)
+		}, []string{falsified}},
+		{"a creation that a later list showed, without a gap", func(_ *past, rows []row) []row {
+			return append([]row{inList(rows[0], 100)}, rows[1:]...)
 		}, []string{groundless}},
 		{"an unknown version", func(_ *past, rows []row) []row {
 			return []row{rows[0], rows[1], rows[2], recordedRow(4, event.Updated, "8", shown("7", "three"), shown("8", "four")), recordedRow(5, event.Deleted, "9", shown("8", "four"), nil)}

@@ -2,6 +2,7 @@ package torture
 
 import (
 	"bytes"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -21,7 +22,8 @@ type row struct {
 	quiet                               bool
 	gap                                 *event.GapInfo
 	absence                             *event.Absence
-	since, at                           time.Time // since is the begin of a gap or an absence
+	since, at                           time.Time // since is the begin of a gap, of an absence or of an interval
+	time                                time.Time // of the change
 	before, after                       []byte
 }
 
@@ -75,6 +77,7 @@ type judge struct {
 
 	// Counts of judged versions.
 	exact, net, unseen int
+	dated              int // changes whose object shows when they happened
 }
 
 // progress is the judged part of an object's timeline.
@@ -136,6 +139,7 @@ func (j *judge) row(r row) {
 	i, ok := j.place(c, &r)
 	if ok {
 		j.skipped(c, i, r.seq, &r)
+		j.times(c, i, &r)
 		c.next = i + 1
 		j.exact++
 	}
@@ -296,9 +300,17 @@ func (j *judge) marks(r *row, marks, plain []hidden) {
 	}
 }
 
-// ground checks that a net change follows a gap.
+// ground checks that a net change follows a gap, or is a creation after the journal began that a first list showed:
+// then it lies between the object's creation and that list.
 func (j *judge) ground(c *progress, r *row) {
 	if !r.derived || r.op == event.Snapshot {
+		return
+	}
+	if r.op == event.Created && c.seq == 0 && compare(r.version, j.past.start[r.kind]) <= 0 {
+		var o stem
+		if err := json.Unmarshal(r.after, &o); err != nil || !o.Metadata.CreationTimestamp.Equal(r.since) {
+			j.find(falsified, "%v happened after %v, but was created at %v (%v)", r, r.since, o.Metadata.CreationTimestamp, err)
+		}
 		return
 	}
 	if !slices.ContainsFunc(j.gaps, func(g judgedGap) bool {

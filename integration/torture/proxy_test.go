@@ -15,7 +15,8 @@ type proxy struct {
 	mu      sync.Mutex
 	pairs   map[*pair]struct{}
 	refused bool
-	fuse    int64 // bytes from the server after which a new connection breaks; 0: never
+	held    chan struct{} // closed when bytes pass again; nil: they pass
+	fuse    int64         // bytes from the server after which a new connection breaks; 0: never
 }
 
 // pair is a connection and its counterpart.
@@ -46,6 +47,7 @@ func newProxy(t *testing.T, o *observer) *proxy {
 	})
 	t.Cleanup(func() {
 		l.Close()
+		p.release()
 		p.cut()
 		serving.Wait()
 	})
@@ -53,6 +55,7 @@ func newProxy(t *testing.T, o *observer) *proxy {
 }
 
 func (p *proxy) serve(near net.Conn) {
+	p.wait()
 	p.mu.Lock()
 	refused, fuse := p.refused, p.fuse
 	p.mu.Unlock()
@@ -75,17 +78,18 @@ func (p *proxy) serve(near net.Conn) {
 		p.mu.Unlock()
 	}()
 	var both sync.WaitGroup
-	both.Go(func() { c.pass(far, near, 0) })
-	both.Go(func() { c.pass(near, far, fuse) })
+	both.Go(func() { p.pass(c, far, near, 0) })
+	both.Go(func() { p.pass(c, near, far, fuse) })
 	both.Wait()
 }
 
 // pass copies until one end closes or the fuse blows, and breaks both.
-func (c *pair) pass(to io.Writer, from io.Reader, fuse int64) {
+func (p *proxy) pass(c *pair, to io.Writer, from io.Reader, fuse int64) {
 	defer c.reset()
 	buf := make([]byte, 16<<10)
 	for sent := int64(0); ; {
 		n, err := from.Read(buf)
+		p.wait()
 		select {
 		case <-c.stalled: // keep reading, so that the other side notices nothing
 			n = 0
@@ -136,6 +140,32 @@ func (p *proxy) cut() { p.each((*pair).reset) }
 
 // silence stalls the existing connections forever, but not new ones.
 func (p *proxy) silence() { p.each(func(c *pair) { c.stall.Do(func() { close(c.stalled) }) }) }
+
+// hold keeps all bytes and new connections back until release.
+func (p *proxy) hold() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.held = make(chan struct{})
+}
+
+func (p *proxy) release() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.held != nil {
+		close(p.held)
+		p.held = nil
+	}
+}
+
+// wait waits until bytes may pass.
+func (p *proxy) wait() {
+	p.mu.Lock()
+	held := p.held
+	p.mu.Unlock()
+	if held != nil {
+		<-held
+	}
+}
 
 // refuse breaks existing and new connections at once, or accepts them again.
 func (p *proxy) refuse(on bool) {

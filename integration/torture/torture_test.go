@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -27,6 +28,7 @@ type torture struct {
 	slow       *receiver  // for everything, and far behind until the drain
 	collector  *collector // of traces
 	out        []interval // times from each kill of the API server to its readiness
+	still      []interval // times in which the daemon's process stood still
 	done       map[string]int
 }
 
@@ -81,6 +83,9 @@ func newTorture(ctx context.Context, t *testing.T, pace float32) *torture {
 	}
 	t.Cleanup(to.hands.stop)
 	to.daemon = newObservedDaemon(t, to.journal(), to.observer, to.proxy, to.config())
+	if to.rng.IntN(2) == 0 {
+		to.daemon.env = []string{"HTTP2_READ_IDLE_TIMEOUT_SECONDS=30"} // stalled connections stay open
+	}
 	t.Cleanup(func() {
 		if dir := os.Getenv(keepEnv); dir != "" && t.Failed() {
 			for name, from := range map[string]string{"disk": to.disk.dir, "daemon": to.daemon.dir} {
@@ -182,6 +187,22 @@ func (to *torture) deck() []trouble {
 			pause(ctx, to.between(100, 1500))
 			return nil
 		}},
+		{name: "the network stalls", up: func(ctx context.Context) error {
+			p.hold()
+			pause(ctx, to.between(7000, 12000))
+			p.release()
+			return to.hands.some(ctx, 20)
+		}},
+		{name: "the process stands still", up: to.freeze},
+		{name: "kills while it catches up", down: func(ctx context.Context) error {
+			err := to.hands.some(ctx, 60)
+			for range 3 {
+				to.daemon.start()
+				pause(ctx, to.between(100, 1000))
+				to.daemon.kill()
+			}
+			return err
+		}},
 		{name: "the API server is killed", forgets: true, up: to.restart},
 		{name: "the API server is restarted in order", forgets: true, up: func(ctx context.Context) error {
 			return errors.Join(plane.StopAPIServer(ctx), plane.StartAPIServer(ctx))
@@ -211,6 +232,19 @@ func (to *torture) restart(ctx context.Context) error {
 	err = errors.Join(err, plane.StartAPIServer(ctx))
 	to.out = append(to.out, interval{from, time.Now()})
 	return err
+}
+
+// freeze stops the daemon's process for longer than it needs to notice that it stood still, and lets it go on.
+func (to *torture) freeze(ctx context.Context) error {
+	if !to.daemon.alive() {
+		return nil
+	}
+	p := to.daemon.running.cmd.Process
+	err := p.Signal(syscall.SIGSTOP)
+	from := time.Now()
+	pause(ctx, to.between(8000, 15000))
+	to.still = append(to.still, interval{from, time.Now()})
+	return errors.Join(err, p.Signal(syscall.SIGCONT), to.hands.some(ctx, 20))
 }
 
 func (to *torture) between(least, most int) time.Duration {

@@ -29,6 +29,7 @@ func (to *torture) judge(ctx context.Context) *judge {
 	readJournal(ctx, to.T, to.daemon.journal, j)
 	j.end(server)
 	j.away(to.daemon.off)
+	j.away(to.still)
 	j.unreached(to.out, to.daemon.off)
 	listed := func(r *row) bool { return true }
 	later := func(r *row) bool { return r.op != event.Snapshot }
@@ -48,13 +49,16 @@ func (to *torture) judge(ctx context.Context) *judge {
 		to.Error(verdict)
 	}
 	to.Logf("the gaps: %v", j.reasons())
-	to.Logf("judged: %d versions in the journal, %d within %d gaps, %d that the watcher could not see; %d runs; troubles %v; answers %v %v; disk: %s",
-		j.exact, j.net, len(j.gaps), j.unseen, to.daemon.runs, to.done, to.all.answers, to.some.answers, to.disk.how)
+	to.Logf("judged: %d versions in the journal, %d dated by their objects, %d within %d gaps, %d that the watcher could not see; %d runs; troubles %v; answers %v %v; disk: %s",
+		j.exact, j.dated, j.net, len(j.gaps), j.unseen, to.daemon.runs, to.done, to.all.answers, to.some.answers, to.disk.how)
 	if err := errors.Join(slices.Concat(to.all.errs, to.some.errs, to.slow.errs, to.collector.errs)...); err != nil {
 		to.Error(err)
 	}
 	if full := to.done["the disk is full"] + to.done["the disk is full, and stays so"]; full > 0 && to.disk.fill != nil && to.done[noticed] == 0 {
 		to.Errorf("the disk was full %d times, but the daemon never noticed", full)
+	}
+	if j.dated == 0 {
+		to.Error("no change could be dated by its object")
 	}
 	if j.unseen*10 > j.exact {
 		to.Errorf("the watcher could not see %d of %d versions: too many", j.unseen, j.exact)
@@ -136,7 +140,7 @@ func readJournal(ctx context.Context, t *testing.T, path string, j *judge) {
 		}
 		j.row(row{
 			seq: e.Seq, id: e.ID, op: e.Op, kind: e.Kind.GroupResource(), namespace: e.Namespace, name: e.Name, uid: e.UID,
-			version: e.ResourceVersion, derived: e.Net, quiet: e.Quiet, gap: e.Gap, absence: e.Absence, since: e.Since, at: e.At,
+			version: e.ResourceVersion, derived: e.Net, quiet: e.Quiet, gap: e.Gap, absence: e.Absence, since: e.Since, at: e.At, time: e.Time,
 			before: before, after: after,
 		})
 	}

@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // compare orders resource versions: by length, then bytes.
@@ -34,7 +35,12 @@ type stem struct {
 		UID             string `json:"uid"`
 		ResourceVersion string `json:"resourceVersion"`
 
-		DeletionTimestamp string `json:"deletionTimestamp"`
+		CreationTimestamp time.Time `json:"creationTimestamp"`
+		DeletionTimestamp string    `json:"deletionTimestamp"`
+
+		ManagedFields []struct {
+			Time time.Time `json:"time"`
+		} `json:"managedFields"`
 	} `json:"metadata"`
 }
 

@@ -21,7 +21,7 @@ func TestVanished(t *testing.T) {
 			id := identity{"gadgets", "u"}
 			w := &watcher{
 				past: past{objects: map[identity]*timeline{id: {kind: "gadgets", uid: "u", sights: tc.sights}}},
-				gaps: []relist{{"gadgets", span{"4", "8"}, nil}, {"others", span{"8", "13"}, nil}},
+				gaps: []relist{{kind: "gadgets", missed: span{"4", "8"}}, {kind: "others", missed: span{"8", "13"}}},
 			}
 			w.vanished()
 			var got is

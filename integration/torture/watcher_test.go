@@ -31,6 +31,9 @@ type sighting struct {
 	// vague is a deletion whose version is only known to be in (after, version].
 	vague bool
 	after string
+	// The write happened between these times: asked is when a writer sent it or an earlier one, zero if that is not
+	// known; known is when the server first showed it or a later one.
+	asked, known time.Time
 }
 
 // identity identifies an object.
@@ -71,6 +74,7 @@ type relist struct {
 	kind   string
 	missed span // up to the list's version
 	uids   map[string]bool
+	at     time.Time
 }
 
 // startWatcher starts a watcher.
@@ -206,9 +210,9 @@ func (w *watcher) see(r resource, kind what, object []byte) error {
 	switch kind {
 	case "BOOKMARK":
 	case deleted:
-		w.add(r, &o, sighting{version: version, what: deleted})
+		w.add(r, &o, sighting{version: version, what: deleted, known: time.Now()})
 	case added, modified:
-		w.add(r, &o, sighting{version: version, what: kind, json: bytes.Clone(object)})
+		w.add(r, &o, sighting{version: version, what: kind, json: bytes.Clone(object), known: time.Now()})
 	default:
 		return fmt.Errorf("the watcher was shown %q", kind)
 	}
@@ -224,11 +228,12 @@ func (w *watcher) add(r resource, o *stem, s sighting) {
 		w.objects[id] = t
 	}
 	for i := range t.sights {
-		if t.sights[i].version == s.version && !t.sights[i].vague {
-			if t.sights[i].what == present {
-				t.sights[i].what = s.what
+		if old := &t.sights[i]; old.version == s.version && !old.vague {
+			if old.what == present {
+				old.what = s.what
 			}
-			t.sights[i].written = t.sights[i].written && s.written
+			old.written = old.written && s.written
+			old.asked, old.known = latest(old.asked, s.asked), earliest(old.known, s.known)
 			return
 		}
 	}
@@ -241,6 +246,7 @@ func (w *watcher) list(ctx context.Context, r resource) {
 	if err != nil {
 		return // retried later
 	}
+	now := time.Now()
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	last := w.at[r.name()]
@@ -259,10 +265,10 @@ func (w *watcher) list(ctx context.Context, r resource) {
 			return
 		}
 		there[s.Metadata.UID] = true
-		w.add(r, &s, sighting{version: s.Metadata.ResourceVersion, what: present, json: whole})
+		w.add(r, &s, sighting{version: s.Metadata.ResourceVersion, what: present, json: whole, known: now})
 	}
 	missed := span{last, version}
-	w.gaps = append(w.gaps, relist{r.name(), missed, there})
+	w.gaps = append(w.gaps, relist{r.name(), missed, there, now})
 	if last != "" {
 		w.blind[r.name()] = append(w.blind[r.name()], missed)
 	}
@@ -284,22 +290,22 @@ func (w *watcher) vanished() {
 			before := func(s sighting) bool { return compare(s.version, l.missed.to) <= 0 }
 			gone := func(s sighting) bool { return before(s) && s.what == deleted }
 			if id.kind == l.kind && !l.uids[id.uid] && slices.ContainsFunc(t.sights, before) && !slices.ContainsFunc(t.sights, gone) {
-				t.sights = append(t.sights, sighting{version: l.missed.to, what: deleted, vague: true, after: l.missed.from})
+				t.sights = append(t.sights, sighting{version: l.missed.to, what: deleted, vague: true, after: l.missed.from, known: l.at})
 			}
 		}
 	}
 }
 
-// answered records the object in the response to a write: a version that exists on the server, whether it was
-// watched or not.
-func (w *watcher) answered(r resource, object []byte) {
+// answered records the object in the response to a write that was sent at a time: a version that exists on the server,
+// whether it was watched or not.
+func (w *watcher) answered(r resource, asked time.Time, object []byte) {
 	var o stem
 	if json.Unmarshal(object, &o) != nil || o.Kind != r.kind || o.Metadata.DeletionTimestamp != "" {
 		return // the last write to a deleted object is its end, whatever the response looks like
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.add(r, &o, sighting{version: o.Metadata.ResourceVersion, what: present, json: bytes.Clone(object), written: true})
+	w.add(r, &o, sighting{version: o.Metadata.ResourceVersion, what: present, json: bytes.Clone(object), written: true, asked: asked, known: time.Now()})
 	if compare(o.Metadata.ResourceVersion, w.last[r.name()]) > 0 {
 		w.last[r.name()] = o.Metadata.ResourceVersion
 	}
@@ -310,6 +316,7 @@ func (w *watcher) answered(r resource, object []byte) {
 func (w *watcher) finish() (*past, error) {
 	w.stop()
 	w.vanished()
+	w.bound()
 	for _, t := range w.objects {
 		slices.SortStableFunc(t.sights, func(a, b sighting) int { return compare(a.version, b.version) })
 		for _, s := range t.sights {
@@ -319,6 +326,39 @@ func (w *watcher) finish() (*past, error) {
 		}
 	}
 	return &w.past, errors.Join(w.errs...)
+}
+
+// bound narrows the times of each version by those of all others: the server wrote them in their order.
+func (p *past) bound() {
+	var all []*sighting
+	for _, t := range p.objects {
+		for i := range t.sights {
+			if !t.sights[i].vague {
+				all = append(all, &t.sights[i])
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b *sighting) int { return compare(a.version, b.version) })
+	for i := 1; i < len(all); i++ {
+		all[i].asked = latest(all[i-1].asked, all[i].asked)
+	}
+	for i := len(all) - 1; i > 0; i-- {
+		all[i-1].known = earliest(all[i-1].known, all[i].known)
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+func earliest(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
 }
 
 func (p *past) blindAt(kind, version string) bool {

@@ -156,7 +156,8 @@ func created(obj map[string]any, fallback time.Time) time.Time {
 
 // written returns the time of an update: the newest time of the entries of its fields' managers, if the update can have
 // happened then, or if the entry did not have it before. An entry holds the time of its last change, in whole seconds; a
-// write that does not change the entry leaves its time.
+// write that does not change the entry leaves its time. If all fields have unknown managers, as removed ones have, it is the
+// newest time of an entry that moved: it also moves when its manager applies the object without a field.
 func written(c *Change) time.Time {
 	var last time.Time
 	old := false // last may be the time of an earlier write
@@ -165,9 +166,23 @@ func written(c *Change) time.Time {
 			last, old = t, c.unmoved == nil || c.unmoved[i]
 		}
 	}
+	if last.IsZero() {
+		last = moved(c)
+	}
 	seenLate := !old && c.Since.IsZero() && last.Before(c.At)
 	if last.IsZero() || !c.canBe(last) && !seenLate {
 		return c.At
+	}
+	return last
+}
+
+// moved returns the newest time of the entries that the object did not have before; zero if there are none, or if those before
+// are unknown.
+func moved(c *Change) (last time.Time) {
+	for i, before := range c.unmoved {
+		if t, err := time.Parse(time.RFC3339, c.Managers[i].Time); err == nil && !before {
+			last = later(last, t)
+		}
 	}
 	return last
 }

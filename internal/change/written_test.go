@@ -1,6 +1,7 @@
 package change
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -26,6 +27,11 @@ func TestWritten(t *testing.T) {
 			"fieldsV1": map[string]any{"f:data": map[string]any{"f:k": map[string]any{}}},
 		}
 	}
+	without := func(manager string, written time.Time) any {
+		e := entry(manager, written).(map[string]any)
+		e["fieldsV1"] = map[string]any{"f:metadata": map[string]any{}}
+		return e
+	}
 	for _, tc := range []struct {
 		name   string
 		before any // the entry before; nil: managed fields are unknown
@@ -41,14 +47,22 @@ func TestWritten(t *testing.T) {
 		{"by a clock that is ahead", entry("kubectl", ago(90)), entry("kubectl", ago(-60)), time.Time{}, at},
 		{"the entries before are unknown", nil, entry("kubectl", ago(90)), time.Time{}, at},
 		{"in a known interval", entry("kubectl", ago(600)), entry("kubectl", ago(90)), ago(100), ago(90)},
+		{"a field was removed", entry("kubectl", ago(600)), without("kubectl", ago(90)), time.Time{}, ago(90)},
+		{"a field was removed in a known interval", entry("kubectl", ago(600)), without("kubectl", ago(90)), ago(100), ago(90)},
+		{"a field was removed, and no entry moved", entry("kubectl", ago(90)), without("kubectl", ago(90)), time.Time{}, at},
+		{"a field was removed, and the entries before are unknown", nil, without("kubectl", ago(90)), time.Time{}, at},
 		{"not in a known interval", entry("kubectl", ago(600)), entry("kubectl", ago(90)), ago(30), at},
 	} {
 		before := object("1")
 		if tc.before != nil {
 			before = object("1", tc.before)
 		}
+		after := object("2", tc.after)
+		if strings.HasPrefix(tc.name, "a field was removed") {
+			delete(after, "data")
+		}
 		c := Change{Meta: Meta{Op: event.Updated, At: at, Since: tc.since}}
-		(&Builder{Quiet: set}).Build(&c, before, object("2", tc.after), nil)
+		(&Builder{Quiet: set}).Build(&c, before, after, nil)
 		if !c.Time.Equal(tc.want) {
 			t.Errorf("%s: it was written at %v, want %v", tc.name, c.Time, tc.want)
 		}
