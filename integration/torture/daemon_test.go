@@ -16,6 +16,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/tattler-dev/tattler/event"
 )
 
 // daemon is `tattler run`, started repeatedly.
@@ -180,6 +182,27 @@ func (d *daemon) bad(p *process) {
 			return
 		}
 	}
+}
+
+// reports returns an error unless the current run has delivered an absence that covers an interval.
+func (d *daemon) reports(i interval) error {
+	if !d.alive() {
+		return nil // the next one covers it, and the judge looks for it
+	}
+	all, err := os.ReadFile(d.running.out)
+	if err != nil {
+		return err
+	}
+	for line := range bytes.Lines(all) {
+		var e event.Event
+		if !bytes.Contains(line, []byte(`"op":"absent"`)) || json.Unmarshal(line, &e) != nil {
+			continue
+		}
+		if o := e.Data.Observed; o.After != nil && !o.After.After(i.from) && !o.At.Before(i.to) {
+			return nil
+		}
+	}
+	return fmt.Errorf("the daemon reports no absence from %s to %s", clock(i.from), clock(i.to))
 }
 
 // kill ends the daemon with SIGKILL.

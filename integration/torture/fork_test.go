@@ -159,13 +159,13 @@ func (f *fork) hammer(ctx context.Context, w *watcher) map[string]bool {
 		body, err := json.Marshal(fields{"data": fields{"k": fmt.Sprint(f.rng.Uint64(), " ", i)}})
 		f.must(err)
 		var answer []byte
-		var asked time.Time
+		var sent time.Time
 		f.must(within(ctx, 2*time.Minute, func() error {
-			asked = time.Now()
+			sent = time.Now()
 			answer, err = w.api.do(ctx, "PATCH", configMaps.path(f.namespaces[0], "last-before"), "application/merge-patch+json", body)
 			return err
 		}))
-		w.answered(configMaps, asked, answer)
+		w.answered(configMaps, sent, answer)
 		var o stem
 		f.must(json.Unmarshal(answer, &o))
 		versions[o.Metadata.ResourceVersion] = true

@@ -185,7 +185,7 @@ func (h *hand) manager() string { return "?fieldManager=" + managers[h.rng.IntN(
 func (h *hand) create(ctx context.Context, r resource, ns, name string) error {
 	o := h.object(r, name)
 	dropNulls(o)
-	return h.send(ctx, "POST", r, r.path(ns, "")+h.manager(), "application/json", o)
+	return h.send(ctx, "POST", r, r.path(ns, "")+h.manager(), "application/json", o, true)
 }
 
 // patch merges or applies.
@@ -201,7 +201,13 @@ func (h *hand) patch(ctx context.Context, r resource, ns, name, subresource, how
 	}
 	return h.send(ctx, "PATCH", r, path, map[string]string{
 		"merge": "application/merge-patch+json", "apply": "application/apply-patch+yaml", // JSON is YAML
-	}[how], o)
+	}[how], o, subresource == "" && !finalizersOnly(o))
+}
+
+// finalizersOnly reports whether a patch has nothing but finalizers, which the object may have already.
+func finalizersOnly(o fields) bool {
+	meta, _ := o["metadata"].(fields)
+	return len(o) == 1 && len(meta) == 1 && meta["finalizers"] != nil
 }
 
 // delete deletes an object and removes its finalizers.
@@ -219,17 +225,21 @@ func (h *hand) delete(ctx context.Context, r resource, ns, name string) error {
 	return err
 }
 
-func (h *hand) send(ctx context.Context, method string, r resource, path, contentType string, o fields) error {
+// send sends a write. If it certainly changes the object, the version in the response was written after it was sent.
+func (h *hand) send(ctx context.Context, method string, r resource, path, contentType string, o fields, changes bool) error {
 	body, err := json.Marshal(o)
 	if err != nil {
 		return err
 	}
-	asked := time.Now()
+	sent := time.Now()
 	answer, err := h.api.do(ctx, method, path, contentType, body)
 	if err != nil {
 		return err
 	}
-	h.watcher.answered(r, asked, answer)
+	if !changes {
+		sent = time.Time{}
+	}
+	h.watcher.answered(r, sent, answer)
 	return nil
 }
 

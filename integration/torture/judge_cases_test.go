@@ -23,7 +23,7 @@ func shown(version, value string) []byte {
 func story() (*past, []row) {
 	p := &past{
 		objects: map[identity]*timeline{{"configmaps", "u"}: {kind: "configmaps", namespace: "n", name: "a", uid: "u", sights: []sighting{
-			{version: "3", what: added, json: shown("3", "one")}, {version: "5", what: modified, json: shown("5", "two")},
+			{version: "3", what: added, json: shown("3", "one"), known: time.Unix(101, 0)}, {version: "5", what: modified, json: shown("5", "two")},
 			{version: "7", what: modified, json: shown("7", "three")}, {version: "9", what: deleted},
 		}}},
 		blind: map[string][]span{}, start: map[string]string{"configmaps": "2"},
@@ -53,7 +53,7 @@ func derived(r row) row {
 
 // inList is a creation that a list showed, which says that it happened after a time in seconds.
 func inList(r row, since int64) row {
-	r.derived, r.since = true, time.Unix(since, 0)
+	r.derived, r.since, r.time, r.at = true, time.Unix(since, 0), time.Unix(100, 0), time.Unix(102, 0)
 	return r
 }
 

@@ -9,12 +9,14 @@ import (
 	"github.com/tattler-dev/tattler/event"
 )
 
-// The judge knows when a version was written: after its writer sent it, and before the server first showed it to
+// The judge knows when the server stored a version: after its writer sent it, and before the server first showed it to
 // anybody. A row must not contradict that:
 //
-//   - no row was seen before its version was written, and none has a time after it was seen;
+//   - no row was seen before its version was stored, and none has a time after it was seen;
 //   - an interval contains the first version that the row covers;
-//   - a time is not before that version, and, if the object shows when it was written, not after the row's version.
+//   - a time is not before the server began to write that version, and, if the object shows when it was written, not after
+//     the row's version was stored. The server takes a manager's time before it stores the object, after it read the version
+//     before.
 //
 // The server's times are whole seconds, so a time may be a second too early.
 
@@ -27,6 +29,10 @@ func (j *judge) times(c *progress, i int, r *row) {
 		return
 	}
 	first, last := &c.t.sights[c.next], &c.t.sights[i]
+	begun := first.sent
+	if c.next > 0 {
+		begun = latest(begun, c.t.sights[c.next-1].asked)
+	}
 	seen := r.at.Add(time.Millisecond) // the journal truncates to milliseconds
 	switch {
 	case seen.Before(last.asked):
@@ -35,8 +41,8 @@ func (j *judge) times(c *progress, i int, r *row) {
 		j.find(falsified, "%v was seen at %s, before its time, %s", r, clock(r.at), clock(r.time))
 	case !r.since.IsZero() && (first.known.Before(r.since) || r.since.After(seen)):
 		j.find(falsified, "%v happened between %s and %s, but the server showed %s at %s", r, clock(r.since), clock(r.at), first.version, clock(first.known))
-	case r.time.Before(first.asked.Add(-second)):
-		j.find(falsified, "%v has the time %s, but %s was written after %s", r, clock(r.time), first.version, clock(first.asked))
+	case !begun.IsZero() && r.time.Before(begun.Add(-second)):
+		j.find(falsified, "%v has the time %s, but %s was written after %s", r, clock(r.time), first.version, clock(begun))
 	}
 	if !j.shows(c, i) {
 		return
@@ -84,7 +90,7 @@ func TestJudgeTimes(t *testing.T) {
 		{"seen as it happened", event.Updated, false, is{0, 20, 20.7}, nil},
 		{"its own time, seen late", event.Updated, false, is{15, 20, 90}, nil},
 		{"the time at which it was seen", event.Updated, false, is{0, 90, 90}, []string{falsified}},
-		{"a second too early", event.Updated, false, is{0, 18, 20.7}, []string{falsified}},
+		{"a second too early", event.Updated, false, is{0, 19, 20.7}, []string{falsified}},
 		{"seen before it was written", event.Updated, false, is{0, 20, 20.1}, []string{falsified}},
 		{"a time after it was seen", event.Updated, false, is{0, 21, 20.8}, []string{falsified}},
 		{"an interval that begins too late", event.Updated, false, is{21, 21, 90}, []string{falsified}},
@@ -96,9 +102,9 @@ func TestJudgeTimes(t *testing.T) {
 		t.Run(tc.why, func(t *testing.T) {
 			j := newJudge(&past{}, nil)
 			c := &progress{t: &timeline{sights: []sighting{
-				{version: "3", json: managed("3", 5), asked: at(5.1), known: at(5.2)},
-				{version: "5", json: managed("5", 10), asked: at(10.1), known: at(10.2)},
-				{version: "7", json: managed("7", 20), asked: at(20.4), known: at(20.5)},
+				{version: "3", json: managed("3", 5), sent: at(5.1), asked: at(5.1), known: at(5.2)},
+				{version: "5", json: managed("5", 10), sent: at(10.1), asked: at(10.1), known: at(10.2)},
+				{version: "7", json: managed("7", 20), sent: at(20.1), asked: at(20.4), known: at(20.5)},
 			}}, next: 2}
 			if tc.skip {
 				c.next = 1

@@ -234,17 +234,20 @@ func (to *torture) restart(ctx context.Context) error {
 	return err
 }
 
-// freeze stops the daemon's process for longer than it needs to notice that it stood still, and lets it go on.
+// freeze stops the daemon's process for longer than it needs to notice that it stood still, and waits for the absence.
 func (to *torture) freeze(ctx context.Context) error {
 	if !to.daemon.alive() {
 		return nil
 	}
 	p := to.daemon.running.cmd.Process
 	err := p.Signal(syscall.SIGSTOP)
-	from := time.Now()
+	still := interval{from: time.Now()}
 	pause(ctx, to.between(8000, 15000))
-	to.still = append(to.still, interval{from, time.Now()})
-	return errors.Join(err, p.Signal(syscall.SIGCONT), to.hands.some(ctx, 20))
+	still.to = time.Now()
+	to.still = append(to.still, still)
+	return errors.Join(err, p.Signal(syscall.SIGCONT), within(ctx, time.Minute, func() error {
+		return to.daemon.reports(still)
+	}))
 }
 
 func (to *torture) between(least, most int) time.Duration {

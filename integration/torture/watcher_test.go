@@ -31,9 +31,9 @@ type sighting struct {
 	// vague is a deletion whose version is only known to be in (after, version].
 	vague bool
 	after string
-	// The write happened between these times: asked is when a writer sent it or an earlier one, zero if that is not
-	// known; known is when the server first showed it or a later one.
-	asked, known time.Time
+	// sent is when the writer sent it; zero: not known. The server stored it between asked, when it or an earlier one was
+	// sent, and known, when the server first showed it or a later one.
+	sent, asked, known time.Time
 }
 
 // identity identifies an object.
@@ -233,7 +233,7 @@ func (w *watcher) add(r resource, o *stem, s sighting) {
 				old.what = s.what
 			}
 			old.written = old.written && s.written
-			old.asked, old.known = latest(old.asked, s.asked), earliest(old.known, s.known)
+			old.sent, old.known = latest(old.sent, s.sent), earliest(old.known, s.known)
 			return
 		}
 	}
@@ -296,16 +296,16 @@ func (w *watcher) vanished() {
 	}
 }
 
-// answered records the object in the response to a write that was sent at a time: a version that exists on the server,
-// whether it was watched or not.
-func (w *watcher) answered(r resource, asked time.Time, object []byte) {
+// answered records the object in the response to a write: a version that exists on the server, whether it was watched or
+// not. sent is when the write was sent, or zero if it may have changed nothing.
+func (w *watcher) answered(r resource, sent time.Time, object []byte) {
 	var o stem
 	if json.Unmarshal(object, &o) != nil || o.Kind != r.kind || o.Metadata.DeletionTimestamp != "" {
 		return // the last write to a deleted object is its end, whatever the response looks like
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.add(r, &o, sighting{version: o.Metadata.ResourceVersion, what: present, json: bytes.Clone(object), written: true, asked: asked, known: time.Now()})
+	w.add(r, &o, sighting{version: o.Metadata.ResourceVersion, what: present, json: bytes.Clone(object), written: true, sent: sent, known: time.Now()})
 	if compare(o.Metadata.ResourceVersion, w.last[r.name()]) > 0 {
 		w.last[r.name()] = o.Metadata.ResourceVersion
 	}
@@ -339,8 +339,10 @@ func (p *past) bound() {
 		}
 	}
 	slices.SortFunc(all, func(a, b *sighting) int { return compare(a.version, b.version) })
-	for i := 1; i < len(all); i++ {
-		all[i].asked = latest(all[i-1].asked, all[i].asked)
+	var sent time.Time
+	for _, s := range all {
+		sent = latest(sent, s.sent)
+		s.asked = sent
 	}
 	for i := len(all) - 1; i > 0; i-- {
 		all[i-1].known = earliest(all[i-1].known, all[i].known)
