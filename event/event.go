@@ -62,7 +62,8 @@ type Event struct {
 	// Subject is the object's path on the API server; for a gap or an absence, the path of the collection.
 	Subject string `json:"subject"`
 	// Time is when the change happened, if the object shows that; otherwise when Tattler saw the change. A deletion that
-	// was missed happened between data.observed.after and time: not after the creation of the next object of that name.
+	// was missed happened between data.observed.after and time: not after the creation of the next object of that name, if that
+	// arrived together with the deletion.
 	Time time.Time `json:"time"`
 	// PartitionKey is the object's UID. Events with the same key are in order. A gap or an absence has no key.
 	PartitionKey string `json:"partitionkey,omitempty"`

@@ -368,11 +368,18 @@ func (i *ingest) Current() {
 	}
 }
 
+// onTheWay is how long a change may take from the server's storage to this process. When something arrives, what the server
+// stored longer ago has arrived, too; the rest may be on its way.
+const onTheWay = 2 * time.Second
+
 // markCurrent records that the stream is current, unless it is still catching up: with late changes or during a history
 // check.
 func (i *ingest) markCurrent(version string, now time.Time) {
-	if !i.late.pending(version) && len(i.resume.missing) == 0 {
-		i.update(func(st *Status) { st.LastCurrent = now })
+	if i.late.pending(version) || len(i.resume.missing) > 0 {
+		return
+	}
+	if sure := now.Add(-onTheWay); sure.After(i.Status().LastCurrent) {
+		i.update(func(st *Status) { st.LastCurrent = sure })
 	}
 }
 

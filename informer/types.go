@@ -136,7 +136,8 @@ type Status struct {
 	// Since is when the state began. Attempts counts failures in a row.
 	Since    time.Time
 	Attempts int
-	// LastCurrent is when the stream was last known to be current. An audit that finds a missed change sets it back to
+	// LastCurrent is when the stream was last known to be current: two seconds before the last arrival, since changes may
+	// have been on their way then, or the begin of the last list. An audit that finds a missed change sets it back to
 	// the last comparison of all objects, until the stream is relisted.
 	LastCurrent time.Time
 	Objects     int

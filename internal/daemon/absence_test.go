@@ -88,7 +88,7 @@ func forgetEnd(t *testing.T, path string) time.Time {
 	if err := c.Exec("UPDATE clusters SET absent = NULL"); err != nil {
 		t.Fatal(err)
 	}
-	s, _, err := c.Prepare("SELECT max(at) FROM streams")
+	s, _, err := c.Prepare("SELECT max((SELECT max(at) FROM streams), (SELECT max(absence) FROM clusters))")
 	if err != nil {
 		t.Fatal(err)
 	}
