@@ -135,7 +135,7 @@ type Stream struct {
 }
 
 // Passed reports whether Error has passed: the stream is live again.
-func (s *Stream) Passed() bool { return s.Error != "" && s.State == Live }
+func (s Stream) Passed() bool { return s.Error != "" && s.State == Live }
 
 // Audits counts the audits of a kind's streams: comparisons of the known state with a list beside the watch.
 type Audits struct {
@@ -236,7 +236,7 @@ type Sink struct {
 }
 
 // Passed reports whether Error has passed: the sink delivers again.
-func (s *Sink) Passed() bool { return s.Error != "" && s.State == "running" }
+func (s Sink) Passed() bool { return s.Error != "" && s.State == "running" }
 
 // Traces is the state of the export of traces.
 type Traces struct {
