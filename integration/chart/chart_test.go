@@ -115,7 +115,7 @@ func TestValues(t *testing.T) {
 		{"an annotation twice", "podAnnotations: {checksum/config: x}", "podAnnotations: the chart itself sets checksum/config"},
 		{"an annotation twice", "commonAnnotations: {checksum/config: x}", "commonAnnotations: the chart itself sets checksum/config"},
 		{"a limit without its unit", "resources: {limits: {memory: 512}}", "such as 512Mi"},
-		{"a limit that the chart cannot read", "resources: {limits: {memory: 1e9}}", "set goMemLimit"},
+		{"a limit that the chart cannot read", "resources: {limits: {memory: 1Ei}}", "set goMemLimit"},
 		{"a journal that outgrows its volume", "config: {journal: {retain: {size: 20Gi}}}", "persistence.size is 3Gi, and config.journal.retain.size is 20Gi"},
 		{"the same in bytes", "config: {journal: {retain: {size: 21474836480}}}", "config.journal.retain.size is 2"},
 		{"a volume without room beside the journal", "persistence: {size: 2Gi}", "persistence.size is 2Gi, and config.journal.retain.size is 1Gi"},
@@ -181,7 +181,7 @@ func TestMemoryLimit(t *testing.T) {
 		{"resources: {limits: {memory: 1G}}", `"858MiB"`},
 		{"resources: {limits: {memory: 536870912}}", `"460MiB"`},
 		{"resources: {limits: {memory: 1Ti}}", `"943718MiB"`},
-		{"{goMemLimit: 1GiB, resources: {limits: {memory: 1e9}}}", `"1GiB"`},
+		{"{goMemLimit: 1GiB, resources: {limits: {memory: 1Ei}}}", `"1GiB"`},
 		{"resources: {limits: null}", ""},
 	} {
 		got, err := render(t, tc.values)
