@@ -72,8 +72,8 @@ torture: control-plane ## kill the daemon KILLS (1000) times on a real control p
 	@tools/preflight.sh race
 	@cd integration && TATTLER_TORTURE_KILLS='$(or $(KILLS),1000)' $(GO_TEST) -timeout 8h -v -run '$(or $(RUN),TestTorture)' ./torture
 
-release: preflight ## make the files of a release in dist/: builds all of it twice, the second time without a cache, and compares the bytes
-	@cd tools && go run ./cmd/vulncheck .. ../cloud && go run ./cmd/release -replace -twice $(ARGS)
+release: preflight ## make the files of a release in dist/: checks for vulnerabilities, builds all of it twice, the second time without a cache, and compares the bytes
+	@cd tools && go run ./cmd/vulncheck -release .. ../cloud && go run ./cmd/release -replace -twice $(ARGS)
 
 vuln: preflight ## look for known vulnerabilities; without a network it says that it did not
 	@cd tools && go run ./cmd/vulncheck .. ../cloud

@@ -276,7 +276,7 @@ func TestCRDAuditRights(t *testing.T) {
 	paused(t, ns, "web", "web:1")
 	p := start(t, "crd-audit", reader, "--policies", dir, "--report")
 	p.prints(t, "deployments.apps "+ns+"/web added: all.cel: it is there\n")
-	p.prints(t, `resource=pods err="pods is forbidden`)
+	p.prints(t, `resource=pods error="pods is forbidden`)
 	p.prints(t, "a report cannot be written, and is tried again")
 	kubectl(t, "create", "role", "reports", "--verb=create,patch,delete", "--resource=policyreports.wgpolicyk8s.io", "-n", ns)
 	kubectl(t, "create", "rolebinding", "reports", "--role=reports", "--user=reader-"+ns, "-n", ns)

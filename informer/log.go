@@ -28,15 +28,15 @@ func (l *streamLog) gap(s Stream, g Gap) {
 }
 
 func (l *streamLog) decodeError(s Stream, err error) {
-	l.log.Warn("cannot decode object", append(where(s), "err", err)...)
+	l.log.Warn("cannot decode object", append(where(s), "error", err)...)
 }
 
 func (l *streamLog) indexError(s Stream, k Key, err error) {
-	l.log.Error("cannot index object", append(where(s), "key", k.String(), "err", err)...)
+	l.log.Error("cannot index object", append(where(s), "key", k.String(), "error", err)...)
 }
 
 func (l *streamLog) checkpoint(s Stream, err error) {
-	l.log.Warn("checkpoint failed", append(where(s), "err", err)...)
+	l.log.Warn("checkpoint failed", append(where(s), "error", err)...)
 }
 
 func where(s Stream) []any {
@@ -58,7 +58,7 @@ func (l *streamLog) mutation(s Stream, k Key, err error) {
 	}
 	l.mu.Unlock()
 	if log {
-		l.log.Error("a shared object was modified", append(where(s), "key", k.String(), "err", err, "found", n)...)
+		l.log.Error("a shared object was modified", append(where(s), "key", k.String(), "error", err, "found", n)...)
 	}
 }
 
@@ -76,6 +76,6 @@ func (l *streamLog) state(st Status) {
 	case st.State == Watching && failed:
 		l.log.Info("watching again", where(st.Stream)...)
 	case st.State != Watching && st.State != Stopped && st.Err != nil && st.Err.Error() != before:
-		l.log.Warn("watch failed", append(where(st.Stream), "err", st.Err)...)
+		l.log.Warn("watch failed", append(where(st.Stream), "error", st.Err)...)
 	}
 }

@@ -55,7 +55,7 @@ func TestLog(t *testing.T) {
 		s.SetDown(false)
 		<-time.After(10 * time.Minute)
 		up := log.take()
-		if strings.Count(down, "\n") != 2 || strings.Count(down, `level=WARN msg="watch failed" resource=pods err="`) != 2 || !strings.Contains(down, "connection refused") {
+		if strings.Count(down, "\n") != 2 || strings.Count(down, `level=WARN msg="watch failed" resource=pods error="`) != 2 || !strings.Contains(down, "connection refused") {
 			t.Errorf("an outage of ten minutes:\n%s", down)
 		}
 		if strings.Count(up, "\n") != 1 || !strings.Contains(up, `level=INFO msg="watching again" resource=pods`) {
@@ -66,7 +66,7 @@ func TestLog(t *testing.T) {
 		<-time.After(time.Minute)
 		_, _ = view.Get("n", "strange")
 		got := log.take()
-		for _, want := range []string{`msg="cannot decode object" resource=pods err=`, `level=ERROR msg="cannot index object" resource=pods key=n/fine err=`} {
+		for _, want := range []string{`msg="cannot decode object" resource=pods error=`, `level=ERROR msg="cannot index object" resource=pods key=n/fine error=`} {
 			if !strings.Contains(got, want) {
 				t.Errorf("no line with %s in:\n%s", want, got)
 			}

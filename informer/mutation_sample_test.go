@@ -185,7 +185,7 @@ func TestLogsMutationsOnceAMinute(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		lines := strings.Split(strings.TrimSpace(b.String()), "\n")
-		if len(lines) != 3 || !strings.Contains(lines[0], `msg="a shared object was modified" resource=pods namespace=a key=a/one err="it was" found=1`) ||
+		if len(lines) != 3 || !strings.Contains(lines[0], `msg="a shared object was modified" resource=pods namespace=a key=a/one error="it was" found=1`) ||
 			!strings.Contains(lines[1], "found=60") {
 			t.Errorf("logged\n%s", b.String())
 		}

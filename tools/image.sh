@@ -6,6 +6,7 @@ set -eu
 program=${PROGRAM:-tattler}
 image=${IMAGE:-ghcr.io/tattler-dev/$program}:${TAG:-${VERSION:-latest}}
 platforms=${PLATFORMS:-linux/amd64,linux/arm64}
+revision=${REVISION:-$(git rev-parse HEAD 2>/dev/null || true)} # empty outside of a git work tree
 
 usable() { # whether a tool is installed, and for docker, whether its daemon answers
 	case $1 in
@@ -24,7 +25,7 @@ if [ -z "$tool" ]; then
 fi
 
 echo "building $image for $platforms with $tool" >&2
-args="--build-arg PROGRAM=$program --build-arg VERSION=${VERSION:-} --platform $platforms --file Dockerfile"
+args="--build-arg PROGRAM=$program --build-arg VERSION=${VERSION:-} --build-arg REVISION=$revision --platform $platforms --file Dockerfile"
 # shellcheck disable=SC2086 # the arguments have no spaces
 case $tool in
 docker)

@@ -28,7 +28,7 @@ func find(ctx context.Context, cluster *informer.Cluster, names []string) (map[k
 	case served == nil:
 		return nil, err
 	case err != nil: // an aggregated API may be away
-		slog.Warn("some API groups cannot be read", "err", err)
+		slog.Warn("some API groups cannot be read", "error", err)
 	}
 	found := map[kinds.Kind]subscription{}
 	for _, name := range names {
@@ -46,7 +46,7 @@ func connect(ctx context.Context, address string) (jetstream.JetStream, error) {
 	conn, err := nats.Connect(address, nats.MaxReconnects(-1),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil { // else we have closed it
-				slog.Warn("disconnected from NATS", "err", err)
+				slog.Warn("disconnected from NATS", "error", err)
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) { slog.Info("connected to NATS again") }))
@@ -89,7 +89,7 @@ func publish(ctx context.Context, bus jetstream.JetStream, kind kinds.Kind, chan
 		m.Old, err1 = change.Old()
 		m.New, err2 = change.New()
 		if err := errors.Join(err1, err2); err != nil {
-			slog.Error("an object cannot be read, and is left out", "kind", kind, "key", m.Key, "err", err)
+			slog.Error("an object cannot be read, and is left out", "kind", kind, "key", m.Key, "error", err)
 		}
 		// The ID is the same however often a change is published, so the stream can drop duplicates.
 		id := fmt.Sprintf("%s.%s", change.UID, cmp.Or(m.ResourceVersion, "deleted"))
@@ -112,7 +112,7 @@ func store(ctx context.Context, bus jetstream.JetStream, subject, id string, m m
 			m.Old, m.New = nil, nil
 			continue
 		case attempt == 0:
-			slog.Warn("not stored; trying again until it is", "kind", m.Kind, "key", m.Key, "err", err)
+			slog.Warn("not stored; trying again until it is", "kind", m.Kind, "key", m.Key, "error", err)
 		}
 		select {
 		case <-time.After(time.Second):

@@ -38,7 +38,7 @@ func (a *audit) kind(ctx context.Context, k kinds.Kind, objects *informer.Subscr
 		was, err1 := change.Old()
 		is, err2 := change.New()
 		if err := errors.Join(err1, err2); err != nil {
-			slog.Error("an object cannot be read", "kind", k, "key", change.Key, "err", err)
+			slog.Error("an object cannot be read", "kind", k, "key", change.Key, "error", err)
 			continue
 		}
 		uid := string(change.UID)

@@ -126,7 +126,7 @@ func (p policy) texts(ctx context.Context, kind string, e event) []string {
 	texts, err := p.check(limited, e)
 	if err != nil && ctx.Err() == nil {
 		if _, again := p.failed.LoadOrStore(kind, true); !again {
-			slog.Error("a policy failed; further failures on this kind are not logged", "policy", p.name, "kind", kind, "err", oneLine(err.Error()))
+			slog.Error("a policy failed; further failures on this kind are not logged", "policy", p.name, "kind", kind, "error", oneLine(err.Error()))
 		}
 	}
 	for i := range texts {

@@ -151,7 +151,7 @@ func (r *reports) run(ctx context.Context) {
 		if err := r.write(ctx, at); err == nil {
 			r.queue.Forget(at)
 		} else if ctx.Err() == nil {
-			slog.Warn("a report cannot be written, and is tried again", "namespace", at.namespace, "report", at.name, "err", err)
+			slog.Warn("a report cannot be written, and is tried again", "namespace", at.namespace, "report", at.name, "error", err)
 			r.queue.AddRateLimited(at)
 		}
 		r.queue.Done(at)

@@ -72,7 +72,7 @@ func (g gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	review.Response = &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
 	if err := g.judge(r.Context(), review.Request); err != nil {
-		slog.Info("refused", "deployment", review.Request.Namespace+"/"+review.Request.Name, "why", err)
+		slog.Info("refused", "deployment", review.Request.Namespace+"/"+review.Request.Name, "error", err)
 		review.Response.Allowed = false
 		review.Response.Result = &metav1.Status{Code: http.StatusForbidden, Reason: metav1.StatusReasonForbidden, Message: err.Error()}
 	}
@@ -102,7 +102,7 @@ func (g gate) judge(ctx context.Context, r *admissionv1.AdmissionRequest) error 
 	}
 	_, err := g.rule.Image(ctx, &d)
 	if err != nil && !errors.As(err, new(*images.Missing)) {
-		slog.Warn("the source does not answer", "err", err)
+		slog.Warn("the source does not answer", "error", err)
 		return fmt.Errorf("the source of images does not answer, so it is unknown whether it has one for the label %s=%s", g.rule.Label, value)
 	}
 	return err

@@ -62,7 +62,7 @@ func logNodes(ctx context.Context, nodes *informer.Informer[*corev1.Node], initi
 		}
 		node, err := change.New()
 		if err != nil {
-			slog.Error("a node cannot be read", "node", change.Key.Name, "err", err)
+			slog.Error("a node cannot be read", "node", change.Key.Name, "error", err)
 			continue
 		}
 		slog.Info("node joined", "node", node.Name, "created", node.CreationTimestamp.UTC(), "was there", change.Initial, "labels", node.Labels)

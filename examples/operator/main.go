@@ -132,7 +132,7 @@ func (s *sites) using(ctx context.Context, config client.Object) []ctrl.Request 
 	var list SiteList
 	err := s.client.List(ctx, &list, client.InNamespace(config.GetNamespace()), client.MatchingFields{byConfig: config.GetName()})
 	if err != nil {
-		slog.Error("list Sites", "err", err)
+		slog.Error("list Sites", "error", err)
 	}
 	var requests []ctrl.Request
 	for _, site := range list.Items {

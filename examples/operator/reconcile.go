@@ -38,7 +38,7 @@ func (s *sites) Reconcile(ctx context.Context, request ctrl.Request) (ctrl.Resul
 	err := s.reconcile(ctx, request.NamespacedName)
 	if apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) {
 		// The cache was behind, or another client wrote. That is not a failure: reconcile again.
-		slog.Info("somebody else wrote first; reconciling again", "site", request.String(), "err", err)
+		slog.Info("somebody else wrote first; reconciling again", "site", request.String(), "error", err)
 		return ctrl.Result{RequeueAfter: 50 * time.Millisecond}, nil
 	}
 	return ctrl.Result{}, err

@@ -67,7 +67,7 @@ func (w *rawWatch) run(ctx context.Context) {
 			default:
 			}
 			if errors.Is(err, io.EOF) || errors.Is(err, context.Canceled) || utilnet.IsProbableEOF(err) || utilnet.IsTimeout(err) {
-				klog.FromContext(ctx).V(5).Info("A watch has ended", "err", err)
+				klog.FromContext(ctx).V(5).Info("A watch has ended", "error", err)
 				return
 			}
 			err = fmt.Errorf("unable to decode an event from the watch stream: %w", err)

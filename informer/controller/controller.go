@@ -248,7 +248,7 @@ func (c *Controller) reconcileKey(ctx context.Context, key Key) {
 // logFailure logs a key's failure, with the stack of a panic.
 func (c *Controller) logFailure(what string, key Key, err error, more ...any) {
 	attrs := append([]any{"controller", c.name, "key", key.String()}, more...)
-	attrs = append(attrs, "err", err)
+	attrs = append(attrs, "error", err)
 	var p *PanicError
 	if errors.As(err, &p) {
 		attrs = append(attrs, "stack", string(p.Stack))

@@ -38,7 +38,7 @@ func (c *Controller) wait(ctx context.Context) error {
 	for _, s := range c.sources {
 		again, err := c.waitFor(ctx, s)
 		for again {
-			c.o.Log.Warn("waiting for caches", "controller", c.name, "err", cause(err))
+			c.o.Log.Warn("waiting for caches", "controller", c.name, "error", cause(err))
 			again, err = c.waitFor(ctx, s)
 		}
 		if err != nil {

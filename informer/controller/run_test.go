@@ -103,7 +103,7 @@ func TestWaits(t *testing.T) {
 			t.Errorf("Run: %v, after %d reconciles", err, n)
 		}
 		if lines := strings.Count(log.String(), "\n"); lines < 2 ||
-			strings.Count(log.String(), `msg="waiting for caches" controller=test err="sync widgets.example.com: `) != lines {
+			strings.Count(log.String(), `msg="waiting for caches" controller=test error="sync widgets.example.com: `) != lines {
 			t.Errorf("logged:\n%s", log.String())
 		}
 	})

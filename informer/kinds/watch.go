@@ -234,7 +234,7 @@ func (w *watch) failed(err error) {
 	switch {
 	case text == w.problem:
 	case err != nil:
-		w.log.Warn("discovery cannot be read completely; retrying", "err", err)
+		w.log.Warn("discovery cannot be read completely; retrying", "error", err)
 	default:
 		w.log.Info("discovery can be read again")
 	}

@@ -10,6 +10,7 @@ import (
 	chartv2 "helm.sh/helm/v4/pkg/chart/v2"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	release "helm.sh/helm/v4/pkg/release/v1"
+	appsv1 "k8s.io/api/apps/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -114,10 +115,60 @@ func TestValues(t *testing.T) {
 		{"an annotation twice", "podAnnotations: {checksum/config: x}", "podAnnotations: the chart itself sets checksum/config"},
 		{"an annotation twice", "commonAnnotations: {checksum/config: x}", "commonAnnotations: the chart itself sets checksum/config"},
 		{"a limit without its unit", "resources: {limits: {memory: 512}}", "such as 512Mi"},
-		{"a limit that the chart cannot read", "resources: {limits: {memory: 1Ti}}", "set goMemLimit"},
+		{"a limit that the chart cannot read", "resources: {limits: {memory: 1Ei}}", "set goMemLimit"},
+		{"a journal that outgrows its volume", "config: {journal: {retain: {size: 20Gi}}}", "persistence.size is 3Gi, and config.journal.retain.size is 20Gi"},
+		{"the same in bytes", "config: {journal: {retain: {size: 21474836480}}}", "config.journal.retain.size is 2"},
+		{"a volume without room beside the journal", "persistence: {size: 2Gi}", "persistence.size is 2Gi, and config.journal.retain.size is 1Gi"},
+		{"the same without a volume", "persistence: {enabled: false, size: 2Gi}", "set persistence.size to 3072Mi or more"},
+		{"the default limit of the journal", "{persistence: {size: 2Gi}, config: {journal: {retain: null}}}", "config.journal.retain.size is 1Gi"},
+		{"a limit that is no size", "config: {journal: {retain: {size: much}}}", "config.journal.retain.size: much is not a size"},
+		{"metrics for everyone", "service: {type: LoadBalancer}", "service.type: LoadBalancer is for the web page"},
+		{"two registries", "image: {repository: registry.example/tattler}", "belongs in image.registry"},
+		{"no rules", "rbac: {namespaceRules: {shop: []}}", "namespaceRules"},
+		{"a typing error in a rule", "rbac: {rules: [{apiGroups: [a], resource: [b], verbs: [get]}]}", "resource"},
+		{"labels that the chart sets", "commonLabels: {helm.sh/chart: x}", "leave it out"},
+		{"a label that selects the pod", "podLabels: {app.kubernetes.io/instance: x}", "podLabels: the chart itself sets"},
+		{"two makers of a certificate", "web: {enabled: true, tls: {existingSecret: a, certManager: {enabled: true, issuerRef: {name: a}}}}", "exclude each other"},
+		{"a CA that the chart does not know", "{web: {enabled: true, tls: {existingSecret: a}}, httpRoute: {enabled: true, parentRefs: [{name: a}], backendTLSPolicy: {enabled: true}}}", "set web.tls.ca"},
+		{"a typing error in a path", "ingress: {hosts: [{host: a, paths: [{pth: /}]}]}", "pth"},
 	} {
 		if _, err := render(t, tc.values); err == nil || !strings.Contains(err.Error(), tc.want) {
 			t.Errorf("%s: %s: %v, want an error that says %q", tc.why, tc.values, err, tc.want)
+		}
+	}
+}
+
+// TestVolume: volumes that are large enough, or whose size the chart does not know.
+func TestVolume(t *testing.T) {
+	for _, text := range []string{
+		"{persistence: {size: 60Gi}, config: {journal: {retain: {size: 20Gi}}}}",
+		"{persistence: {size: 3G}, config: {journal: {retain: {size: 1000MB}}}}",
+		"{persistence: {size: 3000000000}, config: {journal: {retain: {size: 1000000000}}}}",
+		"{persistence: {existingClaim: a}, config: {journal: {retain: {size: 20Gi}}}}",
+		"config: {journal: {retain: {size: 0}}}",
+	} {
+		if _, err := render(t, text); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestImageName: global.imageRegistry, which a parent chart sets, replaces the registry.
+func TestImageName(t *testing.T) {
+	for _, tc := range []struct{ values, want string }{
+		{"{}", "ghcr.io/tattler-dev/tattler:v0.1.0"},
+		{"global: {imageRegistry: registry.example:5000}", "registry.example:5000/tattler-dev/tattler:v0.1.0"},
+		{"{global: null, image: {registry: registry.example}}", "registry.example/tattler-dev/tattler:v0.1.0"},
+		{"image: {registry: '', tag: next}", "tattler-dev/tattler:next"},
+	} {
+		manifest, err := render(t, tc.values)
+		if err != nil {
+			t.Errorf("%s: %v", tc.values, err)
+			continue
+		}
+		set := objects[appsv1.StatefulSet](t, manifest, "StatefulSet")["tattler/tattler"]
+		if got := set.Spec.Template.Spec.Containers[0].Image; got != tc.want {
+			t.Errorf("%s: %s, want %s", tc.values, got, tc.want)
 		}
 	}
 }
@@ -129,7 +180,8 @@ func TestMemoryLimit(t *testing.T) {
 		{"resources: {limits: {memory: 1.5Gi}}", `"1382MiB"`},
 		{"resources: {limits: {memory: 1G}}", `"858MiB"`},
 		{"resources: {limits: {memory: 536870912}}", `"460MiB"`},
-		{"{goMemLimit: 1GiB, resources: {limits: {memory: 1Ti}}}", `"1GiB"`},
+		{"resources: {limits: {memory: 1Ti}}", `"943718MiB"`},
+		{"{goMemLimit: 1GiB, resources: {limits: {memory: 1Ei}}}", `"1GiB"`},
 		{"resources: {limits: null}", ""},
 	} {
 		got, err := render(t, tc.values)

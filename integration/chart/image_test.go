@@ -15,6 +15,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -23,6 +24,7 @@ import (
 
 // image is what the Dockerfile makes: files from its build stage, by their place in the image, and its settings.
 type image struct {
+	labels     map[string]string
 	files      map[string]string
 	user       string
 	env        []string
@@ -30,8 +32,9 @@ type image struct {
 }
 
 var (
-	copyLine = regexp.MustCompile(`(?m)^COPY --from=build (\S+) (\S+)$`)
-	envLine  = regexp.MustCompile(`(?m)^ENV (\S+)$`)
+	copyLine  = regexp.MustCompile(`(?m)^COPY --from=build (\S+) (\S+)$`)
+	labelPart = regexp.MustCompile(`(org\.opencontainers\.image\.[a-z]+)="([^"]*)"`)
+	envLine   = regexp.MustCompile(`(?m)^ENV (\S+)$`)
 )
 
 func dockerfile(t *testing.T) *image {
@@ -41,7 +44,10 @@ func dockerfile(t *testing.T) *image {
 	if !found {
 		t.Fatal("the image is not made from scratch")
 	}
-	i := &image{files: map[string]string{}}
+	i := &image{files: map[string]string{}, labels: map[string]string{}}
+	for _, m := range labelPart.FindAllStringSubmatch(last, -1) {
+		i.labels[m[1]] = m[2]
+	}
 	for _, m := range copyLine.FindAllStringSubmatch(last, -1) {
 		i.files[m[2]] = m[1]
 	}
@@ -109,8 +115,12 @@ func (i *image) assemble(t *testing.T, name string, ca []byte) string {
 	}
 	for to, from := range i.files {
 		switch {
-		case strings.HasPrefix(from, "/out/"):
+		case from == "/out/tattler":
 			from = build(t, name)
+		case from == "/out/THIRD-PARTY-LICENSES.txt":
+			from = notices(t, name)
+		case strings.HasPrefix(from, "/src/"):
+			from = filepath.Join(repository, strings.TrimPrefix(from, "/src/"))
 		case strings.HasPrefix(from, "/usr/local/go/"):
 			from = filepath.Join(goroot(t), strings.TrimPrefix(from, "/usr/local/go/"))
 		}
@@ -127,6 +137,26 @@ func (i *image) assemble(t *testing.T, name string, ca []byte) string {
 		}
 	}
 	return root
+}
+
+// notices writes the licences of what a program links to a file, with the Dockerfile's command.
+func notices(t *testing.T, name string) string {
+	t.Helper()
+	text := strings.ReplaceAll(string(read(t, repository+"/Dockerfile")), "\\\n", "")
+	_, line, found := strings.Cut(text, "\nRUN dir=.; ")
+	line, _, _ = strings.Cut(line, "\n")
+	if !found {
+		t.Fatal("the Dockerfile collects no licences")
+	}
+	out := filepath.Join(t.TempDir(), "notices.txt")
+	script := "dir=.; " + strings.ReplaceAll(line, "/out/THIRD-PARTY-LICENSES.txt", out)
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", script)
+	cmd.Dir = repository
+	cmd.Env = append(os.Environ(), "PROGRAM="+name, "TARGETOS=linux", "TARGETARCH="+runtime.GOARCH)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v\n%s", script, err, text)
+	}
+	return out
 }
 
 // goroot returns the folder of the Go toolchain.
@@ -173,9 +203,24 @@ func TestImage(t *testing.T) {
 	if i.user != "65532:65532" {
 		t.Errorf("the image's user is %q", i.user)
 	}
+	want := map[string]string{
+		"title": "$PROGRAM", "description": "Records every change in a Kubernetes cluster, and delivers it to sinks", "licenses": "Apache-2.0",
+		"source": "https://github.com/tattler-dev/tattler", "version": "$VERSION", "revision": "$REVISION",
+	}
+	for name, value := range want {
+		if got := i.labels["org.opencontainers.image."+name]; got != value {
+			t.Errorf("the label %s is %q, want %q", name, got, value)
+		}
+	}
 	for _, name := range []string{"tattler", "tattler-cloud"} {
 		t.Run(name, func(t *testing.T) {
-			c := &container{Root: i.assemble(t, name, nil), User: 65532, Group: 65532, ReadOnly: true, Path: i.entrypoint, Args: []string{"version"}, Env: i.env}
+			root := i.assemble(t, name, nil)
+			for file, text := range map[string]string{"LICENSE": "Apache License", "THIRD-PARTY-LICENSES.txt": "\nk8s.io/client-go (LICENSE)"} {
+				if !strings.Contains(string(read(t, filepath.Join(root, "licenses", file))), text) {
+					t.Errorf("/licenses/%s does not have %q", file, text)
+				}
+			}
+			c := &container{Root: root, User: 65532, Group: 65532, ReadOnly: true, Path: i.entrypoint, Args: []string{"version"}, Env: i.env}
 			cmd := c.command(t)
 			var out bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &out, &out
@@ -183,5 +228,24 @@ func TestImage(t *testing.T) {
 				t.Errorf("%v\n%s", err, out.String())
 			}
 		})
+	}
+}
+
+// TestImageScript: the script tells the build the version and the commit, which become labels.
+func TestImageScript(t *testing.T) {
+	dir := t.TempDir()
+	log := filepath.Join(dir, "arguments")
+	if err := os.WriteFile(filepath.Join(dir, "podman"), []byte("#!/bin/sh\necho \"$*\" >>"+log+"\n"), 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "sh", "tools/image.sh")
+	cmd.Dir = repository
+	cmd.Env = append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "TOOL=podman", "VERSION=v1.2.3", "REVISION=0123456789abcdef", "PROGRAM=tattler-cloud")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	want := "--build-arg PROGRAM=tattler-cloud --build-arg VERSION=v1.2.3 --build-arg REVISION=0123456789abcdef "
+	if got := string(read(t, log)); !strings.Contains(got, want) {
+		t.Errorf("the arguments are\n%s", got)
 	}
 }

@@ -33,6 +33,7 @@ func TestDaemon(t *testing.T) {
 web: {enabled: true}
 existingSecrets: [hook]
 config:
+  journal: {retain: {size: 256Mi}}
   sinks:
   - {name: stdout, log: {format: json}}
   - name: hook

@@ -77,9 +77,10 @@ type streamState struct {
 	foreign *foreign
 	// moved is the version in which the kind was watched before, until the gap for that is reported.
 	moved string
-	// lastErr is why the stream was last not live. gaps counts reported gaps; lists and watches count those of
+	// lastErr is why the stream was last not live, and lastErrAt when it failed. gaps counts reported gaps; lists and watches count those of
 	// earlier sources.
 	lastErr              error
+	lastErrAt            time.Time
 	gaps, lists, watches int64
 }
 

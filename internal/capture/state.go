@@ -24,7 +24,7 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 	s.status = st
 	s.noteTrying(st)
 	if st.Err != nil {
-		s.lastErr = st.Err
+		s.lastErr, s.lastErrAt = st.Err, st.Since
 	}
 	if !k.discoveryOnly {
 		w.outage.observe(time.Now(), outageKey{k.GroupResource(), key}, st)
@@ -106,7 +106,7 @@ func (w *Watcher) fail(k *kind, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for _, s := range k.streams {
-		s.status.Err, s.lastErr = err, err
+		s.status.Err, s.lastErr, s.lastErrAt = err, err, time.Now()
 	}
 	w.markStarted(k)
 }

@@ -33,8 +33,9 @@ type StreamStatus struct {
 	// Trying is the time since which it has been trying to become live, across any number of lists and waits;
 	// zero unless State is StreamListing or StreamWaiting.
 	Trying time.Time
-	// Err is why it is not live, or last was not; nil if it never failed.
+	// Err is why it is not live, or last was not; nil if it never failed. ErrAt is when it failed.
 	Err     error
+	ErrAt   time.Time
 	Objects int
 	// Version is the resource version up to which the stream has been read; empty before its first list.
 	Version string
@@ -80,6 +81,7 @@ func (w *Watcher) lastKnown() (all []StreamStatus, open map[opened]map[string]in
 		for key, s := range k.streams {
 			st := StreamStatus{Stream: k.stream(key), Trying: s.trying, Err: s.lastErr, Lists: s.lists, Watches: s.watches, Gaps: s.gaps}
 			st.set(s.status)
+			st.ErrAt = s.lastErrAt
 			if key.source < len(k.feeds) {
 				of := opened{k, k.feeds[key.source].Source()}
 				if open[of] == nil {
@@ -97,7 +99,7 @@ func (w *Watcher) lastKnown() (all []StreamStatus, open map[opened]map[string]in
 func (s *StreamStatus) set(now informer.Status) {
 	s.State, s.Since, s.Objects, s.Version = stateFor(now), now.Since, now.Objects, now.Version
 	if now.Err != nil {
-		s.Err = now.Err
+		s.Err, s.ErrAt = now.Err, now.Since
 	}
 	switch { // the engine may be a moment ahead of its reports
 	case !connecting(s.State):

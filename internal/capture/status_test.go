@@ -46,7 +46,7 @@ func TestStreams(t *testing.T) {
 	scenario(t, Options{Scopes: []Scope{{Types: []string{"configmaps,secrets,widgets"}}}}, before, func(r *rig) {
 		began := time.Now()
 		s, text := r.one("configmaps")
-		if text != "live, 1 objects" || s.Version == "" || s.Lists != 1 || s.Watches != 1 || s.Err != nil || s.Since.After(began) || s.Since.IsZero() || !s.Trying.IsZero() {
+		if text != "live, 1 objects" || s.Version == "" || s.Lists != 1 || s.Watches != 1 || s.Err != nil || !s.ErrAt.IsZero() || s.Since.After(began) || s.Since.IsZero() || !s.Trying.IsZero() {
 			t.Errorf("after its first list: %s, %+v", text, s)
 		}
 		if s, text = r.one("secrets"); text != "forbidden, 0 objects" || s.Err == nil || s.Version != "" || !s.Trying.IsZero() {
@@ -54,13 +54,13 @@ func TestStreams(t *testing.T) {
 		}
 		r.server.Intercept(nil)
 		r.pass(2 * time.Minute)
-		if s, text = r.one("secrets"); text != "live, 0 objects" || s.Err == nil || s.Lists < 2 || !s.Since.After(began) {
+		if s, text = r.one("secrets"); text != "live, 0 objects" || s.Err == nil || s.ErrAt.Before(began) || !s.ErrAt.Before(s.Since) || s.Lists < 2 || !s.Since.After(began) {
 			t.Errorf("allowed, with why it was not before: %s, %+v", text, s)
 		}
 
 		r.server.SetDown(true)
 		r.pass(10 * time.Second)
-		if s, text = r.one("configmaps"); text != "waiting, 1 objects" || s.Err == nil || s.Trying.IsZero() {
+		if s, text = r.one("configmaps"); text != "waiting, 1 objects" || s.Err == nil || !s.ErrAt.After(began) || s.Trying.IsZero() {
 			t.Errorf("the server is away: %s, %+v", text, s)
 		}
 		r.server.Compact()

@@ -58,7 +58,7 @@ func TestTracesRefused(t *testing.T) {
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		for _, args := range [][]string{{"config", "check", "--offline", "-c", file}, {"run", "-c", file}} {
+		for _, args := range [][]string{{"config", "check", "-c", file}, {"run", "-c", file}} {
 			code, out, stderr := tattler(t.Context(), append([]string{"tattler"}, args...)...)
 			if code == exitDone || !strings.Contains(stderr, tc.want) || !strings.Contains(stderr, file+":6:") {
 				t.Errorf("%s with %s: exit code %d, %s, want %s", args[0], tc.traces, code, stderr, tc.want)

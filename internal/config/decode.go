@@ -18,6 +18,7 @@ type decoder struct {
 	*input
 	types     []SinkType
 	traces    func() Options
+	alone     bool // see Loader
 	lookupEnv func(name string) (string, bool)
 	readFile  func(path string) ([]byte, error)
 	// secrets, if set, resolve ${env:…} and ${file:…}; elsewhere these are errors.

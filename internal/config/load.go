@@ -20,6 +20,9 @@ type Loader struct {
 	Sinks []SinkType
 	// Traces returns the default options of the program's traces, a new pointer in each call; nil if it has none.
 	Traces func() Options
+	// Alone leaves the references to credentials unread: they may be those of another machine. Options that have any, and
+	// that are not valid without them, are accepted.
+	Alone bool
 	// LookupEnv and ReadFile find credentials; nil means the process's environment and files.
 	LookupEnv func(name string) (string, bool)
 	ReadFile  func(path string) ([]byte, error)
@@ -43,7 +46,7 @@ func (l *Loader) Parse(name string, text []byte) (*Config, error) {
 	}
 	c := &Config{}
 	setDefaults(c)
-	d := &decoder{input: f, types: l.Sinks, traces: l.Traces, lookupEnv: l.LookupEnv, readFile: l.ReadFile}
+	d := &decoder{input: f, types: l.Sinks, traces: l.Traces, alone: l.Alone, lookupEnv: l.LookupEnv, readFile: l.ReadFile}
 	if d.lookupEnv == nil {
 		d.lookupEnv = os.LookupEnv
 	}

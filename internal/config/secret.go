@@ -16,10 +16,14 @@ type secret struct{ value, source string }
 
 // secrets are the credentials of one sink, or of traces.
 type secrets struct {
+	alone     bool // nothing is read: see Loader
 	lookupEnv func(name string) (string, bool)
 	readFile  func(path string) ([]byte, error)
 	found     []secret
 }
+
+// unread stands for a credential that was not read.
+const unread = "unread"
 
 // expand replaces ${env:NAME} and ${file:PATH} where credentials belong. $${ is the text ${.
 func (d *decoder) expand(text string) (string, error) {
@@ -57,6 +61,8 @@ func (d *decoder) expand(text string) (string, error) {
 func (s *secrets) read(reference string) (value string, err error) {
 	kind, name, _ := strings.Cut(reference, ":")
 	switch {
+	case s.alone && (kind == "env" || kind == "file") && name != "":
+		value = unread
 	case kind == "env" && name != "":
 		var set bool
 		if value, set = s.lookupEnv(name); !set {

@@ -83,21 +83,25 @@ func (d *decoder) readTraces(value *yaml.Node, key string) *Traces {
 // options decodes and checks options that may contain credentials, and returns the credentials.
 func (d *decoder) options(value *yaml.Node, o Options, key string) []secret {
 	d.places[key] = value
-	inner := decoder{input: d.input, secrets: &secrets{lookupEnv: d.lookupEnv, readFile: d.readFile}}
+	inner := decoder{input: d.input, secrets: &secrets{alone: d.alone, lookupEnv: d.lookupEnv, readFile: d.readFile}}
 	before := len(d.errs)
 	inner.value(value, reflect.ValueOf(o).Elem(), key, nil)
 	found := inner.secrets.found
 	if len(d.errs) == before { // otherwise Validate would report values that could not be read
-		if err := validateOptions(o, found); err != nil {
+		if err := validateOptions(o, found, d.alone); err != nil {
 			inner.invalid(key, hide(err.Error(), found))
 		}
 	}
 	return found
 }
 
-// validateOptions checks options, and that credentials are not sent in clear text.
-func validateOptions(o Options, found []secret) error {
-	if err := o.Validate(); err != nil {
+// validateOptions checks options, and that credentials are not sent in clear text. Whether options are valid is not known if
+// they have credentials that were not read.
+func validateOptions(o Options, found []secret, unread bool) error {
+	switch err := o.Validate(); {
+	case err != nil && unread && len(found) > 0:
+		return nil
+	case err != nil:
 		return err
 	}
 	to, ok := o.(interface {

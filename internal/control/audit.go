@@ -142,9 +142,9 @@ func (a *Audit) give(ctx context.Context, name, sink string, limit time.Duration
 	case err == nil:
 		a.log.Info("order carried out", attrs...)
 	case errors.As(err, &refusal):
-		a.log.Warn("order refused", append(attrs, "err", err)...)
+		a.log.Warn("order refused", append(attrs, "error", err)...)
 	default:
-		a.log.Warn("order failed", append(attrs, "err", err)...)
+		a.log.Warn("order failed", append(attrs, "error", err)...)
 	}
 	a.count(name, err)
 	return err

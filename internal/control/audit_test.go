@@ -51,10 +51,10 @@ func TestAudit(t *testing.T) {
 		want OrderCount
 	}{
 		{func() error { return a.Pause(ctx, "hook", true) }, nil, `level=INFO msg="order carried out" order=pause sink=hook by="alice\nlevel=INFO"`, OrderCount{"pause", 1, 0, 0}},
-		{func() error { return a.Pause(ctx, "hook", false) }, Refuse("no sink"), `level=WARN msg="order refused" order=resume sink=hook by="alice\nlevel=INFO" err="no sink"`, OrderCount{"resume", 0, 1, 0}},
+		{func() error { return a.Pause(ctx, "hook", false) }, Refuse("no sink"), `level=WARN msg="order refused" order=resume sink=hook by="alice\nlevel=INFO" error="no sink"`, OrderCount{"resume", 0, 1, 0}},
 		{func() error { return second(a.Replay(ctx, "hook", Place{})) }, nil, `order=replay sink=hook by="alice\nlevel=INFO" changes=3`, OrderCount{"replay", 1, 0, 0}},
 		{func() error { return second(a.Skip(ctx, "hook", "i")) }, nil, `order=skip sink=hook by="alice\nlevel=INFO" change=i`, OrderCount{"skip", 1, 0, 0}},
-		{func() error { return second(a.ReplayDead(ctx, "hook", []string{"a", "b"})) }, errors.New("gone"), `level=WARN msg="order failed" order="replay dead letters" sink=hook by="alice\nlevel=INFO" letters=2 accepted=1 err=gone`, OrderCount{"replay dead letters", 0, 0, 1}},
+		{func() error { return second(a.ReplayDead(ctx, "hook", []string{"a", "b"})) }, errors.New("gone"), `level=WARN msg="order failed" order="replay dead letters" sink=hook by="alice\nlevel=INFO" letters=2 accepted=1 error=gone`, OrderCount{"replay dead letters", 0, 0, 1}},
 		{func() error { return second(a.DropDead(ctx, "hook", []string{"a", "b"})) }, nil, `order="drop dead letters" sink=hook by="alice\nlevel=INFO" letters=2`, OrderCount{"drop dead letters", 1, 0, 0}},
 		{func() error { return a.Remove(ctx, "hook") }, nil, `order=remove sink=hook`, OrderCount{"remove", 1, 0, 0}},
 	} {

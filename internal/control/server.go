@@ -146,7 +146,7 @@ func (o *order) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	var wrong *malformedError
 	if errors.As(err, &wrong) {
-		o.log.Warn("invalid request for an order", "order", o.path, "err", err)
+		o.log.Warn("invalid request for an order", "order", o.path, "error", err)
 	}
 	answer(w, a, err)
 }

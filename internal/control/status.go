@@ -122,9 +122,10 @@ type Stream struct {
 	// TryingSince is the time since which it has been trying to become live, across any number of lists and
 	// waits; zero unless State is Listing or Waiting.
 	TryingSince time.Time `json:"tryingSince,omitzero"`
-	// Error is why it is not live, or last was not.
-	Error   string `json:"error,omitempty"`
-	Objects int    `json:"objects"`
+	// Error is why it is not live, or last was not; ErrorAt is when it failed. See Passed.
+	Error   string    `json:"error,omitempty"`
+	ErrorAt time.Time `json:"errorAt,omitzero"`
+	Objects int       `json:"objects"`
 	// ResourceVersion is the version up to which the stream has been read.
 	ResourceVersion string `json:"resourceVersion,omitempty"`
 	// Lists, Watches and Gaps are counters.
@@ -132,6 +133,9 @@ type Stream struct {
 	Watches int64 `json:"watches"`
 	Gaps    int64 `json:"gaps"`
 }
+
+// Passed reports whether Error has passed: the stream is live again.
+func (s Stream) Passed() bool { return s.Error != "" && s.State == Live }
 
 // Audits counts the audits of a kind's streams: comparisons of the known state with a list beside the watch.
 type Audits struct {
@@ -220,15 +224,19 @@ type Sink struct {
 	Failures int64 `json:"failures"`
 	// Lost counts changes that the sink will never receive, since the journal has known it: changes that
 	// retention removed first, some of which its filter may exclude, and dead letters beyond the kept number.
-	Lost         int64     `json:"lost"`
-	FilterErrors int64     `json:"filterErrors"`
-	FilterError  string    `json:"filterError,omitempty"`
-	Error        string    `json:"error,omitempty"`
-	ErrorAt      time.Time `json:"errorAt,omitzero"`
-	RetryAt      time.Time `json:"retryAt,omitzero"`
+	Lost         int64  `json:"lost"`
+	FilterErrors int64  `json:"filterErrors"`
+	FilterError  string `json:"filterError,omitempty"`
+	// Error is why the last attempt failed, and ErrorAt when. See Passed.
+	Error   string    `json:"error,omitempty"`
+	ErrorAt time.Time `json:"errorAt,omitzero"`
+	RetryAt time.Time `json:"retryAt,omitzero"`
 	// Stuck is the change that blocks the sink, or nil.
 	Stuck *Stuck `json:"stuck,omitempty"`
 }
+
+// Passed reports whether Error has passed: the sink delivers again.
+func (s Sink) Passed() bool { return s.Error != "" && s.State == "running" }
 
 // Traces is the state of the export of traces.
 type Traces struct {

@@ -146,7 +146,7 @@ func (r *recording) captureAlways(ctx context.Context) {
 			err = r.Explain(err)
 		}
 		if text := err.Error(); text != last { // repeated ones are in the status
-			r.log.Error("the cluster cannot be watched; trying again until it can", "err", err)
+			r.log.Error("the cluster cannot be watched; trying again until it can", "error", err)
 			last = text
 		}
 		r.state.failed(err)

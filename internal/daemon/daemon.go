@@ -138,7 +138,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	for _, p := range d.pumps {
 		pumps.Go(func() {
 			if err := p.Run(delivering); err != nil {
-				d.o.Log.Error("closing a sink failed", "err", err)
+				d.o.Log.Error("closing a sink failed", "error", err)
 			}
 		})
 	}
@@ -273,7 +273,7 @@ func (d *daemon) openBeside(ctx context.Context) (err error) {
 	}
 	var announced error
 	if d.withdraw, announced = control.Announce(ctx, d.o.Announce, d.journal.Path()); announced != nil {
-		d.o.Log.Debug("commands without a journal argument do not find this daemon", "err", announced)
+		d.o.Log.Debug("commands without a journal argument do not find this daemon", "error", announced)
 	}
 	return nil
 }

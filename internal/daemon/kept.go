@@ -169,12 +169,12 @@ func (k *kept) note(name journal.Stream, o journal.Object, err error) (leaveOut 
 	switch {
 	case o.Name != "":
 		k.log.Error("an object in the journal is damaged; reading it from the cluster again",
-			"stream", name.GroupResource, "namespace", o.Namespace, "name", o.Name, "err", err)
+			"stream", name.GroupResource, "namespace", o.Namespace, "name", o.Name, "error", err)
 		return again
 	case !again: // State is called every few seconds
 		k.log.Error("a page of the journal is damaged, and its objects are unknown: this kind is not recorded until the file is replaced. "+
 			"`tattler journal verify` shows what can be read; stop the daemon and move the journal away to start a new one",
-			"stream", name.GroupResource, "err", err)
+			"stream", name.GroupResource, "error", err)
 	}
 	return false
 }

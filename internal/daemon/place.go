@@ -26,7 +26,7 @@ func (d *daemon) watchPlace(ctx context.Context) error {
 		}
 		if err := d.journal.CheckPlace(); err != nil {
 			err = fmt.Errorf("%w; start tattler run again to record into a file there", err)
-			d.o.Log.Error("the journal's file is gone", "err", err)
+			d.o.Log.Error("the journal's file is gone", "error", err)
 			return err
 		}
 	}

@@ -21,7 +21,7 @@ const (
 func (d *daemon) retain(ctx context.Context) {
 	kept, err := d.journal.Clock(ctx)
 	if err != nil && ctx.Err() == nil {
-		d.o.Log.Error("reading the journal's clock failed", "err", err)
+		d.o.Log.Error("reading the journal's clock failed", "error", err)
 	}
 	r := retainer{daemon: d, clock: clock{Clock: kept, age: d.o.Retention.Age}, last: time.Now()}
 	tick := time.NewTicker(retainEvery)
@@ -40,7 +40,7 @@ func (d *daemon) retain(ctx context.Context) {
 		}
 		r.shrink(ctx)
 		if err := d.forgetStreams(ctx); err != nil && ctx.Err() == nil {
-			d.o.Log.Error("forgetting streams that are no longer watched failed", "err", err)
+			d.o.Log.Error("forgetting streams that are no longer watched failed", "error", err)
 		}
 	}
 }
@@ -59,14 +59,14 @@ func (r *retainer) shrink(ctx context.Context) {
 	at, err := r.now(ctx, now.Sub(r.last))
 	r.last = now
 	if err != nil && ctx.Err() == nil && !errors.Is(err, journal.ErrFull) {
-		r.o.Log.Error("storing the clock in the journal failed", "err", err)
+		r.o.Log.Error("storing the clock in the journal failed", "error", err)
 	}
 	newest, err := r.journal.Last(ctx)
 	if err == nil {
 		err = r.remove(ctx, at, newest)
 	}
 	if err != nil && ctx.Err() == nil {
-		r.o.Log.Error("removing old changes failed", "err", err)
+		r.o.Log.Error("removing old changes failed", "error", err)
 	}
 }
 
@@ -86,7 +86,7 @@ func (r *retainer) remove(ctx context.Context, at time.Time, newest int64) error
 			"removed", done.Removed, "used", done.Used)
 	}
 	if done.Unreserved != nil && !r.unreserved {
-		r.o.Log.Warn("the disk has no room for the journal's reserve: once it is full, old changes cannot be removed", "err", done.Unreserved)
+		r.o.Log.Warn("the disk has no room for the journal's reserve: once it is full, old changes cannot be removed", "error", done.Unreserved)
 	}
 	r.unreserved = done.Unreserved != nil
 	for _, m := range done.Lost {
@@ -102,7 +102,7 @@ func (d *daemon) measure(ctx context.Context) {
 	size, err := d.reader.States(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			d.o.Log.Error("measuring the states in the journal failed", "err", err)
+			d.o.Log.Error("measuring the states in the journal failed", "error", err)
 		}
 		return
 	}

@@ -81,7 +81,7 @@ func (r *recording) reviewRights(ctx context.Context) {
 func (r *recording) reviewer(client *rest.Config) *rights.Reviewer {
 	reviewer, err := rights.NewReviewer(client)
 	if err != nil {
-		r.log.Warn("the rights cannot be reviewed", "err", err)
+		r.log.Warn("the rights cannot be reviewed", "error", err)
 		return nil
 	}
 	return reviewer

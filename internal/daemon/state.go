@@ -15,16 +15,17 @@ import (
 
 // state collects the state of a recording for reports. It is safe for concurrent use.
 type state struct {
-	mu      sync.Mutex
-	watcher *capture.Watcher // the current one, or the last
-	config  *rest.Config     // of its client
-	stopped error            // why it stopped; nil while it runs
-	settled bool             // the first one was ready
-	ready   bool             // the current one is ready
-	away    error            // of the API server; nil while it is reachable
-	awayAt  time.Time
-	earlier map[journal.Stream]counts // the counters of earlier watchers
-	audits  map[audits]control.Audits // with their counters
+	mu        sync.Mutex
+	watcher   *capture.Watcher // the current one, or the last
+	config    *rest.Config     // of its client
+	stopped   error            // why it stopped; nil while it runs
+	stoppedAt time.Time
+	settled   bool  // the first one was ready
+	ready     bool  // the current one is ready
+	away      error // of the API server; nil while it is reachable
+	awayAt    time.Time
+	earlier   map[journal.Stream]counts // the counters of earlier watchers
+	audits    map[audits]control.Audits // with their counters
 
 	missing    []control.Lack // rights, at the last review
 	unreviewed error          // why the last review is incomplete
@@ -87,7 +88,7 @@ func (s *state) watches(w *capture.Watcher, config *rest.Config) {
 func (s *state) ended(unwritten, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ready = false
+	s.ready, s.stoppedAt = false, time.Now()
 	switch {
 	case unwritten != nil:
 		s.stopped, s.away = unwritten, nil

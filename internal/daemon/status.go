@@ -91,8 +91,11 @@ func (s *state) stream(st *capture.StreamStatus) control.Stream {
 		State: control.StreamState(st.State), Since: st.Since, TryingSince: st.Trying, Objects: st.Objects, ResourceVersion: st.Version,
 		Lists: was.lists + st.Lists, Watches: was.watches + st.Watches, Gaps: was.gaps + st.Gaps,
 	}
-	if err := cmp.Or(s.stopped, st.Err); err != nil {
-		row.Error = err.Error()
+	switch {
+	case s.stopped != nil:
+		row.Error, row.ErrorAt = s.stopped.Error(), s.stoppedAt
+	case st.Err != nil:
+		row.Error, row.ErrorAt = st.Err.Error(), st.ErrAt
 	}
 	return row
 }

@@ -71,12 +71,12 @@ func TestStatus(t *testing.T) {
 
 		r.server.SetDown(true)
 		d.pass(10 * time.Second)
-		if s := d.status(); s.Away == "" || time.Since(s.AwaySince) < 5*time.Second || s.Streams[0].State != control.Waiting || s.Streams[0].Error == "" || s.Streams[0].TryingSince.IsZero() || !s.Settled {
+		if s := d.status(); s.Away == "" || time.Since(s.AwaySince) < 5*time.Second || s.Streams[0].State != control.Waiting || s.Streams[0].Error == "" || s.Streams[0].ErrorAt.IsZero() || s.Streams[0].Passed() || s.Streams[0].TryingSince.IsZero() || !s.Settled {
 			t.Errorf("while the server is away: %+v", s)
 		}
 		r.server.SetDown(false)
 		d.pass(30 * time.Second)
-		if s := d.status(); s.Away != "" || s.Streams[0].State != control.Live {
+		if s := d.status(); s.Away != "" || s.Streams[0].State != control.Live || !s.Streams[0].Passed() || !s.Streams[0].ErrorAt.Before(s.Streams[0].Since) {
 			t.Errorf("once it is back: %+v", s)
 		}
 		d.stop()
@@ -109,7 +109,7 @@ func TestStatusUnwritten(t *testing.T) {
 		synctest.Wait()
 		s, err := d.status(t.Context())
 		if err != nil || s.Journal.Failures != 1 || s.Journal.Error == "" || s.Journal.ErrorAt.IsZero() ||
-			s.Streams[0].State != control.Waiting || !strings.Contains(s.Streams[0].Error, journal.ErrClosed.Error()) {
+			s.Streams[0].State != control.Waiting || !strings.Contains(s.Streams[0].Error, journal.ErrClosed.Error()) || s.Streams[0].ErrorAt.IsZero() {
 			t.Errorf("%+v, %v", s, err)
 		}
 		if err := d.reader.Close(); err != nil {

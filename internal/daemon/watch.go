@@ -28,13 +28,13 @@ func (r *recording) capture(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil: // stopped on request
 			if unwritten != nil {
-				r.log.Error("the last changes are not recorded; the next start requests them again", "err", unwritten)
+				r.log.Error("the last changes are not recorded; the next start requests them again", "error", unwritten)
 			}
 			continue
 		case !started:
 			return err
 		}
-		r.log.Error("cannot record changes; requesting them again later", "err", errors.Join(unwritten, err), "in", wait)
+		r.log.Error("cannot record changes; requesting them again later", "error", errors.Join(unwritten, err), "in", wait)
 		if errors.Is(unwritten, journal.ErrFull) {
 			select {
 			case r.full <- struct{}{}:
@@ -93,7 +93,7 @@ func (r *recording) watch(ctx context.Context) (unwritten, err error) {
 			since = rec.outages.open
 		}
 		if noteErr := r.journal.NoteAbsent(context.WithoutCancel(ctx), r.key, since); noteErr != nil {
-			r.log.Warn("cannot store the end of recording: the next absence will seem longer", "err", noteErr)
+			r.log.Warn("cannot store the end of recording: the next absence will seem longer", "error", noteErr)
 		}
 	}
 	return unwritten, err
@@ -122,7 +122,7 @@ func (r *recording) audited(info informer.AuditInfo) {
 	case errors.Is(info.Err, informer.ErrMissed):
 		log.Warn("an audit found changes that the watch had missed: listing again, and recording the net changes after a gap")
 	case info.Err != nil:
-		log.Debug("an audit was inconclusive and will be repeated", "err", info.Err)
+		log.Debug("an audit was inconclusive and will be repeated", "error", info.Err)
 	}
 	r.state.audited(resource, info)
 }

@@ -24,6 +24,9 @@ import (
 // label marks the Services of Tattler.
 const label = "app.kubernetes.io/name=tattler"
 
+// notMetrics leaves out the Services that have no page, only metrics.
+const notMetrics = "app.kubernetes.io/component!=metrics"
+
 // server is the API server, as the viewer.
 type server struct {
 	config *rest.Config
@@ -158,7 +161,7 @@ func (s *server) service(ctx context.Context, name string) (*core.Service, error
 		return &one, nil
 	}
 	var all core.ServiceList
-	err := s.do(ctx, http.MethodGet, "/api/v1/services", url.Values{"labelSelector": {label}}, nil, &all)
+	err := s.do(ctx, http.MethodGet, "/api/v1/services", url.Values{"labelSelector": {label + "," + notMetrics}}, nil, &all)
 	switch {
 	case isCode(err, http.StatusForbidden):
 		return nil, fmt.Errorf("find the daemon: you may not list the Services of all namespaces: say --in-cluster=NAMESPACE/NAME")

@@ -100,6 +100,9 @@ func check(f file) []string {
 		}
 	}
 	if !f.isTest() {
+		for _, key := range misnamedKeys(f.ast) {
+			report("%s names an error in a log: every line has the key \"error\"", key)
+		}
 		return out
 	}
 	var stack []ast.Node
@@ -123,6 +126,18 @@ func check(f file) []string {
 		return true
 	})
 	return out
+}
+
+// misnamedKeys returns the arguments "err" of calls. They name the error in a line of a log, in the call itself or in one that
+// collects attributes.
+func misnamedKeys(tree ast.Node) (all []string) {
+	ast.Inspect(tree, func(n ast.Node) bool {
+		if call, ok := n.(*ast.CallExpr); ok && slices.ContainsFunc(call.Args, func(e ast.Expr) bool { return isString(e, `"err"`) }) {
+			all = append(all, `"err"`)
+		}
+		return true
+	})
+	return all
 }
 
 // callee returns x and f of a call x.f(…).
@@ -201,6 +216,9 @@ func TestCheckFindsProblems(t *testing.T) {
 		{"skipping outside CI", "a_test.go", `func TestA() { if noCluster && os.Getenv("CI") == "" { t.Skip() } }`, ""},
 		{"skipping in the other branch", "a_test.go", `func TestA() { if os.Getenv("CI") == "" { a() } else { t.Skip() } }`, "skips"},
 		{"skipping in short runs", "a_test.go", `func BenchmarkA() { if testing.Short() { b.SkipNow() } }`, "BenchmarkA skips"},
+		{"an error in a log under another key", "a.go", `func a() { log.Warn("it failed", "err", err) }`, `"error"`},
+		{"an error in attributes under another key", "a.go", `func a() { log.Warn("it failed", append(where, slog.Any("err", err))...) }`, `"error"`},
+		{"an error in a log", "a.go", `func a() { log.Warn("it failed", "error", err) }`, ""},
 		{"another Skip", "a_test.go", `func TestA() { scanner.Skip() }`, ""},
 	} {
 		f, err := parse(tc.path, []byte("package a;"+tc.body+"\n"))

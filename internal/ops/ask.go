@@ -84,7 +84,7 @@ func (a *asker) answered(ctx context.Context, q *question) {
 	switch failing := q.err != nil; {
 	case a.end.Err() != nil: // it failed because the server ends
 	case failing && !a.failing:
-		a.log.Warn("metrics and health cannot be reported", "err", q.err)
+		a.log.Warn("metrics and health cannot be reported", "error", q.err)
 	case !failing && a.failing:
 		a.log.Info("metrics and health are reported again")
 	}

@@ -13,8 +13,12 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 )
 
-// alertsFile holds the shipped alerts.
-const alertsFile = "../../deploy/prometheus/alerts.yaml"
+const (
+	// alertsFile holds the shipped alerts.
+	alertsFile = "../../deploy/prometheus/alerts.yaml"
+	// runbook is the page that says what to do about each, before the anchor of a heading.
+	runbook = "https://github.com/tattler-dev/tattler/blob/main/docs/operations.md#"
+)
 
 // TestDocsAreFresh generates docs/metrics.md from the code.
 func TestDocsAreFresh(t *testing.T) {
@@ -54,7 +58,10 @@ func TestAlerts(t *testing.T) {
 			Rules []struct {
 				Alert, Expr, For string
 				Labels           map[string]string
-				Annotations      struct{ Summary, Description string }
+				Annotations      struct {
+					Summary, Description string
+					Runbook              string `yaml:"runbook_url"`
+				}
 			}
 		}
 	}
@@ -68,10 +75,10 @@ func TestAlerts(t *testing.T) {
 		t.Fatal(err)
 	}
 	documented := map[string]bool{}
-	for _, row := range regexp.MustCompile("(?m)^\\| `(Tattler[A-Za-z]+)`").FindAllStringSubmatch(string(page), -1) {
-		documented[row[1]] = true
+	for _, heading := range regexp.MustCompile("(?m)^### (Tattler[A-Za-z]+)$").FindAllStringSubmatch(string(page), -1) {
+		documented[heading[1]] = true
 	}
-	rules := 0
+	rules, absence := 0, false
 	for _, g := range file.Groups {
 		for _, r := range g.Rules {
 			rules++
@@ -79,6 +86,10 @@ func TestAlerts(t *testing.T) {
 				t.Errorf("docs/operations.md does not say what to do about %s", r.Alert)
 			}
 			delete(documented, r.Alert)
+			if want := runbook + strings.ToLower(r.Alert); r.Annotations.Runbook != want { // GitHub's anchor of the heading
+				t.Errorf("%s: runbook_url is %q, want %q", r.Alert, r.Annotations.Runbook, want)
+			}
+			absence = absence || strings.Contains(r.Expr, "absent(tattler_build_info)") && strings.Contains(r.Expr, "up{") && r.Labels["severity"] == "critical"
 			if r.Alert == "" || r.Annotations.Summary == "" || r.Annotations.Description == "" || r.Labels["severity"] == "" || g.Name == "" {
 				t.Errorf("%+v is incomplete", r)
 			}
@@ -89,6 +100,9 @@ func TestAlerts(t *testing.T) {
 	}
 	if len(documented) > 0 {
 		t.Errorf("docs/operations.md has alerts that are not in %s: %v", alertsFile, documented)
+	}
+	if !absence {
+		t.Error("no alert fires when Tattler is down: metrics that are absent fire none of the others")
 	}
 	if rules < 5 {
 		t.Errorf("%d rules", rules)

@@ -152,6 +152,6 @@ func (e *Exporter) warn(end bool) {
 	if dropped == 0 {
 		text = "spans cannot be exported now; trying again"
 	}
-	e.log.Warn(text, "to", s.To, "dropped", dropped, "queued", s.Queued, "err", s.Error)
+	e.log.Warn(text, "to", s.To, "dropped", dropped, "queued", s.Queued, "error", s.Error)
 	e.logged, e.reported, e.warned = time.Now(), s.Dropped, s.Error != ""
 }

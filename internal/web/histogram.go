@@ -175,7 +175,7 @@ func (p *Page) withoutDamage(part string, err error) (damaged bool, _ error) {
 	if !errors.As(err, &damage) {
 		return false, err
 	}
-	p.o.Log.Error("cannot make a part of a page", "part", part, "err", err)
+	p.o.Log.Error("cannot make a part of a page", "part", part, "error", err)
 	return true, nil
 }
 

@@ -67,7 +67,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusTooManyRequests, err.Error())
 		return
 	case err != nil:
-		p.o.Log.Error("cannot begin a live page", "err", err)
+		p.o.Log.Error("cannot begin a live page", "error", err)
 		refuse(w, http.StatusInternalServerError, "the page cannot be live")
 		return
 	}
@@ -79,7 +79,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	s.player = newPlayer(f, s.line)
 	ctx := out.Context()
 	if err := s.run(ctx); err != nil && ctx.Err() == nil {
-		p.o.Log.Warn("a live page ended", "err", err)
+		p.o.Log.Warn("a live page ended", "error", err)
 		if damage := (*journal.DamagedError)(nil); errors.As(err, &damage) {
 			_ = s.send("stale", nil) // connecting again would not help, and the page says why
 		}

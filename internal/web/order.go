@@ -230,7 +230,7 @@ func (p *Page) give(w http.ResponseWriter, r *http.Request) error {
 		d.Failed = true
 		d.Text = append(d.Text, count(int64(again.Refused), "dead letter")+" refused again: the list says why.")
 	case err != nil:
-		viewer.Note("err", err)
+		viewer.Note("error", err)
 		problem := explain(err)
 		var known *orderError
 		if len(result.Text) > 0 && errors.As(problem, &known) { // a part was done

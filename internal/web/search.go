@@ -43,7 +43,7 @@ func (p *Page) search(ctx context.Context, f *filter, q journal.Query, at place,
 			break
 		}
 		if len(s.seqs) > 0 && errors.As(err, &s.damage) {
-			p.o.Log.Error("cannot read older changes", "before", s.seqs[len(s.seqs)-1], "err", err)
+			p.o.Log.Error("cannot read older changes", "before", s.seqs[len(s.seqs)-1], "error", err)
 			break
 		}
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tattler-dev/tattler/internal/control"
 )
@@ -12,8 +13,8 @@ import (
 func TestStatus(t *testing.T) {
 	c := newConsole(t)
 	c.status.Streams = []control.Stream{
-		{Resource: "pods", Version: "v1", State: control.Live, Since: morning, Objects: 7, Gaps: 1},
-		{Resource: "secrets", Namespace: "shop", State: control.Forbidden, Since: morning, Error: "<b>no</b>\x1b[31m"},
+		{Resource: "pods", Version: "v1", State: control.Live, Since: morning, Objects: 7, Gaps: 1, Error: "connection <i>lost</i>", ErrorAt: morning.Add(-time.Hour)},
+		{Resource: "secrets", Namespace: "shop", State: control.Forbidden, Since: morning, Error: "<b>no</b>\x1b[31m", ErrorAt: morning},
 	}
 	c.status.MissingRights = []control.Lack{
 		{Resource: "secrets", Namespace: "shop", Verbs: []string{"list", "watch"}},
@@ -32,6 +33,7 @@ func TestStatus(t *testing.T) {
 	has(t, body, "&lt;b&gt;no&lt;/b&gt;\\x1b[31m", `type=secrets`, "not watched: stopped, for 4 min")
 	has(t, body, "lacks 2 of the rights", "secrets: may not list, watch in shop</li>", "west: namespaces: may not get: &lt;i&gt;less&lt;/i&gt; is known", "Not all rights are known: no answer from west")
 	has(t, body, "https://&lt;i&gt;collector&lt;/i&gt;:4318", "<td>11</td><td>22</td><td>33</td>", "503 &lt;u&gt;away&lt;/u&gt; (<time")
+	has(t, body, `connection &lt;i&gt;lost&lt;/i&gt; (passed, <time class="dt" datetime="2026-11-24T`, `\x1b[31m (<time class="dt"`)
 	if strings.Contains(body, "expired") {
 		t.Error("a reader sees a gap of a kind that it may not see")
 	}

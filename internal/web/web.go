@@ -182,10 +182,10 @@ func (p *Page) failure(r *http.Request, err error) (code int, text string) {
 	case errors.Is(err, journal.ErrNotFound):
 		return http.StatusNotFound, "The journal does not have this change. It may have been removed by retention or by a purge."
 	case errors.As(err, &unchecked):
-		p.o.Log.Warn("cannot check the rights of a viewer", "path", r.URL.Path, "err", err)
+		p.o.Log.Warn("cannot check the rights of a viewer", "path", r.URL.Path, "error", err)
 		return http.StatusServiceUnavailable, "Your rights cannot be checked now. Try again in a moment."
 	}
-	p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "err", err)
+	p.o.Log.Error("cannot serve a page", "path", r.URL.Path, "error", err)
 	if errors.As(err, &damage) {
 		return http.StatusInternalServerError, "A part of the journal that this page reads is damaged. Other pages, and other time ranges, may still work. The command tattler journal verify names what is damaged."
 	}

@@ -40,11 +40,10 @@ func Describe(ctx context.Context, repository string) (Source, error) {
 		return Source{}, fmt.Errorf("read the commit %q: %w", head, err)
 	}
 	s.Time = time.Unix(seconds, 0).UTC()
-	tags, err := git(ctx, repository, "tag", "--list", "v*", "--points-at", "HEAD")
-	if err != nil {
+	if s.Version, err = Tag(ctx, repository); err != nil {
 		return Source{}, err
 	}
-	if s.Version = newest(tags); s.Version == "" {
+	if s.Version == "" {
 		older, err := git(ctx, repository, "tag", "--list", "v*", "--merged", "HEAD")
 		if err != nil {
 			return Source{}, err
@@ -62,6 +61,12 @@ func Describe(ctx context.Context, repository string) (Source, error) {
 		s.Version += "+dirty"
 	}
 	return s, err
+}
+
+// Tag returns the newest version tag of the commit of a work tree; "" if it has none.
+func Tag(ctx context.Context, repository string) (string, error) {
+	tags, err := git(ctx, repository, "tag", "--list", "v*", "--points-at", "HEAD")
+	return newest(tags), err
 }
 
 // newest returns the newest of some tags, one a line, that are versions of Go modules; "" without any.

@@ -26,8 +26,8 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
-{{- range list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" }}
-{{- if hasKey $.Values.commonLabels . }}{{ fail (printf "commonLabels: Helm and the ServiceMonitor find objects by %s: leave it out" .) }}{{ end }}
+{{- range list "app.kubernetes.io/name" "app.kubernetes.io/instance" "app.kubernetes.io/managed-by" "app.kubernetes.io/version" "app.kubernetes.io/component" "helm.sh/chart" }}
+{{- if hasKey $.Values.commonLabels . }}{{ fail (printf "commonLabels: the chart itself sets %s: leave it out" .) }}{{ end }}
 {{- end }}
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
@@ -72,6 +72,31 @@ annotations:
 
 {{- define "tattler.webSecret" -}}
 {{- default (printf "%s-web-tls" (include "tattler.fullname" .)) .Values.web.tls.existingSecret -}}
+{{- end -}}
+
+{{/* A number of bytes, of a quantity as in Kubernetes or of a size of the configuration; nothing if it is neither. */}}
+{{- define "tattler.bytes" -}}
+{{- $text := trimSuffix "B" (kindIs "float64" . | ternary (. | int64) . | toString) -}}
+{{- $unit := regexFind "[A-Za-z]*$" $text -}}
+{{- $scale := dict "" 1 "k" 1e3 "K" 1e3 "Ki" 1024 "M" 1e6 "Mi" 1048576 "G" 1e9 "Gi" 1073741824 "T" 1e12 "Ti" 1099511627776 "P" 1e15 "Pi" 1125899906842624 -}}
+{{- if and (hasKey $scale $unit) (regexMatch "^[0-9]+(\\.[0-9]+)? *[A-Za-z]*$" $text) -}}
+{{- printf "%.0f" (mulf (trimSuffix $unit $text | trim | float64) (get $scale $unit)) -}}
+{{- end -}}
+{{- end -}}
+
+{{/* persistence.size, which must be three times the limit of the journal: docs/operations.md says why. */}}
+{{- define "tattler.volumeSize" -}}
+{{- $size := .Values.persistence.size -}}
+{{- $limit := (.Values.config.journal.retain | default dict).size -}}
+{{- if kindIs "invalid" $limit }}{{ $limit = "1Gi" }}{{ end -}}
+{{- $has := include "tattler.bytes" $size -}}
+{{- $needs := include "tattler.bytes" $limit -}}
+{{- if not $has }}{{ fail (printf "persistence.size: %v is not a size such as 30Gi" $size) }}{{ end -}}
+{{- if not $needs }}{{ fail (printf "config.journal.retain.size: %v is not a size such as 10Gi" $limit) }}{{ end -}}
+{{- if lt (float64 $has) (mulf 3 (float64 $needs)) -}}
+{{- fail (printf "persistence.size is %v, and config.journal.retain.size is %v: the volume must be at least three times as large as the journal's limit (docs/operations.md, Sizing): set persistence.size to %.0fMi or more, or lower the limit" $size $limit (ceil (divf (mulf 3 (float64 $needs)) 1048576))) -}}
+{{- end -}}
+{{- $size -}}
 {{- end -}}
 
 {{- define "tattler.claim" -}}
@@ -131,25 +156,35 @@ true
 {{/* GOMEMLIMIT: nine tenths of the memory limit, in whole MiB. */}}
 {{- define "tattler.goMemLimit" -}}
 {{- $limit := ((.Values.resources | default dict).limits | default dict).memory | default "" -}}
-{{- $limit = kindIs "float64" $limit | ternary ($limit | int64) $limit | toString -}}
 {{- if .Values.goMemLimit -}}
 {{- .Values.goMemLimit -}}
 {{- else if $limit -}}
-{{- $unit := regexFind "[A-Za-z]*$" $limit -}}
-{{- $scale := dict "" 1 "k" 1000 "Ki" 1024 "M" 1000000 "Mi" 1048576 "G" 1000000000 "Gi" 1073741824 -}}
-{{- if or (not (hasKey $scale $unit)) (not (regexMatch "^[0-9]+(\\.[0-9]+)?[A-Za-z]*$" $limit)) -}}
-{{- fail (printf "resources.limits.memory: %q is not a number with one of Ki, Mi, Gi, k, M, G: set goMemLimit" $limit) -}}
-{{- end -}}
-{{- $bytes := mulf (trimSuffix $unit $limit | float64) (get $scale $unit) -}}
-{{- if lt $bytes 33554432.0 }}{{ fail (printf "resources.limits.memory: %s is less than 32Mi, and Tattler needs more: add a unit, such as %sMi" $limit $limit) }}{{ end -}}
-{{- printf "%dMiB" (divf (mulf $bytes 9) 10485760 | floor | int64) -}}
+{{- $bytes := include "tattler.bytes" $limit -}}
+{{- if not $bytes }}{{ fail (printf "resources.limits.memory: %v is not a number with a unit, such as 512Mi: set goMemLimit" $limit) }}{{ end -}}
+{{- if lt (float64 $bytes) 33554432.0 }}{{ fail (printf "resources.limits.memory: %v is less than 32Mi, and Tattler needs more: add a unit, such as %vMi" $limit $limit) }}{{ end -}}
+{{- printf "%dMiB" (divf (mulf (float64 $bytes) 9) 10485760 | floor | int64) -}}
 {{- end -}}
 {{- end -}}
 
 {{- define "tattler.image" -}}
+{{- if regexMatch "^[^/]*[.:]" .Values.image.repository }}{{ fail (printf "image.repository: %s begins with a registry, which belongs in image.registry" .Values.image.repository) }}{{ end -}}
+{{- $name := prepend (list .Values.image.repository) ((.Values.global).imageRegistry | default .Values.image.registry) | compact | join "/" -}}
 {{- if .Values.image.digest -}}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- printf "%s@%s" $name .Values.image.digest -}}
 {{- else -}}
-{{- printf "%s:%s" .Values.image.repository (default .Chart.AppVersion .Values.image.tag) -}}
+{{- printf "%s:%s" $name (default .Chart.AppVersion .Values.image.tag) -}}
 {{- end -}}
+{{- end -}}
+
+{{/* The labels of the pod. Values cannot change those that select it. */}}
+{{- define "tattler.podLabels" -}}
+{{- range $key, $_ := include "tattler.selector" . | fromYaml }}
+{{- if hasKey $.Values.podLabels $key }}{{ fail (printf "podLabels: the chart itself sets %s: leave it out" $key) }}{{ end }}
+{{- end -}}
+{{- merge (include "tattler.selector" . | fromYaml) .Values.podLabels .Values.commonLabels | toYaml -}}
+{{- end -}}
+
+{{/* Whether only the cluster reaches the Service. */}}
+{{- define "tattler.internal" -}}
+{{- if eq .Values.service.type "ClusterIP" }}true{{ end -}}
 {{- end -}}

@@ -25,7 +25,11 @@ would watch and how many, which rights are missing, and what each sink would
 get. Nothing is recorded or sent, and no file is created.
 
 The check fails if tattler run would not start, or would not be allowed to watch
-anything. Any other problem is a warning.`
+anything. Any other problem is a warning.
+
+With --offline, the file may be for another machine: the keys, certificates,
+credentials and environment variables that it names are not read, and what they
+contain is not checked.`
 
 const checkExamples = `  tattler config check -c tattler.yaml
   tattler config check -c tattler.yaml --as system:serviceaccount:shop:tattler
@@ -46,7 +50,7 @@ func newCheck(io *terminal.IO, program *kinds.Program) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
-	f.BoolVar(&o.Offline, "offline", false, "check the file alone, not the cluster")
+	f.BoolVar(&o.Offline, "offline", false, "check the file alone: ask no cluster, and open no other file")
 	o.Setup.AddCluster(cmd)
 	o.Setup.Add(cmd)
 	return cmd
@@ -57,12 +61,13 @@ const checkTimeout = 2 * time.Minute
 
 // Run checks, and writes what it found.
 func (o *Check) Run(ctx context.Context) error {
+	o.Setup.Alone = o.Offline
 	s, err := o.Setup.Load()
 	if err != nil {
 		return err
 	}
 	if o.Offline {
-		r := &report{w: o.IO.Out, setup: s}
+		r := &report{w: o.IO.Out, setup: s, alone: true}
 		r.offline()
 		return r.end()
 	}

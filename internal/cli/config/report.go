@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,6 +25,7 @@ import (
 type report struct {
 	w        io.Writer
 	setup    *setup.Setup
+	alone    bool // only the file is read
 	warnings []string
 	// problem is why tattler run would not start, or record nothing.
 	problem error
@@ -55,6 +57,7 @@ func (r *report) offline() {
 		path = "that of the context, below $XDG_STATE_HOME/tattler"
 	}
 	r.line("Not asked: whether the server has these kinds, and whether they may be watched.")
+	r.line("Not read: the keys, certificates, credentials and variables that the file names.")
 	if !r.setup.Several() {
 		r.watched("Watched", r.setup.Scopes)
 	}
@@ -210,11 +213,7 @@ func (r *report) rest(journal string, kinds ...finding) {
 	if len(kinds) > 0 && s.Journal.Retain.Size > 0 {
 		r.room(kinds)
 	}
-	if key, err := s.KeyFile(); err != nil {
-		r.wrong(err)
-	} else {
-		r.key(key)
-	}
+	r.key()
 	if s.Listen.Address != "" {
 		r.line("Listening: %s", s.Listen.Address)
 	}
@@ -225,6 +224,12 @@ func (r *report) rest(journal string, kinds ...finding) {
 
 // traces writes where traces go.
 func (r *report) traces() {
+	if r.alone {
+		if r.setup.Traces != nil {
+			r.line("Traces: %.4g%% of changes", 100*r.setup.Sample())
+		}
+		return
+	}
 	switch e, err := r.setup.MakeTraces(nil); {
 	case err != nil:
 		r.wrong(err)
@@ -234,7 +239,16 @@ func (r *report) traces() {
 }
 
 // key writes where the redaction key is, and reads it: tattler run does not start with a wrong one.
-func (r *report) key(file string) {
+func (r *report) key() {
+	if r.alone {
+		r.line("Redaction key: %s", cmp.Or(r.setup.RedactionKey, "that of the user, below $XDG_CONFIG_HOME/tattler"))
+		return
+	}
+	file, err := r.setup.KeyFile()
+	if err != nil {
+		r.wrong(err)
+		return
+	}
 	switch _, err := daemon.ReadKey(file); {
 	case errors.Is(err, fs.ErrNotExist):
 		file += ", to be made at the first start"
@@ -254,10 +268,14 @@ func (r *report) sinks() {
 	fmt.Fprint(t, "SINK\tTO\tGETS\n")
 	for i := range r.setup.Sinks {
 		s := &r.setup.Sinks[i]
-		to, err := r.setup.Place(s)
-		if err != nil {
-			to = s.Type
-			r.wrong(err)
+		to := s.Type
+		if !r.alone {
+			place, err := r.setup.Place(s)
+			if err != nil {
+				r.wrong(err)
+			} else {
+				to = place
+			}
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\n", s.Name, to, gets(s))
 	}

@@ -13,7 +13,11 @@ func (r *report) web() {
 	default:
 		r.line("Web page: %s, everyone on this machine sees everything", w.Address)
 	}
-	if err := setup.CheckWeb(w); err != nil {
+	check := setup.CheckWeb
+	if r.alone {
+		check = setup.CheckWebAlone
+	}
+	if err := check(w); err != nil {
 		r.wrong(err)
 	}
 }

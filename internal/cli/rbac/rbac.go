@@ -72,6 +72,7 @@ func Run(ctx context.Context, o *Options) error {
 	case !found || len(validation.IsDNS1123Label(namespace)) > 0 || len(validation.IsDNS1123Subdomain(account)) > 0:
 		return usage.Errorf("--serviceaccount: %q is not NAMESPACE:NAME", o.Account)
 	}
+	o.Setup.Alone = true // the rights depend on no credential
 	s, err := o.Setup.Load()
 	if err != nil {
 		return err

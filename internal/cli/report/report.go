@@ -136,7 +136,7 @@ func (p *page) stream(s *control.Stream) {
 	}
 	p.text(indent, "%s", text)
 	if s.Error != "" {
-		p.text(indent+indent, "%s", s.Error)
+		p.text(indent+indent, "%s%s", s.Error, p.ago(s.ErrorAt))
 	}
 }
 
@@ -188,7 +188,7 @@ func (p *page) table(in int, all []control.Sink) {
 
 // sink writes a sink's problems.
 func (p *page) sink(in int, s *control.Sink) {
-	if s.Error != "" && s.State != "running" { // otherwise it has passed
+	if s.Error != "" && !s.Passed() {
 		text := s.Error
 		if !s.ErrorAt.IsZero() {
 			text += fmt.Sprintf(" (%s ago", age(p.now.Sub(s.ErrorAt)))
@@ -271,8 +271,16 @@ func (p *page) traces(t *control.Traces) {
 	p.line("%-*s%s", indent, "Traces", clean(t.To))
 	p.text(indent, "%s exported, %d dropped, %d waiting", Count(t.Exported, "span"), t.Dropped, t.Queued)
 	if t.Error != "" {
-		p.text(indent, "%s (%s ago)", t.Error, age(p.now.Sub(t.ErrorAt)))
+		p.text(indent, "%s%s", t.Error, p.ago(t.ErrorAt))
 	}
+}
+
+// ago says how long ago an error happened, after its text.
+func (p *page) ago(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" (%s ago)", age(p.now.Sub(at)))
 }
 
 // text writes a foreign text, broken into lines.

@@ -47,7 +47,7 @@ func TestStatus(t *testing.T) {
 				Resource: "secrets", State: control.Forbidden, Since: before(3 * time.Hour),
 				Error: `secrets is forbidden: User "system:serviceaccount:tattler:tattler" cannot list resource "secrets" in API group "" at the cluster scope`,
 			},
-			{Resource: "widgets.example.com", Namespace: "shop", Selection: `labels="app=x" fields=""`, State: control.Waiting, Since: before(time.Minute), TryingSince: before(20 * time.Minute), Error: "the server is\x1b[31m currently\nunable"},
+			{Resource: "widgets.example.com", Namespace: "shop", Selection: `labels="app=x" fields=""`, State: control.Waiting, Since: before(time.Minute), TryingSince: before(20 * time.Minute), Error: "the server is\x1b[31m currently\nunable", ErrorAt: before(time.Minute)},
 			{Resource: "gadgets.example.com", State: control.Gone, Since: before(time.Hour)},
 		},
 		Journal: control.Journal{
@@ -80,7 +80,7 @@ func TestStatus(t *testing.T) {
 	Streams   2 live, 1 waiting, 1 forbidden, 1 gone; 43 objects
 	          waiting widgets.example.com in shop with labels="app=x" fields="", for
 	          60s, not live for 20m
-	                    the server is\x1b[31m currently unable
+	                    the server is\x1b[31m currently unable (60s ago)
 	          forbidden secrets, for 3h
 	                    secrets is forbidden: User
 	                    "system:serviceaccount:tattler:tattler" cannot list resource

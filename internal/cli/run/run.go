@@ -298,7 +298,7 @@ func logMessage(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 			log.Warn("objects do not exist (yet)", "objects", strings.Join(m.Ready.Absent, ","))
 		}
 	case m.Away != nil && m.Away.Until.IsZero():
-		log.Warn("the API server is away", "err", m.Away.Err)
+		log.Warn("the API server is away", "error", m.Away.Err)
 	case m.Away != nil:
 		log.Info("the API server is back", "after", m.Away.Until.Sub(m.Away.Since).Round(100*time.Millisecond), "relisted", m.Away.Relisted)
 	}
@@ -312,7 +312,7 @@ func logRefused(log *slog.Logger, cluster *kube.Cluster, r *capture.Ready) {
 		if n > 1 {
 			what = fmt.Sprintf("not allowed to watch %d kinds, which are not recorded", n)
 		}
-		log.Warn(what+": grant get, list and watch (tattler rbac prints the roles), or exclude them", "kinds", kindsOf(r.Forbidden), "err", r.Forbidden[0].Err)
+		log.Warn(what+": grant get, list and watch (tattler rbac prints the roles), or exclude them", "kinds", kindsOf(r.Forbidden), "error", r.Forbidden[0].Err)
 	}
 	because := map[string][]capture.Refusal{}
 	for _, f := range r.Failing {
@@ -324,7 +324,7 @@ func logRefused(log *slog.Logger, cluster *kube.Cluster, r *capture.Ready) {
 		if n := len(because[reason]); n > 1 {
 			what = fmt.Sprintf("%d kinds cannot be watched now and will be retried", n)
 		}
-		log.Warn(what, "kinds", kindsOf(because[reason]), "err", reason)
+		log.Warn(what, "kinds", kindsOf(because[reason]), "error", reason)
 	}
 }
 

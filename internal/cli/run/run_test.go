@@ -42,12 +42,12 @@ func TestLogMessage(t *testing.T) {
 			[]string{`level=WARN msg="namespaces do not exist (yet)" namespaces=shop`, `objects=pods/a`, `level=INFO msg="no kind matches (yet)" globs=*.x.io`}},
 		{"forbidden kinds", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{
 			{Resource: capture.Resource{Resource: "pods"}, Err: errors.New("no")}, {Resource: secrets, Namespaces: []string{"a", "b"}, Err: errors.New("never")}}}},
-			[]string{`level=WARN msg="not allowed to watch 2 kinds, which are not recorded: grant get, list and watch (tattler rbac prints the roles), or exclude them" kinds="pods, secrets (in a, b)" err=no`}},
+			[]string{`level=WARN msg="not allowed to watch 2 kinds, which are not recorded: grant get, list and watch (tattler rbac prints the roles), or exclude them" kinds="pods, secrets (in a, b)" error=no`}},
 		{"a forbidden kind", capture.Message{Ready: &capture.Ready{Forbidden: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
-			[]string{`level=WARN msg="not allowed to watch 1 kind, which is not recorded: grant`, ` kinds=secrets err=no`}},
+			[]string{`level=WARN msg="not allowed to watch 1 kind, which is not recorded: grant`, ` kinds=secrets error=no`}},
 		{"a failing kind", capture.Message{Ready: &capture.Ready{Failing: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
-			[]string{`level=WARN msg="1 kind cannot be watched now and will be retried" kinds=secrets err=no`}},
-		{"an outage", capture.Message{Away: &capture.Away{Since: since, Err: errors.New("refused")}}, []string{`level=WARN msg="the API server is away" err=refused`}},
+			[]string{`level=WARN msg="1 kind cannot be watched now and will be retried" kinds=secrets error=no`}},
+		{"an outage", capture.Message{Away: &capture.Away{Since: since, Err: errors.New("refused")}}, []string{`level=WARN msg="the API server is away" error=refused`}},
 		{"and its end", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(time.Minute), Relisted: 2}}, []string{`after=1m0s relisted=2`}},
 	} {
 		var out bytes.Buffer

@@ -39,7 +39,7 @@ type page struct {
 func (p *page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h, err := p.open(r.Context())
 	if err != nil {
-		p.log.Debug("the web page cannot open the journal yet", "err", err)
+		p.log.Debug("the web page cannot open the journal yet", "error", err)
 		w.Header().Set("Retry-After", "2")
 		http.Error(w, "the journal is being opened: try again in a moment", http.StatusServiceUnavailable)
 		return

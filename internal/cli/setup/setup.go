@@ -40,6 +40,8 @@ type Flags struct {
 	Journal string
 	// Cluster is one of several clusters of File; see Only.
 	Cluster string
+	// Alone reads nothing but File: the other files and the variables that it names may be those of another machine.
+	Alone bool
 }
 
 // AddWatch declares the flags that select the cluster and the watched objects.
@@ -90,7 +92,7 @@ func (f *Flags) Load() (*Setup, error) {
 		return nil, err
 	}
 	program := cmp.Or(f.Program, kinds.Tattler())
-	loader, c := config.Loader{Sinks: program.Types(), Traces: newTraceOptions}, config.Default()
+	loader, c := config.Loader{Sinks: program.Types(), Traces: newTraceOptions, Alone: f.Alone}, config.Default()
 	if f.File != "" {
 		if len(f.Types) > 0 || f.Objects.Given() || f.Noise {
 			return nil, usage.Errorf("-c selects the watched objects: leave out TYPE, and the selecting flags")

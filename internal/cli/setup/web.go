@@ -69,7 +69,10 @@ func (s *Setup) WebAuthSeveral(log *slog.Logger) (*auth.Auth, error) {
 }
 
 // CheckWeb returns an error if WebAuth would fail, such as for a certificate that cannot be read. It needs no cluster.
-func CheckWeb(w config.Web) error { return webOptions(w).Validate() }
+func CheckWeb(w config.Web) error { return webOptions(w).Check() }
+
+// CheckWebAlone is CheckWeb that opens no files.
+func CheckWebAlone(w config.Web) error { return webOptions(w).Validate() }
 
 func webOptions(w config.Web) auth.Options {
 	return auth.Options{

@@ -23,6 +23,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/labels"
+
 	"github.com/tattler-dev/tattler/internal/access"
 )
 
@@ -180,11 +182,19 @@ func (c *Cluster) apiServer(daemonCA string) http.Handler {
 			}},
 		}
 	}
-	mux.HandleFunc("GET /api/v1/services", func(w http.ResponseWriter, _ *http.Request) {
+	mux.HandleFunc("GET /api/v1/services", func(w http.ResponseWriter, r *http.Request) {
+		selector, err := labels.Parse(r.URL.Query().Get("labelSelector"))
+		if err != nil {
+			w.WriteHeader(http.StatusBadRequest)
+			return
+		}
 		items := []any{service(Namespace, Service)}
 		for _, s := range c.Services {
 			namespace, name, _ := strings.Cut(s, "/")
 			items = append(items, service(namespace, name))
+		}
+		if selector.Matches(labels.Set{"app.kubernetes.io/name": "tattler", "app.kubernetes.io/component": "metrics"}) {
+			items = append(items, service(Namespace, Service+"-metrics"))
 		}
 		send(w, map[string]any{"items": items})
 	})

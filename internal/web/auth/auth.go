@@ -113,15 +113,22 @@ type Auth struct {
 // timeouts are constants, except in tests.
 type timeouts struct{ header, read, write, grace time.Duration }
 
-// Validate returns an error if New would fail, except for a missing Reviewer. It reads the files.
-func (o Options) Validate() error {
+// Check returns an error if New would fail, except for a missing Reviewer. It reads the files.
+func (o Options) Check() error {
 	o.Reviewer = struct{ Reviewer }{} // New does not call it
 	_, err := New(o)
 	return err
 }
 
-// New checks the options and reads the files.
-func New(o Options) (*Auth, error) {
+// Validate is Check that reads no files.
+func (o Options) Validate() error {
+	o.Reviewer = struct{ Reviewer }{}
+	_, err := prepare(o)
+	return err
+}
+
+// prepare checks the options.
+func prepare(o Options) (*Auth, error) {
 	a := &Auth{
 		o: o, log: o.Log,
 		open:     !o.Tokens && o.ClientCA == "" && o.RequestHeader.CA == "",
@@ -140,6 +147,15 @@ func New(o Options) (*Auth, error) {
 	a.o.RequestHeader.defaults()
 	if err := a.validate(); err != nil {
 		return nil, fmt.Errorf("protect the web page: %w", err)
+	}
+	return a, nil
+}
+
+// New checks the options and reads the files.
+func New(o Options) (*Auth, error) {
+	a, err := prepare(o)
+	if err != nil {
+		return nil, err
 	}
 	if err := a.load(); err != nil {
 		return nil, fmt.Errorf("protect the web page: %w", err)

@@ -82,7 +82,7 @@ func (r *reloaded[T]) look() {
 	if err != nil {
 		if r.problem != err.Error() {
 			r.problem = err.Error()
-			r.log.Warn("cannot read changed files; their last valid content stays in use", "files", r.files, "err", err)
+			r.log.Warn("cannot read changed files; their last valid content stays in use", "files", r.files, "error", err)
 		}
 		return
 	}

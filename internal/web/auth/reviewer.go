@@ -82,7 +82,7 @@ func (c *complaint) log(log *slog.Logger, text string, err error) {
 		if apierrors.IsForbidden(err) {
 			do = "apply the output of tattler rbac"
 		}
-		log.Warn(text, "err", err, "do", do)
+		log.Warn(text, "error", err, "do", do)
 	}
 }
 

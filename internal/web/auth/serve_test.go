@@ -372,7 +372,7 @@ func TestNew(t *testing.T) {
 			t.Errorf("%s: %v, want %q", tc.why, err, tc.want)
 		}
 		tc.o.Reviewer = nil
-		if invalid := tc.o.Validate(); (invalid == nil) != (err == nil || tc.why == "no reviewer") {
+		if invalid := tc.o.Check(); (invalid == nil) != (err == nil || tc.why == "no reviewer") {
 			t.Errorf("%s: Validate returns %v", tc.why, invalid)
 		}
 	}

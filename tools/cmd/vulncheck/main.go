@@ -1,13 +1,16 @@
 // Command vulncheck runs govulncheck on modules, and fails if it finds a vulnerability that their code reaches.
 //
-//	vulncheck DIR…
+//	vulncheck [-release] DIR…
 //
 // If the database of vulnerabilities cannot be reached, it says so and does nothing: a build without a network is not a
-// failure. GOVULNDB names another database, as for govulncheck.
+// failure. With -release, it fails then if the commit has a version tag, because nobody should publish what was not
+// checked. GOVULNDB names another database, as for govulncheck.
 package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,6 +20,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/tattler-dev/tattler/tools/release"
 )
 
 func main() {
@@ -30,14 +35,23 @@ func main() {
 }
 
 // run checks the modules in some directories.
-func run(ctx context.Context, dirs []string, log io.Writer) error {
+func run(ctx context.Context, args []string, log io.Writer) error {
+	flags := flag.NewFlagSet("vulncheck", flag.ContinueOnError)
+	flags.SetOutput(log)
+	releasing := flags.Bool("release", false, "fail if nothing can be checked and the commit has a version tag")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	dirs := flags.Args()
+	if len(dirs) == 0 {
+		return errors.New("name the directories of modules")
+	}
 	database := os.Getenv("GOVULNDB")
 	if database == "" {
 		database = "https://vuln.go.dev"
 	}
 	if err := reach(ctx, database); err != nil {
-		fmt.Fprintf(log, "NOT checked for vulnerabilities: the database is not reachable: %v\n", err)
-		return nil
+		return unchecked(ctx, dirs[0], *releasing, err, log)
 	}
 	tool, err := exec.CommandContext(ctx, "go", "tool", "-n", "govulncheck").Output()
 	if err != nil {
@@ -51,6 +65,21 @@ func run(ctx context.Context, dirs []string, log io.Writer) error {
 			return fmt.Errorf("govulncheck in %s: %w", dir, err)
 		}
 	}
+	return nil
+}
+
+// unchecked says that nothing was checked, because of an error. That is an error itself in a release of a version.
+func unchecked(ctx context.Context, dir string, releasing bool, reason error, log io.Writer) error {
+	if releasing {
+		tag, err := release.Tag(ctx, dir)
+		switch {
+		case err != nil:
+			return err
+		case tag != "":
+			return fmt.Errorf("%s cannot be released, because it was not checked for vulnerabilities: the database is not reachable: %w", tag, reason)
+		}
+	}
+	fmt.Fprintf(log, "NOT checked for vulnerabilities: the database is not reachable: %v\n", reason)
 	return nil
 }
 
