@@ -35,7 +35,7 @@ var effects = map[string]struct{ needs, value string }{
 	"image.digest":      {"", "sha256:" + strings.Repeat("0", 64)},
 	"image.pullPolicy":  {"", "Always"},
 	"imagePullSecrets":  {"", "[{name: a}]"},
-	"nameOverride":      {"", "a"},
+	"nameOverride":      {"", "other"},
 	"fullnameOverride":  {"", "a"},
 	"commonLabels":      {"", "{a: b}"},
 	"commonAnnotations": {"", "{a: b}"},
