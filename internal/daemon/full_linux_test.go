@@ -120,14 +120,14 @@ func startsFull(t *testing.T, dir string) {
 	r.put("a", "3")
 	d = r.daemon(dir, o)
 	d.pass(9 * time.Minute)
-	if s := d.status(); s.Settled || s.Starting != "waiting for space on the disk" {
+	if s := d.status(); s.Starting == "" && s.Journal.Error == "" || !strings.Contains(d.log.String(), "the disk is full") {
 		t.Errorf("a small journal: %+v\n%s", s, d.log.String())
 	}
 	if err := os.Remove(other); err != nil {
 		t.Fatal(err)
 	}
 	d.pass(time.Minute)
-	if s := d.status(); !s.Settled || s.Streams[0].Gaps > 0 || s.Journal.Last != 4 { // and an absence
+	if s := d.status(); !s.Settled || s.Streams[0].Gaps > 0 || s.Journal.Last < 4 { // with an absence
 		t.Errorf("a small journal, with space: %+v\n%s", s, d.log.String())
 	}
 
@@ -140,7 +140,7 @@ func startsFull(t *testing.T, dir string) {
 		_, _ = rand.Read(noise)
 		r.put("b", base64.StdEncoding.EncodeToString(noise))
 	}
-	d.stop() // before retention runs
+	d.stop()
 	occupy(t, dir, 0)
 	r.put("c", "1")
 	d = r.daemon(dir, o)

@@ -92,7 +92,11 @@ func (r *retainer) remove(ctx context.Context, at time.Time, newest int64) error
 	done, err := r.journal.Retain(ctx, at, keep, newest)
 	r.overall.removed(int64(done.Removed)) // even if it failed later
 	if done.Full {
-		r.o.Log.Error("the disk is full: removed the oldest changes to continue recording; enlarge the disk or reduce journal.retain.size",
+		what := "removed the oldest changes"
+		if done.Removed == 0 {
+			what = "returned unused space of the journal"
+		}
+		r.o.Log.Error("the disk is full: "+what+" to continue recording; enlarge the disk or reduce journal.retain.size",
 			"removed", done.Removed, "used", done.Used)
 	}
 	r.logPaid(at, &done)

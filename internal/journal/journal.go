@@ -53,6 +53,7 @@ type Journal struct {
 	quietAt int64     // retention has searched for quiet changes up to here
 	reserve int64
 	full    bool // a write failed on a full disk, and no append has succeeded since
+	unreserved bool // the reserve is missing, and no space can be made for it
 	shares  shares
 	file    os.FileInfo // at path when it was opened
 	reread  bool        // retention changed the newest block in the file

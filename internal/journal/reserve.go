@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"syscall"
 
 	"github.com/ncruces/go-sqlite3"
 )
@@ -78,18 +77,17 @@ func removeReserve(path string) error {
 // errUnreserved is an ErrFull: an append would take the space without which a full disk cannot be healed.
 var errUnreserved = fmt.Errorf("%w but for less than the journal's reserve", ErrFull)
 
-// secure makes the reserve before an append if it is missing. Without room for it, the disk counts as full while retention can
-// make room. A journal that is too small for that grows as long as it can.
+// secure makes the reserve before an append if it is missing. Without room for it, the disk counts as full, unless retention
+// cannot make room: then the journal grows as long as it can.
 func (j *Journal) secure() error {
-	if j.reserved() {
+	if j.reserved() || j.unreserved {
 		return nil
 	}
 	free, known := freeSpace(filepath.Dir(j.path))
 	switch {
 	case !known: // retention tries
-		return nil
 	case free >= 2*j.reserve:
-		return j.keepReserve()
+		j.unreserved = j.keepReserve() != nil // retention says why
 	case sizeOf(j.path) > (reserveRoom+1)*j.reserve:
 		return errUnreserved
 	}
@@ -117,11 +115,12 @@ func (s *shrinking) heal(ctx context.Context) error {
 	return s.j.do(ctx, "shrink", func() error {
 		if s.j.full = diskFull(s.j.path); !s.j.full {
 			s.done.Unreserved = s.j.keepReserve() // something else freed space
-			if !errors.Is(s.done.Unreserved, syscall.ENOSPC) {
+			if !noSpace(s.done.Unreserved) {
 				return nil
 			}
 		}
 		if some, err := s.some(); err != nil || !some && unused <= s.keep {
+			s.j.unreserved = !s.j.reserved()
 			return err
 		}
 		if err := removeReserve(reservePath(s.j.path)); err != nil {
@@ -140,6 +139,7 @@ func (s *shrinking) heal(ctx context.Context) error {
 		}
 		s.j.full = false
 		s.done.Unreserved = s.j.keepReserve()
+		s.j.unreserved = s.done.Unreserved != nil
 		return nil
 	})
 }

@@ -241,7 +241,17 @@ func noReserve(path string) error {
 	if n, err := s.fill(1 << 20); !errors.Is(err, ErrFull) {
 		return fmt.Errorf("the disk is not full after %d changes, %w", n, err)
 	}
-	got, err := s.Retain(ctx, epoch, limit, int64(s.next))
+	got, err := s.Retain(ctx, epoch, Retention{}, int64(s.next))
+	if err != nil || got.Full || got.Removed > 0 || got.Unreserved == nil {
+		return fmt.Errorf("without a limit of size: %+v, %w", got, err)
+	}
+	if n, err := s.fill(20); err != nil {
+		return fmt.Errorf("although nothing can be removed, only %d changes, %w", n, err)
+	}
+	if n, err := s.fill(1 << 20); !errors.Is(err, ErrFull) {
+		return fmt.Errorf("the disk is not full after %d more changes, %w", n, err)
+	}
+	got, err = s.Retain(ctx, epoch, limit, int64(s.next))
 	if err != nil || !got.Full || got.Removed == 0 || got.Unreserved != nil {
 		return fmt.Errorf("%+v, %w", got, err)
 	}

@@ -335,10 +335,10 @@ func (p *pruner) excess(upTo, limit int64) (old []victim, err error) {
 	}
 	got, err := p.j.db.integer("SELECT ifnull(min(cursor), ?) FROM sinks", upTo) // by all sinks
 	if err == nil {
-		old, err = p.unfair(min(upTo, got))
+		old, err = p.ofFattest(min(upTo, got))
 	}
 	if err == nil && len(old) == 0 {
-		old, err = p.unfair(upTo)
+		old, err = p.ofFattest(upTo)
 	}
 	return old, err
 }

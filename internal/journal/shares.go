@@ -12,51 +12,51 @@ import (
 // in it an object that takes more than 1/fatShare of that; otherwise the oldest changes of the namespace go. So whoever
 // fills the journal loses own history, and others keep theirs up to a fair share.
 //
-// What a namespace takes is known by samples, one in so many bytes. They are in memory: they are taken of the changes that
-// were appended since the last time, and of all changes at the first time. A change is sampled with the size that it has
-// then, and its samples go with it, so errors do not add up.
+// What a namespace takes is known by marks, one in so many bytes of its changes. They are in memory: the changes that were
+// appended since the last time are marked, and at the first time all changes. A change is marked by the size that it has
+// then, and its marks go with it, so errors do not add up.
 
 const (
-	// sharesSamples is about how many samples are taken of a journal at its limit: a share is known to 1/sharesSamples of
+	// sharesMarks is about how many marks a journal at its limit has: a share is known to 1/sharesMarks of
 	// the limit.
-	sharesSamples = 4096
+	sharesMarks = 4096
 	// fatShare: an object that takes more than 1/fatShare of its namespace pays before others in there. Otherwise age
 	// decides, so that a namespace of many objects keeps a period whole.
 	fatShare = 8
-	// fatSamples is how many samples it takes to judge an object: with fewer, chance would.
-	fatSamples = 16
+	// fatMarks is how many marks it takes to judge an object: with fewer, chance would.
+	fatMarks = 16
 	// rowSize is about what a change takes in the file besides its contents: 80 bytes, measured for heartbeats of
 	// nodes.
 	rowSize = 80
 )
 
-// shares are the samples of a journal. The zero value has none.
+// shares are the marks of a journal. The zero value has none.
 type shares struct {
 	of   map[int64]*share // by namespace
-	each int64            // bytes for which a sample stands; 0: none were taken
-	n    int64            // number of samples
+	each int64            // bytes for which a mark stands; 0: there are none yet
+	n    int64            // number of marks
 	upTo int64            // they are of the changes up to this one
 }
 
-// share holds the samples of a namespace.
+// share holds the marks of a namespace.
 type share struct {
-	samples []sample // oldest first
+	marks []mark // oldest first
 	n       int64    // their number
-	rest    int64    // bytes since the last sample
+	rest    int64    // bytes since the last mark
 	low     int64    // no listed change of the namespace is before this one
 }
 
-// sample is a change with n samples.
-type sample struct{ seq, object, n int64 }
+// mark is a change with n marks.
+type mark struct{ seq, object, n int64 }
 
-// add samples a change.
+// add marks a change.
 func (s *shares) add(namespace, seq, object, size int64) {
 	sh := s.of[namespace]
 	if sh == nil {
 		if s.of == nil {
 			s.of = map[int64]*share{}
 		}
-		// Namespaces begin at different offsets: otherwise all that take less than a sample would count as nothing.
+		// Namespaces begin at different offsets: otherwise all that take less than a mark would count as nothing.
 		const golden = 0x9e3779b97f4a7c15
 		sh = &share{rest: int64(uint64(namespace) * golden >> 1 % uint64(s.each))} //nolint:gosec // any bits do
 		s.of[namespace] = sh
@@ -64,47 +64,47 @@ func (s *shares) add(namespace, seq, object, size int64) {
 	sh.rest += size
 	n := sh.rest / s.each
 	if sh.rest %= s.each; n > 0 {
-		sh.samples = append(sh.samples, sample{seq, object, n})
+		sh.marks = append(sh.marks, mark{seq, object, n})
 		sh.n, s.n = sh.n+n, s.n+n
 	}
 }
 
-// drop forgets the samples of a removed change.
+// drop forgets the marks of a removed change.
 func (s *shares) drop(namespace, seq int64) {
 	sh := s.of[namespace]
 	if sh == nil {
 		return
 	}
-	if i, ok := slices.BinarySearchFunc(sh.samples, seq, func(a sample, seq int64) int { return int(a.seq - seq) }); ok {
-		sh.n, s.n = sh.n-sh.samples[i].n, s.n-sh.samples[i].n
-		sh.samples = slices.Delete(sh.samples, i, i+1)
+	if i, ok := slices.BinarySearchFunc(sh.marks, seq, func(a mark, seq int64) int { return int(a.seq - seq) }); ok {
+		sh.n, s.n = sh.n-sh.marks[i].n, s.n-sh.marks[i].n
+		sh.marks = slices.Delete(sh.marks, i, i+1)
 	}
 }
 
-// fattest returns the namespace with the most samples, of those with one up to a change; nil if there is none.
+// fattest returns the namespace with the most marks, of those with one up to a change; nil if there is none.
 func (s *shares) fattest(upTo int64) (namespace int64, of *share) {
 	for ns, sh := range s.of {
-		if len(sh.samples) == 0 || sh.samples[0].seq > upTo {
+		if len(sh.marks) == 0 || sh.marks[0].seq > upTo {
 			continue
 		}
-		if of == nil || sh.n > of.n || sh.n == of.n && sh.samples[0].seq < of.samples[0].seq {
+		if of == nil || sh.n > of.n || sh.n == of.n && sh.marks[0].seq < of.marks[0].seq {
 			namespace, of = ns, sh
 		}
 	}
 	return namespace, of
 }
 
-// fattest returns the object with the most samples, of those with one up to a change, and its first sample. object is 0 if
+// fattest returns the object with the most marks, of those with one up to a change, and its first mark. object is 0 if
 // none takes so much that it pays before others.
 func (sh *share) fattest(upTo int64) (object, seq int64) {
 	n, first := map[int64]int64{}, map[int64]int64{}
-	for _, s := range sh.samples {
+	for _, s := range sh.marks {
 		if n[s.object] += s.n; first[s.object] == 0 {
 			first[s.object] = s.seq
 		}
 	}
 	delete(n, 0) // gaps and absences
-	most := max(fatSamples-1, sh.n/fatShare)
+	most := max(fatMarks-1, sh.n/fatShare)
 	for o, n := range n {
 		if first[o] <= upTo && (n > most || n == most && object != 0 && first[o] < seq) {
 			object, seq, most = o, first[o], n
@@ -113,7 +113,7 @@ func (sh *share) fattest(upTo int64) (object, seq int64) {
 	return object, seq
 }
 
-// weigh samples the changes that were appended since the last time, in small steps.
+// weigh marks the changes that were appended since the last time, in small steps.
 func (j *Journal) weigh(ctx context.Context, limit int64) error {
 	for done := false; !done; {
 		err := j.do(ctx, "read", func() (err error) {
@@ -127,7 +127,7 @@ func (j *Journal) weigh(ctx context.Context, limit int64) error {
 	return nil
 }
 
-// weighSome samples some changes, and reports whether all are.
+// weighSome marks some changes, and reports whether all are.
 func (j *Journal) weighSome(limit int64) (done bool, err error) {
 	s := &j.shares
 	if s.each == 0 {
@@ -135,7 +135,7 @@ func (j *Journal) weighSome(limit int64) (done bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		s.each = max(limit, (all-free)*size)/sharesSamples + 1
+		s.each = max(limit, (all-free)*size)/sharesMarks + 1
 	}
 	type weighed struct{ namespace, seq, object, size int64 }
 	var some []weighed
@@ -164,19 +164,19 @@ type Paid struct {
 	Size    int64
 }
 
-// unfair chooses changes to remove, up to one: of whoever has the most.
-func (p *pruner) unfair(upTo int64) (old []victim, err error) {
+// ofFattest chooses changes to remove, up to one: of whoever has the most.
+func (p *pruner) ofFattest(upTo int64) (old []victim, err error) {
 	s := &p.j.shares
 	for {
 		namespace, sh := s.fattest(upTo)
-		if sh == nil { // what is left takes less than a sample
+		if sh == nil { // what is left takes less than a mark
 			return old, p.find(&old, oldest, upTo, retainRows)
 		}
 		object, seq := sh.fattest(upTo)
 		if object != 0 {
 			err = p.find(&old, victimRows+"WHERE object = ? AND seq <= ? AND NOT quiet ORDER BY seq LIMIT ?", object, seq, retainRows)
 		} else {
-			seq = sh.samples[0].seq
+			seq = sh.marks[0].seq
 			err = p.oldestOf(&old, namespace, sh, seq)
 		}
 		if err != nil || len(old) > 0 {
@@ -200,7 +200,7 @@ func (p *pruner) oldestOf(old *[]victim, namespace int64, sh *share, upTo int64)
 				}
 			}
 			if len(*old) == 0 {
-				sh.low = next
+				sh.low = min(next, upTo+1)
 			}
 			return nil
 		})
