@@ -232,7 +232,7 @@ func noReserve(path string) error {
 		return err
 	}
 	free, _ := freeSpaceOf(filepath.Dir(path))
-	if err := writeNoise(filepath.Join(filepath.Dir(path), "other"), free-smallReserve*3/4); err != nil {
+	if err := writeNoise(filepath.Join(filepath.Dir(path), "other"), free-smallReserve*9/10); err != nil {
 		return err
 	}
 	if err := s.open(); err != nil {
@@ -248,8 +248,11 @@ func noReserve(path string) error {
 	if n, err := s.fill(20); err != nil {
 		return fmt.Errorf("although nothing can be removed, only %d changes, %w", n, err)
 	}
-	if n, err := s.fill(1 << 20); !errors.Is(err, ErrFull) {
-		return fmt.Errorf("the disk is not full after %d more changes, %w", n, err)
+	if err := errors.Join(s.Close(), s.open()); err != nil {
+		return err
+	}
+	if n, err := s.fill(20); !errors.Is(err, ErrFull) {
+		return fmt.Errorf("opened again: %d changes, %w", n, err)
 	}
 	got, err = s.Retain(ctx, epoch, limit, int64(s.next))
 	if err != nil || !got.Full || got.Removed == 0 || got.Unreserved != nil {
