@@ -43,21 +43,21 @@ var freeSpace = freeSpaceOf
 type Journal struct {
 	path, cluster string
 
-	mu      sync.Mutex
-	lock    *os.File // nil once closed
-	db      *db
-	codec   *codec
-	names   names
-	tail    block     // the newest block
-	swept   time.Time // when retention last looked for unused namespaces; zero: not yet
-	quietAt int64     // retention has searched for quiet changes up to here
-	reserve int64
-	full    bool // a write failed on a full disk, and no append has succeeded since
+	mu         sync.Mutex
+	lock       *os.File // nil once closed
+	db         *db
+	codec      *codec
+	names      names
+	tail       block     // the newest block
+	swept      time.Time // when retention last looked for unused namespaces; zero: not yet
+	quietAt    int64     // retention has searched for quiet changes up to here
+	reserve    int64
+	full       bool // a write failed on a full disk, and no append has succeeded since
 	unreserved bool // the reserve is missing, and no space can be made for it
-	shares  shares
-	file    os.FileInfo // at path when it was opened
-	reread  bool        // retention changed the newest block in the file
-	changed chan struct{}
+	shares     shares
+	file       os.FileInfo // at path when it was opened
+	reread     bool        // retention changed the newest block in the file
+	changed    chan struct{}
 }
 
 // Open opens a journal for writing, and creates it, with its directory, if it does not exist. A journal that another

@@ -41,9 +41,9 @@ type shares struct {
 // share holds the marks of a namespace.
 type share struct {
 	marks []mark // oldest first
-	n       int64    // their number
-	rest    int64    // bytes since the last mark
-	low     int64    // no listed change of the namespace is before this one
+	n     int64  // their number
+	rest  int64  // bytes since the last mark
+	low   int64  // no listed change of the namespace is before this one
 }
 
 // mark is a change with n marks.
