@@ -194,10 +194,9 @@ func (b *beginning) begin(ctx context.Context) (name string, err error) {
 		b.name = name
 		b.mu.Unlock()
 	}
-	if _, err := os.Stat(b.journal); !errors.Is(err, os.ErrNotExist) {
-		return name, nil //nolint:nilerr // opening the journal says what is wrong
+	if _, missing := os.Stat(b.journal); errors.Is(missing, os.ErrNotExist) {
+		_, err = b.s.Plan(ctx, b.cluster)
 	}
-	_, err = b.s.Plan(ctx, b.cluster)
 	return name, err
 }
 
