@@ -146,8 +146,8 @@ type Retain struct {
 	// Age is how long a change is kept; 0 means for ever.
 	Age time.Duration `yaml:"age" default:"30d"`
 	// Size is how large the journal's file may become; 0 means unlimited. Quiet changes are removed first, then the
-	// oldest changes. The last state of each object is never removed. Nor are the newest changes, up to a quarter of
-	// this size, even if the states alone exceed the size: see docs/operations.md.
+	// oldest changes of the namespace that has the most. The last state of each object is never removed, and a quarter
+	// of this size is left for changes even if the states alone exceed the size: see docs/operations.md.
 	Size Size `yaml:"size" default:"1Gi"`
 }
 

@@ -173,6 +173,12 @@ type Journal struct {
 	Last   int64     `json:"last"`
 	Oldest time.Time `json:"oldest,omitzero"`
 	Newest time.Time `json:"newest,omitzero"`
+	// Cut is when the newest change was seen that was removed because the journal was too big: from then on the history is
+	// whole. It is zero if there is none. CutNamespace is that change's namespace, and CutCluster the name of one of several
+	// clusters; both are empty if unknown.
+	Cut          time.Time `json:"cut,omitzero"`
+	CutNamespace string    `json:"cutNamespace,omitempty"`
+	CutCluster   string    `json:"cutCluster,omitempty"`
 	// Recorded counts written changes, Quiet the quiet ones among them, Duplicates those already in the
 	// journal, Commits transactions.
 	Recorded   int64 `json:"recorded"`
@@ -199,6 +205,14 @@ type Journal struct {
 // Crowded reports whether the states alone take half of the limit. The history gets the rest, at least a
 // quarter of the limit.
 func (j *Journal) Crowded() bool { return j.Limit > 0 && j.States >= j.Limit/2 }
+
+// shortShare: a history that is whole for less than 1/shortShare of the age limit is short.
+const shortShare = 4
+
+// Short reports whether the size limit leaves a history that is whole for far less time than the age limit allows.
+func (j *Journal) Short(now time.Time) bool {
+	return j.Age > 0 && !j.Cut.IsZero() && now.Sub(j.Cut) < time.Duration(j.Age)*time.Second/shortShare
+}
 
 // Sink is the state of a sink.
 type Sink struct {

@@ -56,7 +56,7 @@ func (d *daemon) newRecordings() {
 	clusters := d.o.Clusters
 	if d.several = len(clusters) > 0; !d.several {
 		clusters = []Cluster{{
-			Name: d.o.Cluster, Scopes: d.o.Scopes, Rights: d.o.Rights, OnMessage: d.o.OnMessage,
+			Name: d.o.Cluster, Scopes: d.o.Scopes, Rights: d.o.Rights, Explain: d.o.Explain, OnMessage: d.o.OnMessage,
 			Connect: func() (*rest.Config, error) { return d.o.Config, nil },
 		}}
 	}
@@ -99,7 +99,7 @@ func (d *daemon) openRecordings(ctx context.Context) error {
 		return nil
 	}
 	r.key = ""
-	if err := d.sameCluster(ctx); err != nil {
+	if err := d.patiently(ctx, func() error { return d.sameCluster(ctx) }); err != nil {
 		return err
 	}
 	d.o.Log.Warn("the journal was created under another cluster name, which events keep", "journal", d.journal.Cluster(), "now", r.Name)
@@ -121,41 +121,51 @@ func (d *daemon) noteLeftClusters(ctx context.Context) error {
 	return nil
 }
 
-// capture records all clusters until ctx ends. A daemon of one cluster ends if that cannot be watched at the start.
+// capture records all clusters until ctx ends. A daemon of one cluster ends if that cannot be watched at the start, for a
+// reason that does not pass.
 func (d *daemon) capture(ctx context.Context) error {
 	if !d.several {
-		return d.recordings[0].capture(ctx)
+		return d.recordings[0].captureAlways(ctx)
 	}
 	var all sync.WaitGroup
 	for _, r := range d.recordings {
-		all.Go(func() { r.captureAlways(ctx) })
+		all.Go(func() { _ = r.captureAlways(ctx) }) // it returns nil
 	}
 	all.Wait()
 	return nil
 }
 
-// captureAlways is capture that retries a failed start until ctx ends.
-func (r *recording) captureAlways(ctx context.Context) {
-	wait, last := firstWait, ""
+// captureAlways is capture that retries a failed start until ctx ends. The only cluster is retried while that may help.
+func (r *recording) captureAlways(ctx context.Context) error {
+	wait := firstWait
+	var said complaint
 	for ctx.Err() == nil {
 		err := r.capture(ctx)
 		if err == nil || ctx.Err() != nil {
-			return
+			return nil
 		}
+		if !r.several && waitsFor(err) == "" {
+			return err
+		}
+		full := r.freeSpace(err)
 		if r.Explain != nil {
 			err = r.Explain(err)
 		}
-		if text := err.Error(); text != last { // repeated ones are in the status
+		if said.due(err) { // the status has it, too
 			r.log.Error("the cluster cannot be watched; trying again until it can", "error", err)
-			last = text
 		}
-		r.state.failed(err)
+		if full {
+			r.state.wrote(journal.Appended{}, err)
+		} else {
+			r.state.failed(err)
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
 		}
 		wait = min(2*wait, lastWait)
 	}
+	return nil
 }
 
 // identityTimeout bounds the request for a cluster's identity.

@@ -36,7 +36,12 @@ type Options struct {
 	Config  *rest.Config
 	Cluster string
 	Scopes  []capture.Scope
-	// Clusters, if any, are several clusters to record instead: they replace Config, Cluster, Scopes, Rights and OnMessage. The
+	// Begin, if set, checks what must be known before anything is opened, and returns the name of the cluster, which
+	// replaces Cluster. It is called again while it fails because the API server is away.
+	Begin func(ctx context.Context) (cluster string, err error)
+	// Explain completes an error of the cluster for people; nil leaves errors as they are.
+	Explain func(error) error
+	// Clusters, if any, are several clusters to record instead: they replace Config, Cluster, Scopes, Explain, Rights and OnMessage. The
 	// first one names a new journal.
 	Clusters []Cluster
 	// Journal and Key are files; see LoadKey. Network permits a journal on a network file system.
@@ -97,6 +102,7 @@ type daemon struct {
 	withdraw   func() error                  // the announcement, or nil
 	audit      atomic.Pointer[control.Audit] // nil before the daemon takes orders
 	overall    overall
+	retainer   *retainer     // nil before the journal is open
 	full       chan struct{} // receives an element once the disk is full
 	states     int64         // bytes that the last states take in the journal
 	crowded    bool          // they take half of its limit, which was logged
@@ -104,8 +110,9 @@ type daemon struct {
 
 // Run records and delivers until ctx ends, then drains the sinks, each for as long as its options permit, and
 // returns nil. Meanwhile it serves its state and takes orders at a socket beside the journal. It fails if it
-// cannot start (options are wrong, another daemon has the journal, the API server does not answer) or if its
-// state can no longer be served. Other failures after the start are retried.
+// cannot start (options are wrong, another daemon has the journal, the API server refuses it) or if its
+// state can no longer be served. A full disk and an API server that is away are waited for, and other failures after the
+// start are retried.
 func Run(ctx context.Context, o Options) (err error) {
 	d := newDaemon(o)
 	ctx, cancel := context.WithCancel(ctx)
@@ -122,8 +129,11 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, d.close()) }()
 	for _, p := range d.pumps {
-		if err := p.Prepare(ctx); err != nil {
-			return errors.Join(fmt.Errorf("prepare sinks: %w", err), d.closeSinks(ctx), answered())
+		if err := d.patiently(ctx, func() error { return p.Prepare(ctx) }); err != nil {
+			if err = fmt.Errorf("prepare sinks: %w", err); ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+				err = nil
+			}
+			return errors.Join(err, d.closeSinks(ctx), answered())
 		}
 	}
 	obeyed := serve(ctx, cancel, d.serveSocket(d.takeOrders()))
@@ -210,13 +220,21 @@ func newDaemon(o Options) *daemon {
 	if len(o.Clusters) > 0 {
 		d.o.Cluster = o.Clusters[0].Name
 	}
+	d.overall.names(d.o.Cluster)
 	d.newRecordings()
 	return d
 }
 
 // open opens what a daemon needs; after an error, nothing stays open.
 func (d *daemon) open(ctx context.Context) error {
-	key, err := LoadKey(d.o.Key)
+	if err := d.begin(ctx); err != nil {
+		return err
+	}
+	var key []byte
+	err := d.patiently(ctx, func() (err error) {
+		key, err = LoadKey(d.o.Key)
+		return err
+	})
 	if err != nil {
 		return err
 	}
@@ -226,9 +244,10 @@ func (d *daemon) open(ctx context.Context) error {
 	if d.rules, err = quiet.New(quiet.Rules{Quiet: d.o.Quiet}); err != nil {
 		return err
 	}
-	if err := d.openJournal(ctx); err != nil {
+	if err := d.patiently(ctx, func() error { return d.openJournal(ctx) }); err != nil {
 		return err
 	}
+	d.retainer = d.newRetainer(ctx)
 	if err := d.openRecordings(ctx); err != nil {
 		return errors.Join(err, d.close())
 	}
@@ -237,6 +256,21 @@ func (d *daemon) open(ctx context.Context) error {
 	}
 	d.overall.starts("")
 	return nil
+}
+
+// begin runs Options.Begin.
+func (d *daemon) begin(ctx context.Context) error {
+	if d.o.Begin == nil {
+		return nil
+	}
+	return d.patiently(ctx, func() error {
+		name, err := d.o.Begin(ctx)
+		if err == nil {
+			d.o.Cluster, d.recordings[0].Name = name, name
+			d.overall.names(name)
+		}
+		return err
+	})
 }
 
 // openJournal opens the journal.
@@ -252,22 +286,31 @@ func (d *daemon) openJournal(ctx context.Context) (err error) {
 }
 
 // openBeside opens everything that needs the journal.
-func (d *daemon) openBeside(ctx context.Context) (err error) {
-	if d.reader, err = journal.OpenReader(ctx, d.journal.Path()); err != nil {
-		return err
-	}
-	if err = d.noteRules(ctx); err != nil {
-		return err
-	}
-	if d.o.Open != nil {
-		if err = d.o.Open(); err != nil {
+func (d *daemon) openBeside(ctx context.Context) error {
+	for _, step := range []func() error{
+		func() (err error) {
+			d.reader, err = journal.OpenReader(ctx, d.journal.Path())
+			return err
+		},
+		func() error { return d.noteRules(ctx) },
+		func() error {
+			if d.o.Open == nil {
+				return nil
+			}
+			return d.o.Open()
+		},
+	} {
+		if err := d.patiently(ctx, step); err != nil {
 			return err
 		}
 	}
-	if err = d.openPumps(ctx); err != nil {
+	if err := d.openPumps(ctx); err != nil {
 		return err
 	}
-	d.listener, err = d.o.listen(d.journal.Path())
+	err := d.patiently(ctx, func() (err error) {
+		d.listener, err = d.o.listen(d.journal.Path())
+		return err
+	})
 	if err != nil || d.o.Announce == "" {
 		return err
 	}
@@ -319,7 +362,11 @@ func (d *daemon) openPumps(ctx context.Context) error {
 		known[s.Name] = s
 	}
 	d.traces = newTraces(d.o.Traces, d.journal.Cluster(), d.o.Sinks)
-	if d.stores, err = openStores(ctx, d.journal, d.rules, &d.o); err != nil {
+	err = d.patiently(ctx, func() (err error) {
+		d.stores, err = openStores(ctx, d.journal, d.rules, &d.o)
+		return err
+	})
+	if err != nil {
 		return err
 	}
 	for i, o := range d.o.Sinks {
@@ -351,7 +398,7 @@ func (d *daemon) startPaused(ctx context.Context, o *deliver.Options, kept journ
 	case known && o.Paused && !kept.Paused:
 		d.o.Log.Warn("ignoring paused in the configuration, which is for new sinks: use tattler sinks pause", "sink", o.Name)
 	case !known && o.Paused && o.Name != "":
-		if err := d.journal.Pause(ctx, o.Name, true); err != nil {
+		if err := d.patiently(ctx, func() error { return d.journal.Pause(ctx, o.Name, true) }); err != nil {
 			return fmt.Errorf("pause sink %s: %w", o.Name, err)
 		}
 		return nil

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,20 +23,28 @@ import (
 )
 
 // TestFullDisk: a daemon that has filled its disk recovers by itself, without a gap, and reports no change as journaled that
-// it could not write. The disk is in a mount namespace of a child process, which runs this test again.
-func TestFullDisk(t *testing.T) {
+// it could not write.
+func TestFullDisk(t *testing.T) { onSmallDisk(t, fillsDisk) }
+
+// TestFullDiskAtStart: a daemon that finds its disk full waits for space, or makes it.
+func TestFullDiskAtStart(t *testing.T) { onSmallDisk(t, startsFull) }
+
+// onSmallDisk runs a test in a bubble, with a directory on a small disk. The disk is in a mount namespace of a child process,
+// which runs the test again.
+func onSmallDisk(t *testing.T, f func(t *testing.T, dir string)) {
+	t.Helper()
 	if dir := os.Getenv("DAEMON_DISK"); dir != "" {
 		if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size=72m,mode=0700"); err != nil {
 			t.Fatal("mount a small disk:", err)
 		}
-		synctest.Test(t, func(t *testing.T) { fillsDisk(t, dir) })
+		synctest.Test(t, func(t *testing.T) { f(t, dir) })
 		return
 	}
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), self, "-test.run=^TestFullDisk$", "-test.v")
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v")
 	cmd.Env = append(os.Environ(), "DAEMON_DISK="+t.TempDir())
 	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
 	if os.Getuid() != 0 {
@@ -50,9 +59,96 @@ func TestFullDisk(t *testing.T) {
 			t.Skipf("no file system of our own: %v %s", err, out)
 		}
 	}
-	if err != nil || !strings.Contains(string(out), "PASS: TestFullDisk") {
+	if err != nil || !strings.Contains(string(out), "PASS: "+t.Name()) {
 		t.Fatalf("%v\n%s", err, out)
 	}
+}
+
+// occupy takes all of the disk but some bytes, and returns the file.
+func occupy(t *testing.T, dir string, but int64) string {
+	t.Helper()
+	var st syscall.Statfs_t
+	if err := syscall.Statfs(dir, &st); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "other")
+	f, err := os.Create(path)
+	if err == nil {
+		_, err = io.CopyN(f, zeros{}, max(0, int64(st.Bavail)*int64(st.Bsize)-but))
+		err = errors.Join(err, f.Close())
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+type zeros struct{}
+
+func (zeros) Read(b []byte) (int, error) {
+	clear(b)
+	return len(b), nil
+}
+
+// startsFull starts a daemon on a full disk: with nothing, with a journal for which something else leaves no space, and with
+// one that has filled the disk itself.
+func startsFull(t *testing.T, dir string) {
+	r := newRig(t)
+	r.put("a", "1")
+	o := Options{Retention: journal.Retention{Size: 1 << 30}, reserve: 4 << 20}
+	other := occupy(t, dir, 0)
+	d := r.daemon(dir, o)
+	d.pass(9 * time.Minute)
+	if s := d.status(); s.Starting != "waiting for space on the disk" || strings.Count(d.log.String(), "level=ERROR") != 1 {
+		t.Errorf("%+v\n%s", s, d.log.String())
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	d.pass(time.Minute)
+	r.put("a", "2")
+	d.pass(time.Second)
+	if s := d.status(); !s.Settled || s.Journal.Last != 2 {
+		t.Errorf("with space: %+v\n%s", s, d.log.String())
+	}
+	d.stop()
+
+	if err := os.Remove(filepath.Join(dir, "journal.db-reserve")); err != nil {
+		t.Fatal(err)
+	}
+	other = occupy(t, dir, 0)
+	r.put("a", "3")
+	d = r.daemon(dir, o)
+	d.pass(9 * time.Minute)
+	if s := d.status(); s.Starting == "" && s.Journal.Error == "" || !strings.Contains(d.log.String(), "the disk is full") {
+		t.Errorf("a small journal: %+v\n%s", s, d.log.String())
+	}
+	if err := os.Remove(other); err != nil {
+		t.Fatal(err)
+	}
+	d.pass(time.Minute)
+	if s := d.status(); !s.Settled || s.Streams[0].Gaps > 0 || s.Journal.Last < 4 { // with an absence
+		t.Errorf("a small journal, with space: %+v\n%s", s, d.log.String())
+	}
+
+	written := int64(0)
+	for failures := d.status().Journal.Failures; d.status().Journal.Failures == failures; written++ {
+		if written > 2000 {
+			t.Fatal("the disk is never full")
+		}
+		noise := make([]byte, 150_000)
+		_, _ = rand.Read(noise)
+		r.put("b", base64.StdEncoding.EncodeToString(noise))
+	}
+	d.stop()
+	occupy(t, dir, 0)
+	r.put("c", "1")
+	d = r.daemon(dir, o)
+	d.pass(5 * time.Minute)
+	if s := d.status(); !s.Settled || s.Journal.Error != "" || s.Journal.Removed == 0 || s.Streams[0].Gaps > 0 {
+		t.Errorf("a journal that fills the disk: %+v\n%s", s, d.log.String())
+	}
+	d.stop()
 }
 
 func fillsDisk(t *testing.T, dir string) {
@@ -71,7 +167,6 @@ func fillsDisk(t *testing.T, dir string) {
 		t.Fatal(err)
 	}
 	d := r.daemon(dir, Options{Retention: journal.Retention{Size: 1 << 30}, reserve: 8 << 20, Traces: traces})
-	d.pass(90 * time.Second)
 	page := newPage(t, dir)
 	for range 3 {
 		absences++

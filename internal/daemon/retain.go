@@ -1,8 +1,10 @@
 package daemon
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/control"
@@ -14,16 +16,14 @@ const (
 	retainEvery = time.Minute
 	// statesEvery is the number of these intervals between measurements of the states, which read all of them.
 	statesEvery = 10
+	// paidEvery is how often the log says at most whose changes the size limit removed.
+	paidEvery = time.Hour
 )
 
 // retain keeps the journal within its limits until ctx ends, and frees space as soon as the disk is full.
 // Changes are not kept for a sink that is too far behind: one dead receiver would fill the disk.
 func (d *daemon) retain(ctx context.Context) {
-	kept, err := d.journal.Clock(ctx)
-	if err != nil && ctx.Err() == nil {
-		d.o.Log.Error("reading the journal's clock failed", "error", err)
-	}
-	r := retainer{daemon: d, clock: clock{Clock: kept, age: d.o.Retention.Age}, last: time.Now()}
+	r := d.retainer
 	tick := time.NewTicker(retainEvery)
 	defer tick.Stop()
 	for n := 0; ; n++ {
@@ -45,12 +45,22 @@ func (d *daemon) retain(ctx context.Context) {
 	}
 }
 
+// newRetainer returns what keeps the journal within its limits.
+func (d *daemon) newRetainer(ctx context.Context) *retainer {
+	kept, err := d.journal.Clock(ctx)
+	if err != nil && ctx.Err() == nil {
+		d.o.Log.Error("reading the journal's clock failed", "error", err)
+	}
+	return &retainer{daemon: d, clock: clock{Clock: kept, age: d.o.Retention.Age}, last: time.Now()}
+}
+
 // retainer removes old changes periodically.
 type retainer struct {
 	*daemon
 	clock
 	last       time.Time // when it last did
 	unreserved bool      // there was no space for the reserve, which was logged
+	paid       time.Time // when it was last logged whose changes the size limit removed
 }
 
 // shrink removes changes that exceed the limits, and logs which sinks lose changes; the journal counts them.
@@ -82,9 +92,14 @@ func (r *retainer) remove(ctx context.Context, at time.Time, newest int64) error
 	done, err := r.journal.Retain(ctx, at, keep, newest)
 	r.overall.removed(int64(done.Removed)) // even if it failed later
 	if done.Full {
-		r.o.Log.Error("the disk is full: removed the oldest changes to continue recording; enlarge the disk or reduce journal.retain.size",
+		what := "removed the oldest changes"
+		if done.Removed == 0 {
+			what = "returned unused space of the journal"
+		}
+		r.o.Log.Error("the disk is full: "+what+" to continue recording; enlarge the disk or reduce journal.retain.size",
 			"removed", done.Removed, "used", done.Used)
 	}
+	r.logPaid(at, &done)
 	if done.Unreserved != nil && !r.unreserved {
 		r.o.Log.Warn("the disk has no room for the journal's reserve: once it is full, old changes cannot be removed", "error", done.Unreserved)
 	}
@@ -95,6 +110,21 @@ func (r *retainer) remove(ctx context.Context, at time.Time, newest int64) error
 		}
 	}
 	return err
+}
+
+// logPaid logs whose changes went because the journal was too big, at most once in a while.
+func (r *retainer) logPaid(at time.Time, done *journal.Retained) {
+	if len(done.Paid) == 0 || !r.paid.IsZero() && time.Since(r.paid) < paidEvery {
+		return
+	}
+	r.paid = time.Now()
+	level, now := slog.LevelInfo, control.Journal{Cut: done.Cut, Age: int64(r.o.Retention.Age / time.Second)}
+	if now.Short(at) {
+		level = slog.LevelWarn
+	}
+	most := done.Paid[0]
+	r.o.Log.Log(context.Background(), level, "the journal exceeded journal.retain.size: removed the oldest changes of the namespaces that take the most",
+		"cluster", most.Cluster, "namespace", cmp.Or(most.Namespace, "(none)"), "removed", most.Changes, "bytes", most.Size, "seen until", done.Cut, "other namespaces", len(done.Paid)-1)
 }
 
 // measure records the size of the last states, and warns if they leave little space for the history.

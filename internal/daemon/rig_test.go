@@ -64,8 +64,14 @@ type running struct {
 // daemon starts one; options that are not set are filled in.
 func (r *rig) daemon(dir string, o Options) *running {
 	r.Helper()
+	return r.daemonOf("test", dir, o)
+}
+
+// daemonOf is daemon with the cluster's name.
+func (r *rig) daemonOf(cluster, dir string, o Options) *running {
+	r.Helper()
 	d := &running{rig: r, ended: make(chan error, 1)}
-	o.Config, o.Cluster, o.listen = r.server.Config(), "test", nowhere
+	o.Config, o.Cluster, o.listen = r.server.Config(), cluster, nowhere
 	o.Journal, o.Key = filepath.Join(dir, "journal.db"), filepath.Join(dir, "key")
 	o.Log = slog.New(slog.NewTextHandler(&d.log, nil))
 	if o.Scopes == nil {

@@ -187,6 +187,7 @@ type overall struct {
 	started time.Time
 
 	mu         sync.Mutex
+	cluster    string        // the name, also before the journal is open
 	starting   string        // what is done before anything else is open; see control.Status
 	gone       int64         // changes that retention removed
 	states     int64         // bytes; 0: not measured yet
@@ -198,6 +199,20 @@ func (s *overall) starts(doing string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.starting = doing
+}
+
+// names records the name of the cluster.
+func (s *overall) names(cluster string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.cluster = cluster
+}
+
+// name returns what names recorded.
+func (s *overall) name() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cluster
 }
 
 // doing returns what starts recorded.

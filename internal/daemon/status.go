@@ -21,7 +21,7 @@ import (
 // cannot be read, the state says so, and the rest of it is correct.
 func (d *daemon) status(ctx context.Context) (control.Status, error) {
 	s := control.Status{
-		Version: buildinfo.Version(), Cluster: d.o.Cluster, PID: os.Getpid(), Started: d.overall.started, Starting: d.overall.doing(),
+		Version: buildinfo.Version(), Cluster: d.overall.name(), PID: os.Getpid(), Started: d.overall.started, Starting: d.overall.doing(),
 		Streams: []control.Stream{}, Sinks: []control.Sink{},
 		Journal: control.Journal{
 			Path: d.o.Journal, Limit: d.o.Retention.Size, Age: int64(d.o.Retention.Age / time.Second),
@@ -107,6 +107,7 @@ func (d *daemon) addJournal(ctx context.Context, j *control.Journal) error {
 	}
 	j.Used, j.Free, j.Log = size.Used, size.Free, size.Log
 	j.First, j.Last, j.Oldest, j.Newest = size.First, size.Last, size.Oldest, size.Newest
+	j.Cut, j.CutNamespace, j.CutCluster = size.Cut, size.CutNamespace, size.CutCluster
 	return nil
 }
 

@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"crypto/rand"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
@@ -364,6 +365,34 @@ func TestServe(t *testing.T) {
 		if err := Run(t.Context(), o); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("a socket that breaks: %v", err)
 		}
+	})
+}
+
+// TestHistoryShort: the log says at most once an hour whose changes the size limit removes, and the status says since when the
+// history is whole.
+func TestHistoryShort(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		d := r.daemon(t.TempDir(), Options{Retention: journal.Retention{Size: 512 << 10, Age: 30 * 24 * time.Hour}})
+		if s := d.status(); !s.Journal.Cut.IsZero() || s.Journal.Short(time.Now()) {
+			t.Errorf("before anything was removed: %+v", s.Journal)
+		}
+		for range 100 {
+			for range 12 {
+				noise := make([]byte, 6000)
+				_, _ = rand.Read(noise)
+				r.put("web", base64.StdEncoding.EncodeToString(noise))
+			}
+			d.pass(time.Minute)
+		}
+		s := d.status()
+		if !s.Journal.Short(time.Now()) || s.Journal.Short(time.Now().Add(8*24*time.Hour)) || s.Journal.CutNamespace != "shop" || s.Journal.Removed == 0 || s.Journal.Used > 640<<10 {
+			t.Errorf("%+v", s.Journal)
+		}
+		if n := strings.Count(d.log.String(), `level=WARN msg="the journal exceeded journal.retain.size`); n != 2 || !strings.Contains(d.log.String(), "namespace=shop removed=") {
+			t.Errorf("logged %d times:\n%s", n, d.log.String())
+		}
+		d.stop()
 	})
 }
 

@@ -35,12 +35,7 @@ func (r *recording) capture(ctx context.Context) error {
 			return err
 		}
 		r.log.Error("cannot record changes; requesting them again later", "error", errors.Join(unwritten, err), "in", wait)
-		if errors.Is(unwritten, journal.ErrFull) {
-			select {
-			case r.full <- struct{}{}:
-			default: // retention is already pending
-			}
-		}
+		_ = r.freeSpace(errors.Join(unwritten, err))
 		select {
 		case <-ctx.Done():
 		case <-time.After(wait):
@@ -50,6 +45,18 @@ func (r *recording) capture(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// freeSpace makes retention free space if an error is that the disk is full, and reports whether it is.
+func (r *recording) freeSpace(err error) (full bool) {
+	if !errors.Is(err, journal.ErrFull) {
+		return false
+	}
+	select {
+	case r.full <- struct{}{}:
+	default: // retention is already pending
+	}
+	return true
 }
 
 // watch records the batches of one watcher. unwritten is why the journal could not be written, which ended the

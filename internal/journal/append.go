@@ -33,6 +33,9 @@ func (j *Journal) AppendThen(ctx context.Context, batches []Batch, then func()) 
 	}
 	w := writer{}
 	err := j.do(ctx, "append", func() error {
+		if err := j.secure(); err != nil {
+			return err
+		}
 		if err := j.boundLog(); err != nil {
 			return err
 		}

@@ -35,6 +35,12 @@ func child(what string) bool {
 		fmt.Println("failed:", err)
 	case "heals":
 		ends(heals(path))
+	case "at-once":
+		ends(fullAtOnce(path))
+	case "unused-pages":
+		ends(unusedPages(path))
+	case "no-reserve":
+		ends(noReserve(path))
 	case "held-log":
 		ends(heldLog(path))
 	case "says-full":

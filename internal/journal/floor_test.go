@@ -103,26 +103,3 @@ func TestStatesApart(t *testing.T) {
 	}
 	verify(t, path)
 }
-
-// TestFloorMoves: the floor follows the newest changes, and uses earlier measurements.
-func TestFloorMoves(t *testing.T) {
-	ctx := t.Context()
-	j := heavy(t, filepath.Join(t.TempDir(), "journal.db"), 0, 1200)
-	last, limit := int64(0), int64(1<<20)
-	for range 3 {
-		cached, err := j.floor(ctx, limit)
-		must(t, err)
-		j.listed = nil
-		fresh, err := j.floor(ctx, limit)
-		if err != nil || cached != fresh || fresh <= last || fresh < 2 {
-			t.Errorf("the floor is %d, measured anew %d, before %d: %v", cached, fresh, last, err)
-		}
-		last = fresh
-		newHistory(uint64(last)).grow(t, j, 300, 0)
-	}
-	for limit, want := range map[int64]int64{0: j.tail.next(), 1 << 40: 0} {
-		if got, err := j.floor(ctx, limit); err != nil || got != want {
-			t.Errorf("limit %d: floor %d, want %d: %v", limit, got, want, err)
-		}
-	}
-}

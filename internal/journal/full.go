@@ -48,5 +48,8 @@ func diskFull(path string) bool {
 	probe := path + "-probe"
 	err := writeNoise(probe, probeSize)
 	_ = os.Remove(probe) // the next probe makes it again
-	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+	return noSpace(err)
 }
+
+// noSpace reports whether an error of a file is that the disk is full.
+func noSpace(err error) bool { return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) }

@@ -112,7 +112,9 @@ func (j *Journal) removeUnused(ctx context.Context, now time.Time) (removed int,
 			return nil
 		}
 		namespaces, err := j.removeNames("DELETE FROM namespaces WHERE last <= ? AND id NOT IN (SELECT namespace FROM objects)", before)
-		removed, j.swept = removed+namespaces, now
+		if removed, j.swept = removed+namespaces, now; namespaces > 0 {
+			j.shares = shares{} // taken anew when they are needed, without those
+		}
 		return err
 	})
 	return removed, err

@@ -24,8 +24,8 @@ type Options struct {
 	// Cache is the size in bytes of SQLite's page cache. 0 is 16 MiB: enough for the pages that a busy cluster keeps
 	// adding to.
 	Cache int64
-	// Reserve is how many bytes of disk space Retain holds in a file beside the journal, to release them when the disk
-	// is full; 0 disables it.
+	// Reserve is how many bytes of disk space the journal holds in a file beside it, for Retain to release them when the
+	// disk is full; 0 disables it.
 	Reserve int64
 }
 
@@ -43,20 +43,21 @@ var freeSpace = freeSpaceOf
 type Journal struct {
 	path, cluster string
 
-	mu      sync.Mutex
-	lock    *os.File // nil once closed
-	db      *db
-	codec   *codec
-	names   names
-	tail    block     // the newest block
-	swept   time.Time // when retention last looked for unused namespaces; zero: not yet
-	quietAt int64     // retention has searched for quiet changes up to here
-	reserve int64
-	full    bool            // a write failed on a full disk, and no append has succeeded since
-	listed  map[int64]int64 // bytes of the listed changes of full blocks, by their first; see floor
-	file    os.FileInfo     // at path when it was opened
-	reread  bool            // retention changed the newest block in the file
-	changed chan struct{}
+	mu         sync.Mutex
+	lock       *os.File // nil once closed
+	db         *db
+	codec      *codec
+	names      names
+	tail       block     // the newest block
+	swept      time.Time // when retention last looked for unused namespaces; zero: not yet
+	quietAt    int64     // retention has searched for quiet changes up to here
+	reserve    int64
+	full       bool // a write failed on a full disk, and no append has succeeded since
+	unreserved bool // the reserve is missing, and no space can be made for it
+	shares     shares
+	file       os.FileInfo // at path when it was opened
+	reread     bool        // retention changed the newest block in the file
+	changed    chan struct{}
 }
 
 // Open opens a journal for writing, and creates it, with its directory, if it does not exist. A journal that another
@@ -89,6 +90,7 @@ func Open(ctx context.Context, path string, o Options) (*Journal, error) {
 	if err := j.open(o); err != nil {
 		return nil, errors.Join(classify("open", path, err), j.release())
 	}
+	_ = j.keepReserve() // Append and Retain try again, and say so
 	return j, nil
 }
 

@@ -33,6 +33,7 @@ func (j *Journal) Purge(ctx context.Context, p Purge, progress func(removed int6
 		if err != nil {
 			return err
 		}
+		j.shares = shares{} // taken anew when they are needed
 		return j.db.exec("INSERT OR REPLACE INTO meta VALUES (?, ?)", purging, p.note())
 	})
 	if err != nil {
@@ -98,7 +99,7 @@ func (j *Journal) purgeSpan(ctx context.Context, s span, p *Purge, cluster any, 
 func (j *Journal) purgeSome(s span, what *Purge, cluster any, rows int64) (n, last int64, err error) {
 	p := pruner{j: j, done: &Retained{}, cut: !what.Until.IsZero()}
 	var victims []victim
-	err = p.find(&victims, "SELECT seq, object, quiet, op"+purgedRows+"ORDER BY seq LIMIT ?5", s.from, s.to, what.before(), cluster, rows)
+	err = p.find(&victims, "SELECT "+ofVictims+purgedRows+"ORDER BY seq LIMIT ?5", s.from, s.to, what.before(), cluster, rows)
 	if err != nil || len(victims) == 0 {
 		return 0, s.to, err
 	}

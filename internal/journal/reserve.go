@@ -29,15 +29,21 @@ const (
 // reservePath is the file that holds a journal's reserve, removed when the disk is full.
 func reservePath(path string) string { return path + "-reserve" }
 
+// reserved reports whether the reserve exists or is disabled.
+func (j *Journal) reserved() bool {
+	if j.reserve == 0 {
+		return true
+	}
+	fi, err := os.Lstat(reservePath(j.path))
+	return err == nil && fi.Mode().IsRegular() && fi.Size() == j.reserve // a link holds nothing
+}
+
 // keepReserve makes the reserve unless it exists or is disabled.
 func (j *Journal) keepReserve() error {
-	if j.reserve == 0 {
+	if j.reserved() {
 		return nil
 	}
 	path := reservePath(j.path)
-	if fi, err := os.Lstat(path); err == nil && fi.Mode().IsRegular() && fi.Size() == j.reserve { // a link holds nothing
-		return nil
-	}
 	if err := writeNoise(path, j.reserve); err != nil {
 		return errors.Join(fmt.Errorf("hold %d bytes of the disk in reserve: %w", j.reserve, err), removeReserve(path))
 	}
@@ -68,28 +74,53 @@ func removeReserve(path string) error {
 	return nil
 }
 
-// heal frees space on a full disk, where even the log of a removal does not fit: it releases the reserve, removes the
-// oldest changes although the limits allow them, shrinks the file, and makes the reserve again. Other calls wait: they
-// would fill the freed space. If nothing may be removed, the reserve stays. If a reader keeps the log from being emptied,
-// nothing is removed, as that would free no space.
+// errUnreserved is an ErrFull: an append would take the space without which a full disk cannot be healed.
+var errUnreserved = fmt.Errorf("%w but for less than the journal's reserve", ErrFull)
+
+// secure makes the reserve before an append if it is missing. Without room for it, the disk counts as full, unless retention
+// cannot make room: then the journal grows as long as it can.
+func (j *Journal) secure() error {
+	if j.reserved() || j.unreserved {
+		return nil
+	}
+	free, known := freeSpace(filepath.Dir(j.path))
+	switch {
+	case !known: // retention tries
+	case free >= 2*j.reserve:
+		j.unreserved = j.keepReserve() != nil // retention says why
+	case sizeOf(j.path) > (reserveRoom+1)*j.reserve:
+		return errUnreserved
+	}
+	return nil
+}
+
+// heal frees space on a full disk, where even the log of a removal does not fit: it releases the reserve, removes
+// changes although the limits allow them, shrinks the file, and makes the reserve again. Unused pages of the file are room,
+// too. Other calls wait: they would fill the freed space. If there is nothing to free, the reserve stays. If a reader keeps
+// the log from being emptied, nothing is removed, as that would free no space.
 func (s *shrinking) heal(ctx context.Context) error {
-	used, err := s.j.used(ctx)
+	used, unused, err := s.j.used(ctx)
 	if err == nil && s.r.Size > 0 {
-		s.floor, err = s.j.floor(ctx, min(s.r.Size, used))
+		s.least = min(s.r.Size, used) / leastShare
+		err = s.j.weigh(ctx, s.r.Size)
 	}
 	if err != nil {
 		return err
 	}
-	if room := max(reserveRoom*s.j.reserve, used/healShare); s.r.Size > 0 && used > room+s.j.reserve {
-		s.r.Size = min(s.r.Size, used-room)
+	file := used + unused
+	if room := max(reserveRoom*s.j.reserve, used/healShare); s.r.Size > 0 && file > room+s.j.reserve {
+		s.r.Size = min(s.r.Size, file-room)
 	}
 	s.keep = s.j.reserve
 	return s.j.do(ctx, "shrink", func() error {
 		if s.j.full = diskFull(s.j.path); !s.j.full {
 			s.done.Unreserved = s.j.keepReserve() // something else freed space
-			return nil
+			if !noSpace(s.done.Unreserved) {
+				return nil
+			}
 		}
-		if some, err := s.some(); err != nil || !some {
+		if some, err := s.some(); err != nil || !some && unused <= s.keep {
+			s.j.unreserved = !s.j.reserved()
 			return err
 		}
 		if err := removeReserve(reservePath(s.j.path)); err != nil {
@@ -102,12 +133,13 @@ func (s *shrinking) heal(ctx context.Context) error {
 		if err != nil {
 			return errors.Join(err, s.j.keepReserve())
 		}
-		s.done.Full = true
+		s.done.Full, s.done.Unreserved = true, nil
 		if err := s.tightly(ctx); err != nil {
 			return err
 		}
 		s.j.full = false
 		s.done.Unreserved = s.j.keepReserve()
+		s.j.unreserved = s.done.Unreserved != nil
 		return nil
 	})
 }
@@ -173,7 +205,7 @@ func (j *Journal) tight(ctx context.Context, f func() error) error {
 
 // some reports whether there is anything to remove.
 func (s *shrinking) some() (bool, error) {
-	p := pruner{j: s.j, done: &s.done, floor: s.floor}
+	p := pruner{j: s.j, done: &s.done, least: s.least}
 	victims, err := p.choose(s.now, s.r, s.upTo)
 	return len(victims) > 0 || p.looked > 0, err
 }

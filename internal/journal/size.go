@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"time"
@@ -16,6 +17,11 @@ type Size struct {
 	// seen. All are zero if there are no changes.
 	First, Last    int64
 	Oldest, Newest time.Time
+	// Cut is when the newest of the listed changes was seen that were removed because the file was too big: only from then
+	// on is the history whole. It is zero if there are none. CutNamespace is that change's namespace, and CutCluster the
+	// cluster (as in Kind); both are empty for an object without a namespace, or if nothing of the namespace is left.
+	Cut                      time.Time
+	CutCluster, CutNamespace string
 	// Used and Free are bytes of the file; Log is the size of the write-ahead log.
 	Used, Free, Log int64
 }
@@ -43,6 +49,9 @@ func (r *Reader) size() (s Size, err error) {
 			return Size{}, err
 		}
 	}
+	if err := r.db.cut(&s); err != nil {
+		return Size{}, err
+	}
 	pages, free, size, err := r.db.pages()
 	if err != nil {
 		return Size{}, err
@@ -56,6 +65,21 @@ func (r *Reader) size() (s Size, err error) {
 		return Size{}, err
 	}
 	return s, nil
+}
+
+// cut reads what noteCut wrote.
+func (db *db) cut(to *Size) error {
+	at, namespace := int64(0), int64(0)
+	err := db.query("SELECT value FROM meta WHERE key = ?", []any{cutKey}, func(s *sqlite3.Stmt) error {
+		_, err := fmt.Sscan(s.ColumnText(0), &at, &namespace)
+		return err
+	})
+	if err != nil || at == 0 {
+		return err
+	}
+	to.Cut = time.UnixMilli(at).UTC()
+	to.CutCluster, to.CutNamespace, err = db.namespace(namespace)
+	return err
 }
 
 // SeenAfter returns when the first change after a sequence number was seen; zero without one.

@@ -21,10 +21,10 @@ func TestStates(t *testing.T) {
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		j := open(t, path)
-		empty, err := j.used(ctx)
+		empty, _, err := j.used(ctx)
 		must(t, err)
 		fill(j)
-		full, err := j.used(ctx)
+		full, _, err := j.used(ctx)
 		must(t, err)
 		r, err := OpenReader(ctx, path)
 		must(t, err)

@@ -57,7 +57,7 @@ func full() control.Status {
 		},
 		Journal: control.Journal{
 			Path: "/geheim/journal.db", Used: 1000, Free: 200, Log: 30, Limit: 4000, States: 2500, ClockJump: 31536000, ClockHold: 3600, Age: 86400, First: 5, Last: 987654321,
-			Oldest: began.Add(-time.Hour), Newest: began.Add(1500 * time.Millisecond),
+			Oldest: began.Add(-time.Hour), Newest: began.Add(1500 * time.Millisecond), Cut: began.Add(-time.Minute), CutNamespace: "geheim-shop", CutCluster: "geheim",
 			Recorded: 50, Quiet: 20, Duplicates: 3, Commits: 7, Removed: 4, Error: "geheim: no space left on device", ErrorAt: began, Failures: 2,
 		},
 		Sinks: []control.Sink{

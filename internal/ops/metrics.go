@@ -170,6 +170,16 @@ var metrics = []metric{
 			emit(float64(s.Journal.States))
 		}
 	}},
+	{"tattler_journal_age_limit_seconds", "The age limit of the journal; absent without a limit.", gauge, nil, func(s *control.Status, emit emitter) {
+		if s.Journal.Age > 0 {
+			emit(float64(s.Journal.Age))
+		}
+	}},
+	{"tattler_journal_cut_timestamp_seconds", "When the newest change was seen that the size limit removed, which takes from the namespace that has the most: from then on the history is whole. Absent if the size limit removed none.", gauge, nil, func(s *control.Status, emit emitter) {
+		if !s.Journal.Cut.IsZero() {
+			emit(float64(s.Journal.Cut.UnixMilli()) / 1000)
+		}
+	}},
 	{"tattler_clock_jump_seconds", "How far the wall clock is ahead of the daemon's own count of elapsed time, or behind it if negative, while age retention does not trust the wall clock; 0 while it does.", gauge, nil,
 		one(func(s *control.Status) float64 { return float64(s.Journal.ClockJump) })},
 	{"tattler_journal_oldest_timestamp_seconds", "When the oldest change of the journal was seen; absent if the journal is empty.", gauge, nil, func(s *control.Status, emit emitter) {

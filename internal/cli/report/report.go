@@ -248,6 +248,16 @@ func (p *page) held(j *control.Journal) {
 	if j.Crowded() {
 		p.text(indent, "the last states of watched objects take %s, half of that or more: see docs/operations.md, Sizing", size(j.States))
 	}
+	if j.Short(p.now) {
+		of := ""
+		if j.CutNamespace != "" {
+			of = " of namespace " + clean(j.CutNamespace)
+		}
+		if j.CutCluster != "" {
+			of += " of cluster " + clean(j.CutCluster)
+		}
+		p.text(indent, "the size limit cuts the history short: changes%s seen until %s (%s ago) were removed; see docs/operations.md, Sizing", of, stamp(j.Cut), age(p.now.Sub(j.Cut)))
+	}
 	if j.ClockJump != 0 {
 		jump, where := time.Duration(j.ClockJump)*time.Second, "ahead of"
 		if jump < 0 {

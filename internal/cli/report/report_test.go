@@ -53,6 +53,7 @@ func TestStatus(t *testing.T) {
 		Journal: control.Journal{
 			Path: "/var/lib/tattler/journal.db", Used: 327_155_712, Limit: 1 << 30, Age: 30 * 24 * 3600,
 			States: 600 << 20, ClockJump: 365 * 24 * 3600, ClockHold: 23 * 3600,
+			Cut: before(3 * time.Hour), CutNamespace: "sh\x1bop", CutCluster: "east",
 			First: 1, Last: 12345, Oldest: before(50 * time.Hour), Newest: before(time.Second), Recorded: 12345, Quiet: 8001, Removed: 12,
 			Error: "append journal: disk full", ErrorAt: before(3 * time.Minute),
 		},
@@ -105,6 +106,9 @@ func TestStatus(t *testing.T) {
 	Journal   /var/lib/tattler/journal.db
 	          312 MiB of 1 GiB in use, changes are kept for 30d
 	          the last states of watched objects take 600 MiB, half of that or more:
+	          see docs/operations.md, Sizing
+	          the size limit cuts the history short: changes of namespace sh\x1bop
+	          of cluster east seen until 2026-03-01 09:00:00 (3h ago) were removed;
 	          see docs/operations.md, Sizing
 	          the clock is 365d ahead of the elapsed time: for another 23h, changes
 	          are removed by age only if they are old by both

@@ -82,9 +82,11 @@ func rightsOf(next http.Handler, own, authenticates string) http.Handler {
 	})
 }
 
-// newPage returns the page of the daemon's journal. name is that of the only cluster.
-func newPage(s *setup.Setup, name, journal string, log *slog.Logger) *page {
-	return &page{path: journal, log: log, wrap: func(h http.Handler, own string, known []string) http.Handler {
+// newPage returns the page of the daemon's journal, which can be opened once the name of the only cluster is known.
+func newPage(s *setup.Setup, b *beginning, journal string, log *slog.Logger) *page {
+	unnamed := func() bool { return b.known() == "" }
+	return &page{path: journal, log: log, early: unnamed, wrap: func(h http.Handler, own string, known []string) http.Handler {
+		name := b.known()
 		switch {
 		case s.Several():
 			name = s.Watched[0].Name

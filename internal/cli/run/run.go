@@ -94,16 +94,9 @@ func Run(ctx context.Context, o *Options) error {
 	if err != nil {
 		return err
 	}
-	var (
-		cluster *kube.Cluster // nil: several
-		name    string
-		derived bool
-	)
+	var cluster *kube.Cluster // nil: several
 	if !s.Several() {
 		if cluster, err = o.Setup.Kube.Load(); err != nil {
-			return err
-		}
-		if name, derived, err = s.ClusterName(ctx, cluster); err != nil {
 			return err
 		}
 	}
@@ -114,14 +107,13 @@ func Run(ctx context.Context, o *Options) error {
 		Retention: journal.Retention{Age: s.Journal.Retain.Age, Size: int64(s.Journal.Retain.Size)},
 		Log:       logger(beside.Before(o.IO.Err), s.Log), Text: text(s.Several()), Story: story,
 	}
+	name := strings.Join(clusterNames(s), ", ")
 	if cluster != nil {
+		name = s.KnownName(cluster)
 		do.Config, do.Cluster, do.Scopes, do.Rights = cluster.Config, name, s.Scopes, setup.WebRights(s.Web)
-		do.OnMessage = func(m capture.Message) { logMessage(do.Log, cluster, m) }
+		do.OnMessage, do.Explain = func(m capture.Message) { logMessage(do.Log, cluster, m) }, cluster.ExplainStart
 	} else {
-		do.Clusters, name = clusters(s, do.Log), strings.Join(clusterNames(s), ", ")
-	}
-	if derived {
-		do.Log.Info("named the cluster after the UID of its namespace kube-system; cluster.name sets another name", "cluster", name)
+		do.Clusters = clusters(s, do.Log)
 	}
 	if do.Journal, err = s.JournalFile(cluster); err != nil {
 		return err
@@ -137,6 +129,10 @@ func Run(ctx context.Context, o *Options) error {
 	}
 	if do.Traces, err = s.MakeTraces(do.Log); err != nil {
 		return err
+	}
+	first := &beginning{s: s, cluster: cluster, journal: do.Journal, log: do.Log, name: name}
+	if cluster != nil {
+		do.Begin = first.begin
 	}
 	if s.Listen.Address != "" {
 		l, err := ops.Listen(ctx, "listen.address", s.Listen.Address, s.Listen.Pprof)
@@ -156,18 +152,8 @@ func Run(ctx context.Context, o *Options) error {
 		if err != nil {
 			return s.Blame("web", "%v", err)
 		}
-		p := newPage(s, name, do.Journal, do.Log)
+		p := newPage(s, first, do.Journal, do.Log)
 		do.Serve, do.TakeOrders = together(do.Serve, servePage(l, protection, p)), p.take
-	}
-	// Before a journal is made for something that cannot be watched. An existing journal may know kinds that the server no
-	// longer has.
-	if _, err := os.Stat(do.Journal); cluster != nil && errors.Is(err, os.ErrNotExist) {
-		if _, err := s.Plan(ctx, cluster); err != nil {
-			if ctx.Err() != nil {
-				return nil
-			}
-			return err
-		}
 	}
 	if o.IO.ErrTTY {
 		do.Serve = progress(beside, cluster != nil && cluster.Config.ExecProvider == nil || cluster == nil && !interactive(s), do.Serve)
@@ -176,7 +162,49 @@ func Run(ctx context.Context, o *Options) error {
 		do.Announce = ""
 	}
 	do.Log.Info("starting", "cluster", name, "journal", do.Journal, "sinks", strings.Join(s.SinkNames(), ", "))
-	return explain(s.Explain(daemon.Run(ctx, do)), cluster)
+	err = daemon.Run(ctx, do)
+	if first.failed != nil && errors.Is(err, first.failed) { // it was explained
+		return err
+	}
+	return explain(s.Explain(err), cluster)
+}
+
+// beginning is what the daemon of one cluster asks the API server before it opens the journal.
+type beginning struct {
+	s       *setup.Setup
+	cluster *kube.Cluster
+	journal string
+	log     *slog.Logger
+	failed  error // the last error
+
+	mu   sync.Mutex
+	name string // of the cluster; empty while it is unknown
+}
+
+// begin returns the cluster's name. For a new journal, it also checks what would be watched, so that none is made for something
+// that cannot be watched. An existing journal may know kinds that the server no longer has.
+func (b *beginning) begin(ctx context.Context) (name string, err error) {
+	defer func() { b.failed = err }()
+	if name = b.known(); name == "" {
+		if name, _, err = b.s.ClusterName(ctx, b.cluster); err != nil {
+			return "", err
+		}
+		b.log.Info("named the cluster after the UID of its namespace kube-system; cluster.name sets another name", "cluster", name)
+		b.mu.Lock()
+		b.name = name
+		b.mu.Unlock()
+	}
+	if _, missing := os.Stat(b.journal); errors.Is(missing, os.ErrNotExist) {
+		_, err = b.s.Plan(ctx, b.cluster)
+	}
+	return name, err
+}
+
+// known returns the cluster's name; empty while it is unknown.
+func (b *beginning) known() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.name
 }
 
 // serve returns a function that serves the daemon's state for platforms.

@@ -26,6 +26,7 @@ type page struct {
 	path   string
 	log    *slog.Logger
 	status func(context.Context) (control.Status, error) // of the daemon
+	early  func() bool                                   // reports whether it is too early to open the journal; nil: never
 	// wrap, if set, adapts the handler to the clusters of the journal, and to the one that it is named after.
 	wrap   func(h http.Handler, own string, known []string) http.Handler
 	orders atomic.Pointer[control.Orders] // nil before the daemon takes them
@@ -53,6 +54,9 @@ func (p *page) open(ctx context.Context) (http.Handler, error) {
 	defer p.mu.Unlock()
 	if p.page != nil {
 		return p.page, nil
+	}
+	if p.early != nil && p.early() {
+		return nil, errors.New("the name of the cluster is not known yet")
 	}
 	r, err := journal.OpenReader(ctx, p.path)
 	if err != nil {
@@ -119,8 +123,10 @@ func (p *page) handlers(s *access.Source, r *journal.Reader) (http.Handler, erro
 	return mux, nil
 }
 
-// hideSubjects returns a status without the subjects of changes that block sinks, where the viewer may not see the change.
+// hideSubjects returns a status without the subjects of changes that block sinks, where the viewer may not see the change, and
+// without the namespace that has the most changes.
 func hideSubjects(ctx context.Context, s *access.Source, st control.Status) control.Status {
+	st.Journal.CutNamespace, st.Journal.CutCluster = "", ""
 	st.Sinks = slices.Clone(st.Sinks)
 	for i := range st.Sinks {
 		k := &st.Sinks[i]

@@ -153,11 +153,8 @@ func (f *Flags) scopes(c *config.Config) []capture.Scope {
 // name is derived from the UID of the namespace kube-system, because ids and sources of events must differ between
 // clusters.
 func (s *Setup) ClusterName(ctx context.Context, cluster *kube.Cluster) (name string, derived bool, err error) {
-	switch {
-	case s.Cluster.Name != "":
-		return s.Cluster.Name, false, nil
-	case !cluster.InPod:
-		return cluster.Name, false, nil
+	if name = s.KnownName(cluster); name != "" {
+		return name, false, nil
 	}
 	c, err := informer.NewCluster(cluster.Config, informer.Options{})
 	if err != nil {
@@ -167,10 +164,21 @@ func (s *Setup) ClusterName(ctx context.Context, cluster *kube.Cluster) (name st
 	if err == nil && uid == "" {
 		err = errors.New("the namespace kube-system cannot be read")
 	}
-	if err != nil {
+	switch {
+	case capture.Transient(err):
+		return "", false, fmt.Errorf("derive the cluster's name from its namespace kube-system: %w", err)
+	case err != nil:
 		return "", false, fmt.Errorf("the cluster has no name: set cluster.name (a pod has no context, and the name cannot be derived: %w)", err)
 	}
 	return "cluster-" + uid[:min(8, len(uid))], true, nil
+}
+
+// KnownName returns the name of the cluster if that is known without a request; empty in a pod without cluster.name.
+func (s *Setup) KnownName(cluster *kube.Cluster) string {
+	if s.Cluster.Name != "" || cluster.InPod {
+		return s.Cluster.Name
+	}
+	return cluster.Name
 }
 
 // JournalFile returns the journal's absolute path.
