@@ -220,8 +220,8 @@ func (p *Page) scanned(ctx context.Context, f *filter, h *histogram, each func(*
 	q.Since, q.Until = h.From, h.To
 	deadline := p.deadline(maxScanTime)
 	last := h.To
-	for e, err := range p.past.rows(access.WithPause(ctx, deadline), q) {
-		var paused *access.Paused
+	for e, err := range p.past.rows(journal.WithPause(ctx, deadline), q) {
+		var paused *journal.Paused
 		if errors.As(err, &paused) || err == nil && (read == maxScan || read%16 == 15 && time.Now().After(deadline)) {
 			return read, last, nil
 		}

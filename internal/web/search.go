@@ -36,8 +36,8 @@ func (p *Page) search(ctx context.Context, f *filter, q journal.Query, at place,
 	q.Before = at.before
 	failed := f.Failed
 	deadline := p.deadline(budget)
-	for e, err := range p.past.rows(access.WithPause(ctx, deadline), q) {
-		var paused *access.Paused
+	for e, err := range p.past.rows(journal.WithPause(ctx, deadline), q) {
+		var paused *journal.Paused
 		if errors.As(err, &paused) {
 			s.next, s.early = paused.Seq, true
 			break

@@ -96,8 +96,8 @@ func (a *api) changes(r *http.Request) (any, error) {
 	out := Changes{Changes: []Change{}}
 	end := time.Now().Add(scanTime)
 	size := 0
-	for e, err := range a.o.Source.Rows(access.WithPause(r.Context(), end), q) {
-		var paused *access.Paused
+	for e, err := range a.o.Source.Rows(journal.WithPause(r.Context(), end), q) {
+		var paused *journal.Paused
 		if errors.As(err, &paused) {
 			out.Next = paused.Seq
 			break

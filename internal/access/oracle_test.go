@@ -1,0 +1,135 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
+)
+
+// TestNoOracle: how much work an answer takes does not depend on whether something hidden matches. So its time tells no name,
+// letter by letter. Work is the reviews, and the rows of which the journal reads more than SQLite.
+func TestNoOracle(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journal.Open(t.Context(), path, journal.Options{Cluster: "prod"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	version := 0
+	var batches []journal.Batch
+	record := func(k journal.Kind, ns, name, manager string, owner *event.Owner) {
+		version++
+		at := start.Add(time.Duration(version) * time.Second)
+		r := journal.Row{After: fmt.Appendf(nil, `{"metadata":{"name":%q}}`, name), Meta: journal.Meta{Op: event.Created, Kind: k, Namespace: ns, Name: name,
+			UID: "uid-" + k.Resource + name, ResourceVersion: fmt.Sprint(version), Time: at, At: at, Manager: manager, Owner: owner}}
+		batches = append(batches, journal.Batch{Stream: journal.Stream{GroupResource: k.GroupResource()}, Head: journal.Head{Version: fmt.Sprint(version), At: at}, Rows: []journal.Row{r}})
+	}
+	for i := range 300 {
+		for _, ns := range []string{"a", "b", "c"} {
+			record(deployments, ns, fmt.Sprint("web-", i), "helm", nil)
+			record(pods, ns, fmt.Sprint("pod-", i), "kubelet", nil)
+			record(secrets, ns, fmt.Sprint("key-", i), "argo", nil)
+		}
+	}
+	record(deployments, "b", "launch", "pilot", nil)
+	record(replicaSets, "b", "launch-1", "pilot", &event.Owner{Kind: "Deployment", Name: "launch", UID: "uid-deploymentslaunch"})
+	record(secrets, "a", "merger", "lawyer", nil)
+	record(secrets, "secret-project", "merger", "lawyer", nil)
+	record(nodes, "", "gpu-1", "cloud", nil)
+	if _, err := j.Append(t.Context(), batches); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for who, allowed := range map[string]map[Target]bool{
+		"of nothing":       nil,
+		"of one namespace": {TargetOf(deployments, "a"): true, TargetOf(pods, "a"): true, TargetOf(replicaSets, "a"): true},
+		"of pods":          {TargetOf(pods, ""): true, TargetOf(deployments, "a"): true},
+	} {
+		r, err := journal.OpenReader(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		viewer := &some{allowed: allowed}
+		s := New(r)
+		work := func(ask func(ctx context.Context) error) string {
+			viewer.asked = 0
+			before := r.Looked()
+			if err := ask(With(t.Context(), viewer)); err != nil && !strings.Contains(err.Error(), "no such change") {
+				t.Fatalf("%s: %v", who, err)
+			}
+			return fmt.Sprintf("%d reviews, %d rows", viewer.asked, r.Looked()-before)
+		}
+		rows := func(q journal.Query) func(context.Context) error {
+			return func(ctx context.Context) error {
+				for _, err := range s.Rows(ctx, q) {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+		at := func(q journal.Query) func(context.Context) error {
+			return func(ctx context.Context) error {
+				for _, err := range s.At(ctx, q, start.Add(time.Hour)) {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+		between := func(q journal.Query) func(context.Context) error {
+			q.Since, q.Until = start, start.Add(time.Hour)
+			return func(ctx context.Context) error {
+				for _, err := range s.Between(ctx, q) {
+					if err != nil {
+						return err
+					}
+				}
+				return nil
+			}
+		}
+		names := func(resources []string, prefix string) func(context.Context) error {
+			return func(ctx context.Context) error {
+				_, err := s.Names(ctx, resources, "", prefix, 10)
+				return err
+			}
+		}
+		var gr []string
+		for _, tc := range []struct {
+			why       string
+			hit, miss func(context.Context) error
+		}{
+			{"suggestions", names(gr, "m"), names(gr, "x")},
+			{"suggestions of a kind", names([]string{"secrets"}, "merg"), names([]string{"secrets"}, "merx")},
+			{"suggestions of a cluster-scoped kind", names([]string{"nodes"}, "g"), names([]string{"nodes"}, "x")},
+			{"changes of a name", rows(journal.Query{Names: []string{"merger"}}), rows(journal.Query{Names: []string{"merges"}})},
+			{"changes of a name in a namespace", rows(journal.Query{Names: []string{"merger"}, Namespaces: []string{"a"}}), rows(journal.Query{Names: []string{"merges"}, Namespaces: []string{"a"}})},
+			{"changes of an owner", rows(journal.Query{Resources: []string{"deployments.apps"}, Names: []string{"launch"}, Owned: owns}), rows(journal.Query{Resources: []string{"deployments.apps"}, Names: []string{"lauxch"}, Owned: owns})},
+			{"changes of a UID", rows(journal.Query{UID: "uid-secretsmerger"}), rows(journal.Query{UID: "uid-secretsmerges"})},
+			{"changes of a manager", rows(journal.Query{Managers: []string{"lawyer"}}), rows(journal.Query{Managers: []string{"lawyex"}})},
+			{"changes of managers", rows(journal.Query{Managers: []string{"law*"}}), rows(journal.Query{Managers: []string{"lax*"}})},
+			{"changes by a field selector", rows(journal.Query{Fields: []selection.Field{{Value: "merger"}}}), rows(journal.Query{Fields: []selection.Field{{Value: "merges"}}})},
+			{"a namespace", rows(journal.Query{Namespaces: []string{"secret-project"}}), rows(journal.Query{Namespaces: []string{"secret-projecx"}})},
+			{"namespaces", rows(journal.Query{Namespaces: []string{"secret*"}}), rows(journal.Query{Namespaces: []string{"secrex*"}})},
+			{"excluded namespaces", rows(journal.Query{Without: []string{"secret*"}}), rows(journal.Query{Without: []string{"secrex*"}})},
+			{"states of a name", at(journal.Query{Names: []string{"merger"}}), at(journal.Query{Names: []string{"merges"}})},
+			{"states of a namespace", at(journal.Query{Namespaces: []string{"secret*"}}), at(journal.Query{Namespaces: []string{"secrex*"}})},
+			{"differences of a name", between(journal.Query{Names: []string{"merger"}}), between(journal.Query{Names: []string{"merges"}})},
+		} {
+			if hit, miss := work(tc.hit), work(tc.miss); hit != miss {
+				t.Errorf("a viewer %s, %s: %s if something hidden matches, else %s", who, tc.why, hit, miss)
+			}
+		}
+	}
+}
