@@ -42,6 +42,13 @@ func (r *reviewer) ReviewAccess(_ context.Context, s authorization.SubjectAccess
 	return authorization.SubjectAccessReviewStatus{Allowed: s.ResourceAttributes != nil && may != nil && may(s.ResourceAttributes)}, nil
 }
 
+func (r *reviewer) NamespaceCreated(context.Context, string) (time.Time, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.reviews++
+	return time.Unix(0, 0), nil
+}
+
 // taken returns how many reviews were made since the last call.
 func (r *reviewer) taken() int {
 	r.mu.Lock()

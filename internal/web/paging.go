@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 )

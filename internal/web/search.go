@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )

@@ -164,6 +164,10 @@ func (limited) May(_ context.Context, targets []access.Target) ([]bool, error) {
 	return all, nil
 }
 
+func (limited) Created(ctx context.Context, namespaces []access.Namespace) ([]time.Time, error) {
+	return access.Everything{}.Created(ctx, namespaces)
+}
+
 // requests are one of each path, and more.
 func requests(id string, seq int64) []string {
 	return []string{
@@ -345,6 +349,10 @@ func (broken) May(context.Context, []access.Target) ([]bool, error) {
 	return nil, errors.New("the API server does not answer")
 }
 
+func (broken) Created(ctx context.Context, namespaces []access.Namespace) ([]time.Time, error) {
+	return access.Everything{}.Created(ctx, namespaces)
+}
+
 // slow is a viewer whose rights take long to find.
 type slow chan struct{}
 
@@ -355,6 +363,10 @@ func (s slow) May(ctx context.Context, targets []access.Target) ([]bool, error) 
 		return nil, ctx.Err()
 	}
 	return access.Everything{}.May(ctx, targets)
+}
+
+func (slow) Created(ctx context.Context, namespaces []access.Namespace) ([]time.Time, error) {
+	return access.Everything{}.Created(ctx, namespaces)
 }
 
 // TestBusy: expensive requests wait for a place, and then are refused; cheap ones are answered meanwhile. A request that
@@ -396,6 +408,10 @@ func (slowly) May(ctx context.Context, targets []access.Target) ([]bool, error) 
 		<-time.After(3 * time.Second)
 	}
 	return limited{}.May(ctx, targets)
+}
+
+func (slowly) Created(ctx context.Context, namespaces []access.Namespace) ([]time.Time, error) {
+	return access.Everything{}.Created(ctx, namespaces)
 }
 
 // TestFailedOfShortPage: a page that ends early, among changes that its viewer may not see, counts those that the
