@@ -361,20 +361,22 @@ func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
 
 type pauseKey struct{}
 
-// WithPause returns a context in which Rows pauses at a time. Otherwise it could read the whole journal without finding a
-// change.
-func WithPause(ctx context.Context, at time.Time) context.Context {
-	return context.WithValue(ctx, pauseKey{}, at)
+// WithPause returns a context in which Rows pauses after it has read for so long. Otherwise it could read the whole journal
+// without finding a change.
+func WithPause(ctx context.Context, after time.Duration) context.Context {
+	return context.WithValue(ctx, pauseKey{}, after)
 }
 
-// Paused ends Rows when the time of WithPause has come: the caller resumes after, or before, sequence number Seq.
+// Paused ends Rows after the time of WithPause: the caller resumes after, or before, sequence number Seq.
 type Paused struct{ Seq int64 }
 
 func (p *Paused) Error() string { return fmt.Sprintf("paused at change %d", p.Seq) }
 
-func paused(ctx context.Context) bool {
-	at, _ := ctx.Value(pauseKey{}).(time.Time)
-	return !at.IsZero() && time.Now().After(at)
+// pauseOf returns a function that reports whether the time has passed.
+func pauseOf(ctx context.Context) func() bool {
+	began := time.Now()
+	after, limited := ctx.Value(pauseKey{}).(time.Duration)
+	return func() bool { return limited && time.Since(began) >= after }
 }
 
 // Rows yields the changes that a query selects. An error ends the sequence: a *Paused only with WithPause. The journal may be written meanwhile: a new
@@ -385,7 +387,7 @@ func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 		r.mu.Lock()
 		r.ahead.on = q.OldestFirst
 		r.mu.Unlock()
-		s := scan{r: r, left: q.Limit}
+		s, pause := scan{r: r, left: q.Limit}, pauseOf(ctx)
 		if q.Limit == 0 {
 			s.left = math.MaxInt
 		}
@@ -403,7 +405,7 @@ func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 					return
 				}
 			}
-			if !s.done && paused(ctx) {
+			if !s.done && pause() {
 				yield(Entry{}, &Paused{s.reached()})
 				return
 			}

@@ -82,7 +82,7 @@ func (l *list) remark(f *filter, s *found) {
 func (p *Page) next(ctx context.Context, f *filter, at place, now time.Time) (time.Time, error) {
 	q := f.Query
 	q.Since, q.Until, q.After, q.Limit, q.OldestFirst = time.Time{}, time.Time{}, at.before-1, 1, true
-	for e, err := range p.past.rows(journal.WithPause(ctx, p.deadline(contextSearch)), q) {
+	for e, err := range p.past.rows(journal.WithPause(ctx, p.budget(contextSearch)), q) {
 		var paused *journal.Paused
 		if errors.As(err, &paused) {
 			break

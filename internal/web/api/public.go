@@ -94,9 +94,12 @@ func (a *api) changes(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := Changes{Changes: []Change{}}
-	end := time.Now().Add(scanTime)
+	var end time.Time // it counts from when the rights are known
 	size := 0
-	for e, err := range a.o.Source.Rows(journal.WithPause(r.Context(), end), q) {
+	for e, err := range a.o.Source.Rows(journal.WithPause(r.Context(), scanTime), q) {
+		if end.IsZero() {
+			end = time.Now().Add(scanTime)
+		}
 		var paused *journal.Paused
 		if errors.As(err, &paused) {
 			out.Next = paused.Seq

@@ -68,7 +68,7 @@ func (a *api) rawRows(r *http.Request) (any, error) {
 	}
 	q.Limit = wanted
 	out := Rows{Entries: []*Entry{}}
-	ctx := journal.WithPause(r.Context(), time.Now().Add(scanTime))
+	ctx := journal.WithPause(r.Context(), scanTime)
 	for e, err := range a.o.Source.Rows(ctx, q) {
 		var paused *journal.Paused
 		switch {
