@@ -101,7 +101,7 @@ type narrowings struct {
 const maxNarrowings = 1000
 
 func narrowingKey(ctx context.Context, f *filter) string {
-	return auth.From(ctx).String() + " " + f.with("/") // without within
+	return auth.From(ctx).Key() + " " + f.with("/") // without within
 }
 
 // keep remembers the narrowing of a page.

@@ -160,7 +160,7 @@ func TestNarrowed(t *testing.T) {
 		{"one that the reviews do not reach", "oldest", "/", nil, true},
 		{"the same, named", "oldest", "/?namespace=team-000", []string{"team-000"}, false},
 		{"a pattern is narrowed", "some", "/?namespace=team-*", []string{"team-120", "team-300", "team-490"}, true},
-		{"a pattern that leaves few", "some", "/?namespace=team-49*", []string{"team-490"}, false},
+		{"a pattern that leaves few: the others are checked nevertheless", "some", "/?namespace=team-49*", []string{"team-490"}, true},
 		{"a namespace is left out", "some", "/?exclude-namespace=team-300", []string{"team-120", "team-490"}, true},
 		{"one kind", "middle", "/?type=configmaps", []string{"team-250"}, true},
 		{"a right to one kind", "settings", "/", []string{"team-490"}, true},
