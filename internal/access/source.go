@@ -19,6 +19,7 @@ type Journal interface {
 	NamesWithin(ctx context.Context, s *journal.Scope, resources []string, namespace, prefix string, limit int) ([]string, error)
 	WithID(ctx context.Context, s *journal.Scope, prefix string, most int) iter.Seq2[journal.Entry, error]
 	Places(ctx context.Context) (map[selection.Place]bool, error)
+	PlacesBetween(ctx context.Context, after, before int64) (map[selection.Place]bool, error)
 }
 
 var _ Journal = (*journal.Reader)(nil)

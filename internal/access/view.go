@@ -2,7 +2,6 @@ package access
 
 import (
 	"context"
-	"reflect"
 	"slices"
 	"time"
 
@@ -53,24 +52,24 @@ func (s *Source) viewOf(ctx context.Context, q *journal.Query, placesOf func(nar
 // maxNumbers is the longest range of sequence numbers of which the places are looked up.
 const maxNumbers = 8192
 
-// places returns the places that a query may concern: those of the journal. They depend on what matches only where that tells
-// no name: of a query by sequence numbers alone, and of one for gaps, they are those of the changes that it finds.
+// places returns the places that a query may concern: those of the journal. For few sequence numbers, such as those of a live
+// page, they are those of the changes with these numbers, and for gaps those that have some. That depends on no name either.
 func (s *Source) places(ctx context.Context, q *journal.Query) (map[selection.Place]bool, error) {
-	all := *q
-	all.Limit, all.OldestFirst = 0, false
-	numbers := q.Before > 0 && q.Before-q.After <= maxNumbers && reflect.DeepEqual(all, journal.Query{After: q.After, Before: q.Before, Quiet: true, Snapshots: true})
-	gaps := len(q.Ops) > 0 && !slices.ContainsFunc(q.Ops, event.Op.HasObject) && len(q.Namespaces)+len(q.Without) == 0
-	if !numbers && !gaps {
-		return s.Journal.Places(ctx)
-	}
-	found := map[selection.Place]bool{}
-	for e, err := range s.Journal.Rows(ctx, all) {
-		if err != nil {
-			return nil, err
+	switch {
+	case named(q) != nil:
+	case q.Before > 0 && q.Before-q.After <= maxNumbers:
+		return s.Journal.PlacesBetween(ctx, q.After, q.Before)
+	case len(q.Ops) > 0 && !slices.ContainsFunc(q.Ops, event.Op.HasObject):
+		found := map[selection.Place]bool{}
+		for e, err := range s.Journal.Rows(ctx, journal.Query{Ops: []event.Op{event.Gap}}) {
+			if err != nil {
+				return nil, err
+			}
+			found[placeOf(e.Kind, e.Namespace)] = true
 		}
-		found[placeOf(e.Kind, e.Namespace)] = true
+		return found, nil
 	}
-	return found, nil
+	return s.Journal.Places(ctx)
 }
 
 // concerned returns the kinds that a query concerns.

@@ -116,31 +116,50 @@ func (f *filter) confine(db *db) error {
 		}
 	}
 	f.kinds = kinds
-	known := map[int64]bool{} // namespaces of which something is visible
+	within := map[int64]bool{}
+	if f.namespaces == nil {
+		for _, wide := range s.wide {
+			if wide {
+				return nil
+			}
+		}
+		for _, in := range s.narrow {
+			for ns := range in {
+				if f.in(ns) {
+					within[ns] = true
+				}
+			}
+		}
+	}
+	for ns := range f.namespaces {
+		known, err := s.knows(db, ns)
+		if err != nil {
+			return err
+		}
+		if known {
+			within[ns] = true
+		}
+	}
+	f.namespaces = within
+	return nil
+}
+
+// knows reports whether something is visible in a namespace: else blocks are not chosen by it, which would tell its name.
+func (s *scope) knows(db *db, namespace int64) (bool, error) {
 	for _, in := range s.narrow {
-		for ns := range in {
-			known[ns] = true
+		if _, ok := in[namespace]; ok {
+			return true, nil
 		}
 	}
 	for resource, wide := range s.wide {
 		if !wide {
 			continue
 		}
-		if f.namespaces == nil {
-			return nil
-		}
-		if err := db.namespacesOf(resource, func(ns int64) { known[ns] = true }); err != nil {
-			return err
+		if n, err := db.integer("SELECT 1 FROM objects WHERE resource = ? AND namespace = ? LIMIT 1", resource, namespace); n != 0 || err != nil {
+			return n != 0, err
 		}
 	}
-	within := map[int64]bool{}
-	for ns := range known {
-		if f.in(ns) {
-			within[ns] = true
-		}
-	}
-	f.namespaces = within
-	return nil
+	return false, nil
 }
 
 // limited reports whether there is something that the filter must not read.
@@ -226,6 +245,23 @@ type places struct {
 	at   time.Time
 }
 
+// PlacesBetween returns the namespaced places of the changes between two sequence numbers, exclusive.
+func (r *Reader) PlacesBetween(ctx context.Context, after, before int64) (all map[selection.Place]bool, err error) {
+	all = map[selection.Place]bool{}
+	err = r.do(ctx, func() error {
+		return r.db.query(newPlaces, []any{after, before - 1}, func(s *sqlite3.Stmt) error {
+			all[columnPlace(s)] = true
+			return nil
+		})
+	})
+	return all, err
+}
+
+func columnPlace(s *sqlite3.Stmt) selection.Place {
+	of := Kind{Resource: s.ColumnText(0), Group: s.ColumnText(1)}
+	return selection.Place{Cluster: s.ColumnText(2), Resource: of.GroupResource(), Namespace: s.ColumnText(3)}
+}
+
 // Places returns the namespaced places of which the journal has objects or gaps; a place without a namespace has gaps of the
 // whole kind. It may return some that are gone. The caller must not change the map.
 func (r *Reader) Places(ctx context.Context) (all map[selection.Place]bool, err error) {
@@ -237,8 +273,7 @@ func (r *Reader) Places(ctx context.Context) (all map[selection.Place]bool, err 
 		known, now := r.places, time.Now()
 		p := places{all: maps.Clone(known.all), last: last, at: known.at}
 		add := func(s *sqlite3.Stmt) error {
-			of := Kind{Resource: s.ColumnText(0), Group: s.ColumnText(1)}
-			p.all[selection.Place{Cluster: s.ColumnText(2), Resource: of.GroupResource(), Namespace: s.ColumnText(3)}] = true
+			p.all[columnPlace(s)] = true
 			return nil
 		}
 		switch {
