@@ -140,3 +140,32 @@ func all[T any](in iter.Seq2[T, error]) error {
 	}
 	return nil
 }
+
+// TestLiveChecksFewPlaces: a live page, which reads the newest changes again and again, checks the rights to these only; also
+// where its filter selects others.
+func TestLiveChecksFewPlaces(t *testing.T) {
+	w := newWorld(4)
+	w.viewer.allowed = map[Target]bool{TargetOf(pods, "a"): true}
+	w.fill()
+	s := w.open(t, 0)
+	last, err := s.Last(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked := map[string]int{}
+	for what, q := range map[string]journal.Query{"all": {}, "names": {Names: []string{"web1"}}, "kinds": {Ops: []event.Op{event.Deleted}}} {
+		q.After, q.Before = last-5, last+1
+		w.viewer.asked = 0
+		if err := all(s.Rows(With(t.Context(), w.viewer), q)); err != nil {
+			t.Fatal(err)
+		}
+		asked[what] = w.viewer.asked
+	}
+	if most := len(kinds) + 5; asked["all"] > most || asked["names"] != asked["all"] || asked["kinds"] != asked["all"] {
+		t.Errorf("reviews: %v, want the same, and at most %d", asked, most)
+	}
+	w.viewer.asked = 0
+	if err := all(s.Rows(With(t.Context(), w.viewer), journal.Query{})); err != nil || w.viewer.asked < 12 {
+		t.Errorf("all changes took %d reviews, %v", w.viewer.asked, err)
+	}
+}
