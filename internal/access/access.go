@@ -3,15 +3,23 @@
 // It is the one place that limits which objects and changes a viewer sees: the page and the API read the journal only
 // through a Source. Package web checks the rights to the status and to the sinks.
 //
-// What it does not hide: how many changes the journal has (sequence numbers), since and until when it was recorded, when the
-// daemon did not run, the names of the clusters, and what Kubernetes' discovery shows to every authenticated user: names of
-// namespaced kinds, their short names and schemas.
+// A Source decides first, about the kinds and namespaces that a query concerns, and then lets the journal read only what is
+// visible. Which rights it checks does not depend on what matches. So neither the content of an answer nor the time that it
+// takes tells what hidden objects are called, who changes them, or whether they match.
+//
+// An object that is older than its namespace belongs to an earlier namespace of the same name. Only viewers who may see its
+// kind in the whole cluster see it.
+//
+// What it does not hide: how many changes the journal has (sequence numbers, and the time that it takes to read all), since and
+// until when it was recorded, when the daemon did not run, the names of the clusters, and what Kubernetes' discovery shows to
+// every authenticated user: names of namespaced kinds, their short names and schemas.
 package access
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/tattler-dev/tattler/internal/journal"
 )
@@ -24,7 +32,13 @@ type Target struct{ Group, Resource, Namespace, Cluster string }
 type Access interface {
 	// May returns for each target whether the viewer may get it. With an error, nothing may be shown.
 	May(ctx context.Context, targets []Target) ([]bool, error)
+	// Created returns for each namespace when it was created; the zero time if it does not exist, or if that is not known. With
+	// an error, nothing may be shown.
+	Created(ctx context.Context, namespaces []Namespace) ([]time.Time, error)
 }
+
+// Namespace is a namespace of a cluster, named as in Target.
+type Namespace struct{ Cluster, Name string }
 
 // Everything is the Access of a viewer who may see everything, such as the user who owns the journal's file.
 type Everything struct{}
@@ -34,6 +48,15 @@ func (Everything) May(_ context.Context, targets []Target) ([]bool, error) {
 	all := make([]bool, len(targets))
 	for i := range all {
 		all[i] = true
+	}
+	return all, nil
+}
+
+// Created implements Access: nothing is too old.
+func (Everything) Created(_ context.Context, namespaces []Namespace) ([]time.Time, error) {
+	all := make([]time.Time, len(namespaces))
+	for i := range all {
+		all[i] = time.Unix(0, 0)
 	}
 	return all, nil
 }
@@ -70,6 +93,22 @@ func May(ctx context.Context, targets []Target) ([]bool, error) {
 	return allowed, nil
 }
 
+// created returns when each namespace was created, as the viewer of a context may know. The error is a *CheckError.
+func created(ctx context.Context, namespaces []Namespace) ([]time.Time, error) {
+	a, ok := ctx.Value(accessKey{}).(Access)
+	if !ok || a == nil {
+		return nil, &CheckError{ErrNobody}
+	}
+	all, err := a.Created(ctx, namespaces)
+	switch {
+	case err != nil:
+		return nil, &CheckError{err}
+	case len(all) != len(namespaces):
+		return nil, &CheckError{fmt.Errorf("%d answers for %d namespaces", len(all), len(namespaces))}
+	}
+	return all, nil
+}
+
 // TargetOf returns the right that objects of a kind in a namespace need.
 func TargetOf(k journal.Kind, namespace string) Target {
 	if !k.Namespaced {
@@ -78,7 +117,7 @@ func TargetOf(k journal.Kind, namespace string) Target {
 	return Target{k.Group, k.Resource, namespace, k.Cluster}
 }
 
-// checker remembers decisions while one sequence is read.
+// checker remembers decisions for one query.
 type checker struct {
 	ctx     context.Context
 	known   map[Target]bool

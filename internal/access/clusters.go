@@ -3,6 +3,7 @@ package access
 import (
 	"context"
 	"slices"
+	"time"
 )
 
 // Map returns a context whose Access is passed other names of clusters: to returns that of Target.Cluster.
@@ -26,6 +27,15 @@ func (m mapped) May(ctx context.Context, targets []Target) ([]bool, error) {
 		targets[i].Cluster = m.to(targets[i].Cluster)
 	}
 	return m.Access.May(ctx, targets)
+}
+
+// Created implements Access.
+func (m mapped) Created(ctx context.Context, namespaces []Namespace) ([]time.Time, error) {
+	namespaces = slices.Clone(namespaces)
+	for i := range namespaces {
+		namespaces[i].Cluster = m.to(namespaces[i].Cluster)
+	}
+	return m.Access.Created(ctx, namespaces)
 }
 
 // Left implements Limited.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"testing"
+	"time"
 )
 
 // few is an Access with a limited number of reviews.
@@ -12,7 +13,8 @@ type few struct{ left int }
 func (few) May(_ context.Context, targets []Target) ([]bool, error) {
 	return make([]bool, len(targets)), nil
 }
-func (f few) Left() int { return f.left }
+func (few) Created(context.Context, []Namespace) ([]time.Time, error) { return nil, nil }
+func (f few) Left() int                                               { return f.left }
 
 // TestMapKeepsLimit: a page narrows itself to what the viewer's reviews suffice for, also with other names of clusters.
 func TestMapKeepsLimit(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
 // Limited is an Access that makes a limited number of reviews for a request.
@@ -44,7 +45,7 @@ type Namespaces struct {
 }
 
 const (
-	// spareReviews are left for what the counts do not know, such as kinds of which all changes are quiet.
+	// spareReviews are left for places that the journal has since.
 	spareReviews = 40
 	// probedAtOnce is how many namespaces are checked at a time, and probedKinds how many kinds of each before it counts as
 	// not visible.
@@ -60,23 +61,26 @@ const (
 // reviews as the viewer has left, except for those that reading the changes in the returned namespaces needs. Its error is
 // a *CheckError, or the journal's.
 //
-// Kubernetes does not answer in which namespaces a user has rights. So each namespace is checked for the kinds that changed
-// in it, beginning with the namespaces that changed most recently.
+// Kubernetes does not answer in which namespaces a user has rights. So each namespace is checked for the kinds that it has,
+// beginning with the namespaces that changed most recently. Which namespaces the query selects makes no difference: else the
+// time would tell the names of others.
 func (s *Source) Namespaces(ctx context.Context, q journal.Query) (Namespaces, error) {
 	counter, ok := s.Journal.(Counter)
 	if !ok || left(ctx) == math.MaxInt {
 		return Namespaces{All: true}, nil
 	}
-	p := prober{ctx: ctx, checker: newChecker(ctx), wide: map[Target]bool{}}
+	p := prober{ctx: ctx, checker: newChecker(ctx), wide: map[selection.Place]bool{}}
 	kinds, err := s.Kinds(ctx) // it also checks cluster-scoped kinds, which every page needs
 	if err != nil {
 		return Namespaces{}, err
 	}
-	kinds = slices.DeleteFunc(kinds, func(k journal.Kind) bool {
-		return !k.Namespaced || len(q.Resources) > 0 && !slices.Contains(q.Resources, k.GroupResource())
-	})
+	kinds = slices.DeleteFunc(s.concerned(kinds, &q), func(k journal.Kind) bool { return !k.Namespaced })
 	if all, err := p.widely(kinds); all || err != nil {
 		return Namespaces{All: all}, err
+	}
+	places, err := s.Journal.Places(ctx)
+	if err != nil {
+		return Namespaces{}, err
 	}
 	if q.Since.IsZero() {
 		if q.Since, err = s.RecordedSince(ctx); err != nil || q.Since.IsZero() {
@@ -84,13 +88,12 @@ func (s *Source) Namespaces(ctx context.Context, q journal.Query) (Namespaces, e
 		}
 	}
 	step := max(q.Until.Sub(q.Since)/recencySteps, time.Second).Round(time.Second)
+	q.Namespaces, q.Without, q.Scope = nil, nil, nil
 	series, err := counter.Counts(ctx, q, step)
 	if err != nil {
 		return Namespaces{}, err
 	}
-	if p.gather(series); q.Quiet {
-		p.every(kinds)
-	}
+	p.gather(kinds, places, series)
 	return p.probe()
 }
 
@@ -98,12 +101,12 @@ func (s *Source) Namespaces(ctx context.Context, q journal.Query) (Namespaces, e
 type prober struct {
 	*checker
 	ctx  context.Context
-	wide map[Target]bool // kinds that the viewer may get in all namespaces
-	gaps []Target        // other kinds with gaps in all namespaces
+	wide map[selection.Place]bool // kinds that the viewer may get in all namespaces
+	gaps []Target                 // other kinds with gaps in all namespaces
 	all  []*candidate
 }
 
-// candidate is a namespace with changes.
+// candidate is a namespace of the journal.
 type candidate struct {
 	name    string
 	kinds   []Target // that need a review in it, those with the most changes first
@@ -125,34 +128,47 @@ func (p *prober) widely(kinds []journal.Kind) (bool, error) {
 	}
 	all := true
 	for _, k := range kinds {
-		t := TargetOf(k, "")
-		p.wide[t] = p.known[t]
-		all = all && p.known[t]
+		p.wide[placeOf(k, "")] = p.known[TargetOf(k, "")]
+		all = all && p.known[TargetOf(k, "")]
 	}
 	return all, nil
 }
 
 // gather makes the candidates.
-func (p *prober) gather(series []journal.Series) {
+func (p *prober) gather(kinds []journal.Kind, places map[selection.Place]bool, series []journal.Series) {
 	byName := map[string]*candidate{}
-	for _, s := range series {
-		t := TargetOf(s.Kind, "")
-		if !s.Kind.Namespaced || s.Op == event.Absent {
+	targets := map[selection.Place]Target{}
+	for _, k := range kinds {
+		targets[placeOf(k, "")] = TargetOf(k, "")
+	}
+	for place := range places {
+		ofKind := selection.Place{Cluster: place.Cluster, Resource: place.Resource}
+		t, concerned := targets[ofKind]
+		switch {
+		case !concerned:
 			continue
-		}
-		if s.Namespace == "" {
-			if !p.wide[t] && !slices.Contains(p.gaps, t) {
+		case place.Namespace == "":
+			if !p.wide[ofKind] {
 				p.gaps = append(p.gaps, t)
 			}
 			continue
+		case byName[place.Namespace] == nil:
+			byName[place.Namespace] = &candidate{name: place.Namespace, changes: map[Target]int{}, last: -1}
 		}
+		c := byName[place.Namespace]
+		if p.wide[ofKind] {
+			c.visible = true
+		} else {
+			c.kinds = append(c.kinds, t)
+		}
+	}
+	for _, s := range series {
 		c := byName[s.Namespace]
-		if c == nil {
-			c = &candidate{name: s.Namespace, changes: map[Target]int{}, last: -1}
-			byName[s.Namespace] = c
+		if c == nil || s.Op == event.Absent {
+			continue
 		}
 		for i, n := range s.Counts {
-			c.changes[t] += n
+			c.changes[TargetOf(s.Kind, "")] += n
 			if n > 0 && i > c.last {
 				c.last, c.newest = i, 0
 			}
@@ -165,13 +181,6 @@ func (p *prober) gather(series []journal.Series) {
 		return cmp.Or(b.last-a.last, b.newest-a.newest, cmp.Compare(a.name, b.name))
 	})
 	for _, c := range p.all {
-		for t := range c.changes {
-			if p.wide[t] {
-				c.visible = true
-			} else {
-				c.kinds = append(c.kinds, t)
-			}
-		}
 		slices.SortFunc(c.kinds, func(a, b Target) int {
 			return cmp.Or(rarelyGranted(a)-rarelyGranted(b), c.changes[b]-c.changes[a], cmp.Compare(a.Group+"/"+a.Resource, b.Group+"/"+b.Resource))
 		})
@@ -186,21 +195,10 @@ func rarelyGranted(t Target) int {
 	return 0
 }
 
-// every gives each candidate all kinds, where the counts do not know which of them changed.
-func (p *prober) every(kinds []journal.Kind) {
-	for _, c := range p.all {
-		for _, k := range kinds {
-			if t := TargetOf(k, ""); !p.wide[t] && !slices.Contains(c.kinds, t) {
-				c.kinds = append(c.kinds, t)
-			}
-		}
-	}
-}
-
-// rest is how many reviews a visible candidate still needs. A gap of a whole kind is shown where the viewer may see the
-// kind in a named namespace.
+// rest is how many reviews a visible candidate still needs, with one for its creation. A gap of a whole kind is shown where the
+// viewer may see the kind in a named namespace.
 func (p *prober) rest(c *candidate) int {
-	n := len(c.kinds)
+	n := len(c.kinds) + 1
 	for _, t := range p.gaps {
 		if !slices.Contains(c.kinds, t) {
 			n++
@@ -213,7 +211,7 @@ func (p *prober) rest(c *candidate) int {
 func (p *prober) probe() (Namespaces, error) {
 	needed := 0
 	for _, c := range p.all {
-		needed += len(c.kinds)
+		needed += len(c.kinds) + 1
 	}
 	if needed <= left(p.ctx)-spareReviews {
 		return Namespaces{All: true}, nil

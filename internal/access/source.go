@@ -10,13 +10,16 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 )
 
-// Journal is a journal with all candidates of its lookups: *journal.Reader.
+// Journal is a journal that can be read within a scope: *journal.Reader.
 type Journal interface {
 	history.Source
-	Objects(ctx context.Context, resources []string, namespace, prefix string) iter.Seq2[journal.ObjectName, error]
-	WithID(ctx context.Context, prefix string) iter.Seq2[journal.Entry, error]
+	NamesWithin(ctx context.Context, s *journal.Scope, resources []string, namespace, prefix string, limit int) ([]string, error)
+	WithID(ctx context.Context, s *journal.Scope, prefix string, most int) iter.Seq2[journal.Entry, error]
+	Places(ctx context.Context) (map[selection.Place]bool, error)
+	PlacesBetween(ctx context.Context, after, before int64) (map[selection.Place]bool, error)
 }
 
 var _ Journal = (*journal.Reader)(nil)
@@ -74,173 +77,113 @@ func (s *Source) ShortNames(ctx context.Context) (map[string][]string, error) {
 // Close closes the journal.
 func (s *Source) Close() error { return s.Journal.Close() }
 
-type pauseKey struct{}
-
-// Paused ends Rows when the time of WithPause has come: the caller resumes after, or before, sequence number Seq.
-type Paused struct{ Seq int64 }
-
-func (p *Paused) Error() string { return fmt.Sprintf("paused at change %d", p.Seq) }
-
-// WithPause returns a context in which Rows pauses at a time. Otherwise it could read the whole journal without a row to
-// show.
-func WithPause(ctx context.Context, at time.Time) context.Context {
-	return context.WithValue(ctx, pauseKey{}, at)
-}
-
-// The numbers of values that are held back until rights are known, so that many are checked at once.
-const (
-	heldRows   = 256
-	heldStates = 32
-)
-
 // Rows yields the visible changes that a query selects.
 func (s *Source) Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error] {
-	return func(yield func(journal.Entry, error) bool) {
-		v, err := s.newView(ctx, q)
-		if err != nil {
-			yield(journal.Entry{}, err)
-			return
-		}
-		left := q.Limit
-		all := q
-		all.Limit = 0
-		pause, _ := ctx.Value(pauseKey{}).(time.Time)
-		read := int64(0)
-		in := func(yield func(journal.Entry, error) bool) {
-			for e, err := range s.Journal.Rows(ctx, all) {
-				if !yield(e, err) || err != nil {
-					return
-				}
-				if read = e.Seq; !pause.IsZero() && time.Now().After(pause) {
-					yield(journal.Entry{}, &Paused{read})
-					return
-				}
-			}
-		}
-		filter(v.checker, in, heldRows, v.targets, v.shows, func(e journal.Entry, err error) bool {
-			if !yield(e, err) {
-				return false
-			}
-			left--
-			return left != 0
-		})
-	}
+	return within(ctx, s, q, s.Journal.Rows)
 }
 
-// filter yields the values that may be shown. An error ends it, after the values before it.
-func filter[T any](c *checker, in iter.Seq2[T, error], most int, targets func(*T) []Target, shows func(*T) bool, yield func(T, error) bool) {
-	var none T
-	var held []T
-	batch := min(16, most) // grows: few values may be wanted
-	flush := func() bool {
-		if err := c.decide(); err != nil {
+// within yields what read yields of the visible part of a query.
+func within[T any](ctx context.Context, s *Source, q journal.Query, read func(context.Context, journal.Query) iter.Seq2[T, error]) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		scope, err := s.view(ctx, &q)
+		if err != nil {
+			var none T
 			yield(none, err)
-			return false
-		}
-		for i := range held {
-			if shows(&held[i]) && !yield(held[i], nil) {
-				return false
-			}
-		}
-		held = held[:0]
-		return true
-	}
-	for t, err := range in {
-		if err != nil {
-			if flush() {
-				yield(none, err)
-			}
 			return
 		}
-		held = append(held, t)
-		c.want(targets(&t)...)
-		if len(c.unknown) == 0 || len(held) >= batch {
-			if !flush() {
-				return
-			}
-			batch = min(2*batch, most)
-		}
+		q.Scope = scope
+		read(ctx, q)(yield)
 	}
-	flush()
 }
 
-// maxCandidates bounds the changes and names that are checked for one lookup.
+// maxCandidates bounds the changes that are looked at for one id.
 const maxCandidates = 4096
 
-// ByID returns the visible change whose id is, or begins with, prefix.
+// ByID returns the visible change whose id is, or begins with, prefix. Ids are digests: who asks for one that it cannot see
+// learns no name. So only the rights to the changes with this id are checked.
 func (s *Source) ByID(ctx context.Context, prefix string) (journal.Entry, error) {
 	if prefix == "" {
 		return journal.Entry{}, journal.ErrNotFound
 	}
-	v, err := s.newView(ctx, journal.Query{})
+	places := map[selection.Place]bool{}
+	for e, err := range s.Journal.WithID(ctx, nil, prefix, maxCandidates) {
+		if err != nil {
+			return journal.Entry{}, shortID(prefix, err)
+		}
+		places[placeOf(e.Kind, e.Namespace)] = true
+	}
+	scope, err := s.viewOf(ctx, &journal.Query{}, func(narrow []journal.Kind) (map[selection.Place]bool, error) {
+		if !slices.ContainsFunc(narrow, func(k journal.Kind) bool { return inNamespace(places, k) }) {
+			places[placeOf(narrow[0], "-unknown-")] = true // an id that the journal does not have costs a review, too
+		}
+		return places, nil
+	})
 	if err != nil {
 		return journal.Entry{}, err
 	}
 	var found []journal.Entry
-	n := 0
-	in := func(yield func(journal.Entry, error) bool) {
-		for e, err := range s.Journal.WithID(ctx, prefix) {
-			if n++; n > maxCandidates {
-				yield(e, fmt.Errorf("the id %q is too short to find a change: give more letters of it", prefix))
-				return
-			}
-			if !yield(e, err) {
-				return
-			}
+	for e, err := range s.Journal.WithID(ctx, scope, prefix, maxCandidates) {
+		if err != nil {
+			return journal.Entry{}, shortID(prefix, err)
+		}
+		if found = append(found, e); len(found) > 3 {
+			break
 		}
 	}
-	filter(v.checker, in, heldStates, v.targets, v.shows, func(e journal.Entry, e2 error) bool {
-		if err = e2; err == nil {
-			found = append(found, e)
-		}
-		return err == nil && len(found) < 4
-	})
-	switch {
-	case err != nil && len(found) < 2:
-		return journal.Entry{}, err
-	case len(found) == 0:
+	switch len(found) {
+	case 0:
 		return journal.Entry{}, journal.ErrNotFound
-	case len(found) > 1:
-		a := &journal.AmbiguousError{Prefix: prefix}
-		for i := range found {
-			a.IDs = append(a.IDs, found[i].ID)
-		}
-		return journal.Entry{}, a
+	case 1:
+		return found[0], nil
 	}
-	return found[0], nil
+	a := &journal.AmbiguousError{Prefix: prefix}
+	for i := range found {
+		a.IDs = append(a.IDs, found[i].ID)
+	}
+	return journal.Entry{}, a
+}
+
+func inNamespace(places map[selection.Place]bool, k journal.Kind) bool {
+	for p := range places {
+		if p.Namespace != "" && p == placeOf(k, p.Namespace) {
+			return true
+		}
+	}
+	return false
+}
+
+func shortID(prefix string, err error) error {
+	if errors.Is(err, journal.ErrShortID) {
+		return fmt.Errorf("the id %q is too short to find a change: give more letters of it", prefix)
+	}
+	return err
 }
 
 // At yields the visible states of objects at a time.
 func (s *Source) At(ctx context.Context, q journal.Query, t time.Time) iter.Seq2[journal.State, error] {
-	return func(yield func(journal.State, error) bool) {
-		c := newChecker(ctx)
-		filter(c, s.Journal.At(ctx, q, t), heldStates,
-			func(s *journal.State) []Target { return []Target{TargetOf(s.Kind, s.Namespace)} },
-			func(s *journal.State) bool { return c.known[TargetOf(s.Kind, s.Namespace)] }, yield)
-	}
+	return within(ctx, s, q, func(ctx context.Context, q journal.Query) iter.Seq2[journal.State, error] {
+		return s.Journal.At(ctx, q, t)
+	})
 }
 
 // Between yields the visible states of objects at both ends of a query's times.
 func (s *Source) Between(ctx context.Context, q journal.Query) iter.Seq2[[2]journal.State, error] {
-	return func(yield func([2]journal.State, error) bool) {
-		c := newChecker(ctx)
-		filter(c, s.Journal.Between(ctx, q), heldStates,
-			func(b *[2]journal.State) []Target {
-				return []Target{TargetOf(b[0].Kind, b[0].Namespace), TargetOf(b[1].Kind, b[1].Namespace)}
-			},
-			func(b *[2]journal.State) bool {
-				return c.known[TargetOf(b[0].Kind, b[0].Namespace)] && c.known[TargetOf(b[1].Kind, b[1].Namespace)]
-			}, yield)
-	}
+	return within(ctx, s, q, s.Journal.Between)
 }
 
-// History yields the visible changes that led to a state.
+// History yields the changes that led to a state, if its last one is visible: so are then the others of the object.
 func (s *Source) History(ctx context.Context, state *journal.State) iter.Seq2[journal.Step, error] {
 	return func(yield func(journal.Step, error) bool) {
-		c := newChecker(ctx)
-		filter(c, s.Journal.History(ctx, state), heldStates,
-			func(s *journal.Step) []Target { return []Target{TargetOf(s.Kind, s.Namespace)} },
-			func(s *journal.Step) bool { return c.known[TargetOf(s.Kind, s.Namespace)] }, yield)
+		if state.Last == nil {
+			return
+		}
+		for _, err := range s.Rows(ctx, journal.Query{After: state.Last.Seq - 1, Before: state.Last.Seq + 1, Quiet: true, Snapshots: true}) {
+			if err != nil {
+				yield(journal.Step{}, err)
+				return
+			}
+			s.Journal.History(ctx, state)(yield)
+		}
 	}
 }
 
@@ -265,46 +208,37 @@ func (s *Source) Kinds(ctx context.Context) ([]journal.Kind, error) {
 	return slices.DeleteFunc(kinds, func(k journal.Kind) bool { return !k.Namespaced && !c.known[TargetOf(k, "")] }), nil
 }
 
-// errEnough ends a search for names.
-var errEnough = errors.New("enough")
-
-// Names returns names of visible objects: see journal.Reader.Names. If very many objects are not visible, it returns
-// fewer names than there are.
+// Names returns names of visible objects: see journal.Reader.Names.
 func (s *Source) Names(ctx context.Context, resources []string, namespace, prefix string, limit int) (names []string, err error) {
-	kinds, err := s.Journal.Kinds(ctx)
+	q := journal.Query{Resources: resources}
+	if namespace != "" {
+		q.Namespaces = []string{namespace}
+	}
+	scope, err := s.view(ctx, &q)
 	if err != nil {
 		return nil, err
 	}
-	of := map[resource]journal.Kind{}
-	for _, k := range kinds {
-		of[resourceOf(k)] = k
-	}
-	target := func(o *journal.ObjectName) Target { return TargetOf(of[resource{o.Resource, o.Cluster}], o.Namespace) }
-	n := 0
-	in := func(yield func(journal.ObjectName, error) bool) {
-		for o, err := range s.Journal.Objects(ctx, resources, namespace, prefix) {
-			if n++; n > maxCandidates {
-				err = errEnough
-			}
-			if !yield(o, err) {
-				return
-			}
-		}
-	}
-	c := newChecker(ctx)
-	filter(c, in, heldRows, func(o *journal.ObjectName) []Target { return []Target{target(o)} },
-		func(o *journal.ObjectName) bool { return c.known[target(o)] },
-		func(o journal.ObjectName, e error) bool {
-			if err = e; err != nil {
-				return false
-			}
-			if len(names) == 0 || names[len(names)-1] != o.Name {
-				names = append(names, o.Name)
-			}
-			return len(names) != limit
-		})
-	if errors.Is(err, errEnough) {
-		err = nil
-	}
-	return names, err
+	return s.Journal.NamesWithin(ctx, scope, resources, namespace, prefix, limit)
 }
+
+// Counts returns the visible series: see journal.Reader.Counts. A gap of a whole kind counts for viewers of the kind in all
+// namespaces. The Journal must be a Counter.
+func (s *Source) Counts(ctx context.Context, q journal.Query, step time.Duration) ([]journal.Series, error) {
+	counter, ok := s.Journal.(Counter)
+	if !ok {
+		return nil, errNoCounts
+	}
+	var err error
+	if q.Scope, err = s.view(ctx, &q); err != nil {
+		return nil, err
+	}
+	return counter.Counts(ctx, q, step)
+}
+
+// Counter counts changes without reading them: *journal.Reader.
+type Counter interface {
+	Counts(ctx context.Context, q journal.Query, step time.Duration) ([]journal.Series, error)
+}
+
+// errNoCounts is an error of the program.
+var errNoCounts = errors.New("the journal cannot count changes")

@@ -83,6 +83,10 @@ func (denied) May(_ context.Context, targets []access.Target) ([]bool, error) {
 	return make([]bool, len(targets)), nil
 }
 
+func (denied) Created(ctx context.Context, namespaces []access.Namespace) ([]time.Time, error) {
+	return access.Everything{}.Created(ctx, namespaces)
+}
+
 const named = inclustertest.Namespace + "/" + inclustertest.Service
 
 // TestIdentities: the daemon learns who the viewer is, and gets no more than the viewer agreed to.

@@ -280,8 +280,8 @@ func (w *writer) object(r *Row) (*object, error) {
 		return nil, err
 	}
 	o.owner = ownerText(r.Owner)
-	err = w.db.exec("INSERT INTO objects (resource, uid, namespace, name, owner) VALUES (?, ?, ?, ?, ?)",
-		resource, uidKey(&r.Meta), ns, r.Name, o.owner)
+	err = w.db.exec("INSERT INTO objects (resource, uid, namespace, name, owner, created) VALUES (?, ?, ?, ?, ?, ?)",
+		resource, uidKey(&r.Meta), ns, r.Name, o.owner, createdOf(r).UnixMilli())
 	o.id = w.db.c.LastInsertRowID()
 	return o, err
 }

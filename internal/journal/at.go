@@ -138,7 +138,7 @@ type selected struct {
 
 // selected returns the objects that q selects, ordered by kind, namespace and name; of one name, the older first.
 func (r *Reader) selected(q Query) (all []selected, err error) {
-	f, err := r.db.filter(Query{Namespaces: q.Namespaces, Without: q.Without, Fields: q.Fields})
+	f, err := r.db.filter(Query{Namespaces: q.Namespaces, Without: q.Without, Fields: q.Fields, Scope: q.Scope})
 	if err != nil {
 		return nil, err
 	}
@@ -146,46 +146,24 @@ func (r *Reader) selected(q Query) (all []selected, err error) {
 	if err != nil {
 		return nil, err
 	}
-	var of resource
-	add := func(s *sqlite3.Stmt) error {
-		namespace := s.ColumnInt64(1)
-		if !f.has(namespace, s.ColumnText(2)) {
-			return nil
-		}
-		o := selected{id: s.ColumnInt64(0), resource: of, name: s.ColumnText(2)}
-		var err error
-		o.namespace, err = r.names.namespaces.text(r.db, namespace)
-		all = append(all, o)
-		return err
-	}
-	// The index has these columns: a namespace is found without reading the objects of the others.
-	const columns = "SELECT id, namespace, name FROM objects INDEXED BY objects_name WHERE "
-	for _, of = range resources {
-		if len(q.Names) == 0 {
-			if err := r.db.query(columns+"resource = ?", []any{of.id}, add); err != nil {
-				return nil, err
-			}
-		}
-		for _, name := range q.NamesOf(of.name) {
-			if err := r.db.query(columns+"name = ? AND resource = ?", []any{name, of.id}, add); err != nil {
+	for _, of := range resources {
+		for _, name := range namesOrAll(&q, of.name) {
+			err := r.db.objects(f, of.id, name, q.UID, "o.id, o.namespace, o.name, o.uid", func(s *sqlite3.Stmt) error {
+				namespace := s.ColumnInt64(1)
+				if !f.has(namespace, s.ColumnText(2)) {
+					return nil
+				}
+				o := selected{id: s.ColumnInt64(0), resource: of, name: s.ColumnText(2), uid: uid(s.ColumnText(3))}
+				var err error
+				o.namespace, err = r.names.namespaces.text(r.db, namespace)
+				all = append(all, o)
+				return err
+			})
+			if err != nil {
 				return nil, err
 			}
 		}
 	}
-	some := all[:0]
-	for _, o := range all {
-		err := r.db.query("SELECT uid FROM objects WHERE id = ?", []any{o.id}, func(s *sqlite3.Stmt) error {
-			o.uid = uid(s.ColumnText(0))
-			return nil
-		})
-		if err != nil {
-			return nil, err
-		}
-		if q.UID == "" || o.uid == q.UID {
-			some = append(some, o)
-		}
-	}
-	all = some
 	slices.SortFunc(all, func(a, b selected) int {
 		return cmp.Or(cmp.Compare(a.resource.name, b.resource.name), cmp.Compare(a.resource.cluster, b.resource.cluster), cmp.Compare(a.namespace, b.namespace), cmp.Compare(a.name, b.name), cmp.Compare(a.id, b.id))
 	})
@@ -343,6 +321,21 @@ func (r *Reader) kindOf(o *selected, changes ...int64) (Kind, error) {
 		return Kind{}, err
 	}
 	return r.names.kind(id)
+}
+
+// createdOf is when the API server created the object of a change; if it does not say, when the object was first seen.
+func createdOf(r *Row) time.Time {
+	if r.Op == event.Snapshot || r.Op == event.Created { // nearly always; their time is that
+		return r.Time
+	}
+	text := r.After
+	if text == nil {
+		text = r.Before
+	}
+	if at := creation(text); !at.IsZero() {
+		return at
+	}
+	return r.At
 }
 
 // creation is when the API server created an object; the zero time where it does not say.

@@ -3,6 +3,7 @@ package journal
 import (
 	"context"
 	"encoding/binary"
+	"math"
 	"time"
 
 	"github.com/ncruces/go-sqlite3"
@@ -105,7 +106,7 @@ const maxSteps = 10_000
 
 // Counts counts the listed changes that happened from q.Since to q.Until, in steps of whole seconds, of which the
 // first begins at q.Since.Truncate(step).
-// Of q it uses Since and Until, which must be set, Clusters, Resources, Namespaces, Without, Ops, Severities and Snapshots. A change whose time is only
+// Of q it uses Since and Until, which must be set, Clusters, Resources, Namespaces, Without, Ops, Severities, Snapshots and Scope. A change whose time is only
 // known to be in an interval counts at its end. The series are in no particular order; a step without changes is 0.
 func (r *Reader) Counts(ctx context.Context, q Query, step time.Duration) (all []Series, err error) {
 	c := counting{
@@ -119,7 +120,7 @@ func (r *Reader) Counts(ctx context.Context, q Query, step time.Duration) (all [
 	for done := false; !done && err == nil; {
 		err = r.do(ctx, func() error {
 			if c.filter == nil {
-				if c.filter, err = r.db.filter(Query{Clusters: q.Clusters, Resources: q.Resources, Namespaces: q.Namespaces, Without: q.Without, Ops: q.Ops, Severities: q.Severities, Snapshots: q.Snapshots}); err != nil {
+				if c.filter, err = r.db.filter(Query{Clusters: q.Clusters, Resources: q.Resources, Namespaces: q.Namespaces, Without: q.Without, Ops: q.Ops, Severities: q.Severities, Snapshots: q.Snapshots, Scope: q.Scope}); err != nil {
 					return err
 				}
 				if c.low, c.high, err = r.db.bounded(c.since*1000, c.until*1000); err != nil {
@@ -129,6 +130,9 @@ func (r *Reader) Counts(ctx context.Context, q Query, step time.Duration) (all [
 			done, err = c.page(r)
 			return err
 		})
+	}
+	if err == nil {
+		err = r.do(ctx, func() error { return c.forgetFormer(r.db) })
 	}
 	for _, s := range c.series {
 		if s.Counts == nil { // not selected
@@ -184,6 +188,10 @@ func (c *counting) add(k *tally) {
 	if k.second < c.since || k.second >= c.until || !c.filter.judged(k.op, k.severity) {
 		return
 	}
+	since, ok := c.filter.scope.counts(k)
+	if !ok || k.second*1000 < since {
+		return
+	}
 	key := seriesKey{k.kind, k.namespace, k.op}
 	if c.lastSeries == nil || key != c.last {
 		c.last, c.lastSeries = key, c.series[key]
@@ -202,8 +210,42 @@ func (c *counting) add(k *tally) {
 
 // wants reports whether a series is selected: as filter.wants, for what a count knows.
 func (c *counting) wants(k *tally) bool {
-	r := record{op: k.op, severity: k.severity, kind: k.kind, namespace: k.namespace}
+	r := record{op: k.op, severity: k.severity, kind: k.kind, namespace: k.namespace, object: 1, created: math.MaxInt64}
 	return c.filter.wants(&r)
+}
+
+// counts reports whether a tally is visible, and of which time on it counts, in milliseconds. Gaps of a whole kind count only
+// for readers of all namespaces.
+func (s *scope) counts(k *tally) (since int64, ok bool) {
+	if s == nil || opOf(k.op) == event.Absent {
+		return anyTime, true
+	}
+	return s.in(s.kinds[k.kind], k.namespace)
+}
+
+// forgetFormer takes away what the tallies have of objects that are older than their namespaces: changes that were noticed
+// late, such as deletions while the daemon did not run.
+func (c *counting) forgetFormer(db *db) error {
+	if c.filter.scope == nil {
+		return nil
+	}
+	const sql = `SELECT c.time, c.kind, c.namespace, c.op, c.severity FROM objects o JOIN changes c ON c.object = o.id
+		WHERE o.resource = ? AND o.namespace = ? AND o.created < ? AND c.time >= ? AND NOT c.quiet`
+	for resource, in := range c.filter.scope.narrow {
+		for namespace, since := range in {
+			if since == anyTime || !c.filter.in(namespace) {
+				continue
+			}
+			err := db.query(sql, []any{resource, namespace, since, since}, func(s *sqlite3.Stmt) error {
+				c.add(&tally{s.ColumnInt64(0) / 1000, s.ColumnInt64(1), s.ColumnInt64(2), s.ColumnInt(3), s.ColumnInt(4), -1})
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // name names the selected series.

@@ -6,8 +6,9 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// byOwner selects the objects of a controller by its kind and name. Its UID may be unknown by now.
-const byOwner = "SELECT id, " + lastOf + `, name, namespace, resource FROM objects o WHERE owner <> '' AND owner >= ?1 || char(10) AND owner < ?1 || char(11)`
+// byOwner selects the objects of a controller in namespace ?2, created from ?3 on, by its kind and name. Its UID may be unknown by
+// now.
+const byOwner = "SELECT id, " + lastOf + `, name, resource, created FROM objects o WHERE owner <> '' AND namespace = ?2 AND owner >= ?1 || char(10) AND owner < ?1 || char(11) AND created >= ?3`
 
 // controller is an object whose dependents are searched.
 type controller struct {
@@ -41,8 +42,8 @@ func (db *db) owned(f *filter) ([]object, error) {
 	for len(next) > 0 {
 		c := next[0]
 		next = next[1:]
-		err := db.children(c, controls[c.resource], func(o object, as controller) {
-			if seen[o.id] || !f.in(as.namespace) {
+		err := db.children(f, c, controls[c.resource], func(o object, as controller) {
+			if seen[o.id] {
 				return
 			}
 			seen[o.id] = true
@@ -55,28 +56,57 @@ func (db *db) owned(f *filter) ([]object, error) {
 	return found, nil
 }
 
-// children calls each with a controller's objects of the given resources.
-func (db *db) children(c controller, resources map[int64]bool, each func(o object, as controller)) error {
+// children calls each with a controller's objects of the given resources. Where the reader may not see the controller's kind,
+// it learns nothing of what such an object owns.
+func (db *db) children(f *filter, c controller, resources map[int64]bool, each func(o object, as controller)) error {
 	if len(resources) == 0 {
 		return nil
+	}
+	in := []int64{c.namespace}
+	if c.anywhere {
+		var some bool
+		if in, some = f.within(c.resource); !some {
+			var err error
+			if in, err = db.namespacesWithOwners(); err != nil {
+				return err
+			}
+		}
 	}
 	kinds, err := db.texts("SELECT DISTINCT kind FROM kinds WHERE resource = ?", c.resource)
 	if err != nil {
 		return err
 	}
 	for _, kind := range kinds {
-		err := db.query(byOwner, []any{kind + "\n" + c.name}, func(s *sqlite3.Stmt) error {
-			as := controller{resource: s.ColumnInt64(4), name: s.ColumnText(2), namespace: s.ColumnInt64(3)}
-			if resources[as.resource] && (c.anywhere || as.namespace == c.namespace) {
-				each(object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)}, as)
+		for _, ns := range in {
+			from, visible := f.scope.in(c.resource, ns)
+			if !visible || !f.in(ns) {
+				continue
 			}
-			return nil
-		})
-		if err != nil {
-			return err
+			err := db.query(byOwner, []any{kind + "\n" + c.name, ns, from}, func(s *sqlite3.Stmt) error {
+				db.looked++
+				as := controller{resource: s.ColumnInt64(3), name: s.ColumnText(2), namespace: ns}
+				if since, visible := f.scope.in(as.resource, ns); resources[as.resource] && visible && s.ColumnInt64(4) >= since {
+					each(object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)}, as)
+				}
+				return nil
+			})
+			if err != nil {
+				return err
+			}
 		}
 	}
 	return nil
+}
+
+// namespacesWithOwners returns the namespaces of objects that have owners. It reads one entry of the index for each.
+func (db *db) namespacesWithOwners() (all []int64, err error) {
+	err = db.query(`WITH RECURSIVE next(namespace) AS (SELECT min(namespace) FROM objects WHERE owner <> ''
+		UNION ALL SELECT (SELECT min(namespace) FROM objects o WHERE o.owner <> '' AND o.namespace > next.namespace) FROM next WHERE namespace IS NOT NULL)
+		SELECT namespace FROM next WHERE namespace IS NOT NULL`, nil, func(s *sqlite3.Stmt) error {
+		all = append(all, s.ColumnInt64(0))
+		return nil
+	})
+	return all, err
 }
 
 // controls is Query.Owned by the file's numbers. Owners and what they own are of one cluster.

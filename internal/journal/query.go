@@ -31,6 +31,7 @@ type filter struct {
 	nowhere    map[int64]bool // the empty namespaces of the wanted clusters
 	objects    []object       // those with a name or UID
 	byObject   bool
+	scope      *scope // nil: everything is visible
 	since      int64
 	until      int64 // exclusive; 0: no limit
 
@@ -78,6 +79,12 @@ func (db *db) filter(q Query) (*filter, error) {
 		return nil, err
 	}
 	if err := f.places(db); err != nil {
+		return nil, err
+	}
+	if f.scope, err = db.scope(q.Scope); err == nil {
+		err = f.confine(db)
+	}
+	if err != nil {
 		return nil, err
 	}
 	f.managers, err = db.matching(managerRows, nil, q.Managers, func(p string) bool { return p != "?" && selection.IsGlob(p) },
@@ -163,7 +170,9 @@ func (f *filter) narrow() {
 		}
 	}
 	oneOf(f.kinds, " AND (c.object IS NULL OR c.kind %s)") // an absence belongs to every kind and namespace
-	oneOf(f.managers, " AND c.manager %s")
+	if !f.limited() {                                      // else the number of rows would tell who changes what the reader may not see
+		oneOf(f.managers, " AND c.manager %s")
+	}
 	if f.namespaces != nil {
 		within := maps.Clone(f.namespaces)
 		maps.Copy(within, f.nowhere) // gaps and absences may be of no namespace
@@ -267,32 +276,27 @@ const lastOf = "ifnull((SELECT max(seq) FROM changes WHERE object = o.id), 0)"
 // named returns the objects with one of the query's names and its UID, each with its newest change.
 func (db *db) named(f *filter) (objects []object, err error) {
 	resources, err := db.resources(f.q.Resources, f.q.Clusters)
-	each := func(where string, args ...any) {
-		if err != nil {
-			return
-		}
-		err = db.query("SELECT id, "+lastOf+", uid, name, namespace FROM objects o WHERE "+where, args, func(s *sqlite3.Stmt) error {
-			if (f.q.UID == "" || f.q.UID == s.ColumnText(2)) && f.has(s.ColumnInt64(4), s.ColumnText(3)) {
-				objects = append(objects, object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)})
-			}
-			return nil
-		})
-	}
 	for _, resource := range resources {
-		if len(f.q.Names) == 0 {
-			each("resource = ? AND uid = ?", resource.id, f.q.UID)
-			continue
-		}
-		for _, name := range f.q.NamesOf(resource.name) {
-			if f.namespaces == nil {
-				each("name = ? AND resource = ?", name, resource.id)
-			}
-			for namespace := range f.namespaces {
-				each("name = ? AND resource = ? AND namespace = ?", name, resource.id, namespace)
+		for _, name := range namesOrAll(&f.q, resource.name) {
+			if err == nil {
+				err = db.objects(f, resource.id, name, f.q.UID, "o.id, "+lastOf+", o.name, o.namespace", func(s *sqlite3.Stmt) error {
+					if f.has(s.ColumnInt64(3), s.ColumnText(2)) {
+						objects = append(objects, object{id: s.ColumnInt64(0), last: s.ColumnInt64(1)})
+					}
+					return nil
+				})
 			}
 		}
 	}
 	return objects, err
+}
+
+// namesOrAll returns the names that a query gives to objects of a resource; one empty name if it selects all names.
+func namesOrAll(q *Query, resource string) []string {
+	if len(q.Names) == 0 {
+		return []string{""}
+	}
+	return slices.DeleteFunc(q.NamesOf(resource), func(name string) bool { return name == "" })
 }
 
 // kindsOf returns the numbers of the kinds of some group-resources in some clusters, or in all; nil without group-resources.
@@ -315,6 +319,10 @@ func (db *db) kindsOf(resources, clusters []string) (map[int64]bool, error) {
 
 // mayHave reports whether a block can have a change that matches.
 func (f *filter) mayHave(b *block) bool {
+	managers := f.managers
+	if f.limited() {
+		managers = nil // a block can have those of changes that the reader may not see
+	}
 	switch {
 	case b.next() <= f.low || b.first > f.high:
 		return false
@@ -328,7 +336,7 @@ func (f *filter) mayHave(b *block) bool {
 		return false
 	default:
 		gaps := f.ops&b.sum.ops&gapBit != 0
-		return f.ops&b.sum.ops != 0 && (gaps || f.severities == 0 || f.severities&b.sum.severities != 0) && among(f.kinds, b.sum.kinds) && (gaps || among(f.namespaces, b.sum.namespaces)) && among(f.managers, b.sum.managers)
+		return f.ops&b.sum.ops != 0 && (gaps || f.severities == 0 || f.severities&b.sum.severities != 0) && among(f.kinds, b.sum.kinds) && (gaps || among(f.namespaces, b.sum.namespaces)) && among(managers, b.sum.managers)
 	}
 }
 
@@ -355,7 +363,8 @@ func (f *filter) wants(r *record) bool {
 		!f.judged(r.op, r.severity),
 		!absent && !f.placed(r, op),
 		f.since != 0 && to < f.since,
-		f.until != 0 && from >= f.until:
+		f.until != 0 && from >= f.until,
+		f.scope != nil && !f.scope.shows(r, op == event.Gap && f.nowhere[r.namespace]):
 		return false
 	default:
 		return true

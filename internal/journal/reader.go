@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ncruces/go-sqlite3"
 
@@ -18,11 +19,12 @@ import (
 type Reader struct {
 	path, cluster string
 
-	mu    sync.Mutex
-	db    *db // nil once closed
-	codec *codec
-	names names
-	ahead forwards
+	mu     sync.Mutex
+	db     *db // nil once closed
+	codec  *codec
+	names  names
+	ahead  forwards
+	places places
 }
 
 // OpenReader opens a journal to read. A file that is not a journal of this format is a *FormatError; a missing file is
@@ -89,6 +91,14 @@ func (r *Reader) Close() error {
 
 // Cluster is the name in the ids of changes.
 func (r *Reader) Cluster() string { return r.cluster }
+
+// Looked returns how many objects and changes the reader has read, for tests that an answer does not cost more because of what
+// its reader may not see.
+func (r *Reader) Looked() int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.db.looked
+}
 
 // do runs f under the lock, on one state of the file.
 func (r *Reader) do(ctx context.Context, f func() error) error {
@@ -174,6 +184,7 @@ type record struct {
 	namespace               int64
 	name, uid               string
 	gapFrom, gapTo, gapText string
+	created                 int64
 	epoch                   int64
 	form                    uint64
 }
@@ -191,7 +202,7 @@ var selectRecords = recordsBy("")
 // recordsBy is selectRecords by an index of changes.
 func recordsBy(index string) string {
 	return `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
-	c.namespace, o.name, o.uid, g."from", g."to", g.reason, c.epoch, c.form, c.severity
+	c.namespace, o.name, o.uid, g."from", g."to", g.reason, c.epoch, c.form, c.severity, o.created
 	FROM changes c ` + index + ` LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
 }
 
@@ -224,7 +235,7 @@ func columnRecord(s *sqlite3.Stmt) record {
 		name: s.ColumnText(12), uid: s.ColumnText(13), gapFrom: s.ColumnText(14), gapTo: s.ColumnText(15), gapText: s.ColumnText(16),
 		epoch:    s.ColumnInt64(17),
 		form:     uint64(s.ColumnInt64(18)), //nolint:gosec // the same bits
-		severity: s.ColumnInt(19),
+		severity: s.ColumnInt(19), created: s.ColumnInt64(20),
 	}
 }
 
@@ -315,6 +326,7 @@ func (r *Reader) ByID(ctx context.Context, prefix string) (Entry, error) {
 func (r *Reader) page(sql string, args []any, f *filter, to *[]Entry) error {
 	var records []record // read all first: entry runs other statements
 	err := r.db.query(selectRecords+sql, args, func(s *sqlite3.Stmt) error {
+		r.db.looked++
 		if c := columnRecord(s); f == nil || f.wants(&c) {
 			records = append(records, c)
 		}
@@ -347,7 +359,27 @@ func (r *Reader) Kinds(ctx context.Context) (kinds []Kind, err error) {
 	return kinds, err
 }
 
-// Rows yields the changes that a query selects. An error ends the sequence. The journal may be written meanwhile: a new
+type pauseKey struct{}
+
+// WithPause returns a context in which Rows pauses after it has read for so long. Otherwise it could read the whole journal
+// without finding a change.
+func WithPause(ctx context.Context, after time.Duration) context.Context {
+	return context.WithValue(ctx, pauseKey{}, after)
+}
+
+// Paused ends Rows after the time of WithPause: the caller resumes after, or before, sequence number Seq.
+type Paused struct{ Seq int64 }
+
+func (p *Paused) Error() string { return fmt.Sprintf("paused at change %d", p.Seq) }
+
+// pauseOf returns a function that reports whether the time has passed.
+func pauseOf(ctx context.Context) func() bool {
+	began := time.Now()
+	after, limited := ctx.Value(pauseKey{}).(time.Duration)
+	return func() bool { return limited && time.Since(began) >= after }
+}
+
+// Rows yields the changes that a query selects. An error ends the sequence: a *Paused only with WithPause. The journal may be written meanwhile: a new
 // change is yielded if it comes after those yielded so far; where the query names objects, only if the object has
 // unread changes.
 func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
@@ -355,7 +387,7 @@ func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 		r.mu.Lock()
 		r.ahead.on = q.OldestFirst
 		r.mu.Unlock()
-		s := scan{r: r, left: q.Limit}
+		s, pause := scan{r: r, left: q.Limit}, pauseOf(ctx)
 		if q.Limit == 0 {
 			s.left = math.MaxInt
 		}
@@ -372,6 +404,10 @@ func (r *Reader) Rows(ctx context.Context, q Query) iter.Seq2[Entry, error] {
 				if s.left--; s.left == 0 {
 					return
 				}
+			}
+			if !s.done && pause() {
+				yield(Entry{}, &Paused{s.reached()})
+				return
 			}
 		}
 		r.mu.Lock()

@@ -93,6 +93,7 @@ func (s *scan) rare(index, where string) error {
 	sql := recordsBy("INDEXED BY "+index) + "WHERE " + where + " AND c.seq BETWEEN ? AND ?" + f.sql + " ORDER BY c.seq " + order
 	err = s.r.db.query(sql, append([]any{low, high}, f.args...), func(st *sqlite3.Stmt) error {
 		c := columnRecord(st)
+		s.r.db.looked++
 		read++
 		if f.wants(&c) {
 			records = append(records, c)
@@ -113,6 +114,18 @@ func (s *scan) rare(index, where string) error {
 	}
 	s.done = f.low > end
 	return s.r.entries(records, &s.entries)
+}
+
+// reached returns the change up to which, in the query's order, all were read.
+func (s *scan) reached() int64 {
+	low, high := s.f.low, s.f.high
+	if s.f.byObject {
+		low, high = s.runs.next(0), s.runs.next(0)
+	}
+	if s.f.q.OldestFirst {
+		return low - 1
+	}
+	return high + 1
 }
 
 // block returns the next block that may have a match; nil at the end.
@@ -221,6 +234,7 @@ func (s *scan) fill(r *run) error {
 	var records []record
 	err := s.r.db.query(selectRecords+sql, []any{r.object, r.low, r.high}, func(st *sqlite3.Stmt) error {
 		c := columnRecord(st)
+		s.r.db.looked++
 		n, last = n+1, c.seq
 		if s.f.wants(&c) {
 			records = append(records, c)

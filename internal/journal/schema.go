@@ -36,9 +36,9 @@ CREATE TABLE streams (
   UNIQUE (resource, namespace, selection));
 CREATE TABLE objects (
   id INTEGER PRIMARY KEY, resource INTEGER NOT NULL, uid TEXT NOT NULL, namespace INTEGER NOT NULL, name TEXT NOT NULL,
-  owner TEXT NOT NULL, UNIQUE (resource, uid));
-CREATE INDEX objects_name ON objects (name, resource, namespace);
-CREATE INDEX objects_owner ON objects (owner) WHERE owner <> '';
+  owner TEXT NOT NULL, created INTEGER NOT NULL, UNIQUE (resource, uid));
+CREATE INDEX objects_place ON objects (resource, namespace, name, created);
+CREATE INDEX objects_owner ON objects (namespace, owner) WHERE owner <> '';
 CREATE TABLE live (
   object INTEGER PRIMARY KEY, stream INTEGER NOT NULL, version, max_version, last INTEGER NOT NULL, chain INTEGER NOT NULL,
   sum INTEGER, content BLOB NOT NULL);

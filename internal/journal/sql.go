@@ -13,6 +13,8 @@ type db struct {
 	c     *sqlite3.Conn
 	path  string
 	stmts map[string]*sqlite3.Stmt
+	// looked counts the objects and the changes that queries have read.
+	looked int
 }
 
 func openDB(path, settings string) (*db, error) {

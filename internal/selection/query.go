@@ -47,7 +47,23 @@ type Query struct {
 	OldestFirst      bool
 	// Limit bounds the number of entries; 0 is no limit.
 	Limit int
+	// Scope is what the reader may see; nil is everything. Has does not know it.
+	Scope *Scope `json:"-"`
 }
+
+// Scope is what a reader may see of a journal: the rest is as if it had not been recorded.
+type Scope struct {
+	// Places has a right in each place, with the time of the oldest objects that it is for: an object that was created
+	// earlier belongs to an earlier namespace of the same name. The zero time is for all objects.
+	Places map[Place]time.Time
+	// Gaps has the kinds, as places without a namespace, of which the reader sees the gaps of a whole kind although it may
+	// not see the kind in all namespaces.
+	Gaps map[Place]bool
+}
+
+// Place is a group-resource in a namespace. An empty namespace is that of cluster-scoped objects, and all namespaces.
+// Cluster is as in meta.Kind.
+type Place struct{ Cluster, Resource, Namespace string }
 
 // Field is a condition on the name or the namespace of an object: it is Value, or it is not.
 type Field struct {

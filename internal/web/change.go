@@ -399,9 +399,9 @@ func (p *Page) neighbours(r *http.Request, e *journal.Entry) (previous, next str
 	if !e.Op.HasObject() {
 		return "", "", nil
 	}
-	q := journal.Query{Clusters: p.past.own(e.Kind), Resources: []string{e.Kind.GroupResource()}, UID: e.UID, Snapshots: true, Limit: 1}
+	q := journal.Query{Clusters: p.past.own(e.Kind), Resources: []string{e.Kind.GroupResource()}, Namespaces: []string{e.Namespace}, UID: e.UID, Snapshots: true, Limit: 1}
 	if e.UID == "" {
-		q.Names, q.Namespaces = []string{e.Name}, []string{e.Namespace}
+		q.Names = []string{e.Name}
 	}
 	one := func(q journal.Query) (string, error) {
 		for n, err := range p.past.rows(r.Context(), q) {

@@ -218,10 +218,13 @@ const (
 func (p *Page) scanned(ctx context.Context, f *filter, h *histogram, each func(*journal.Entry)) (read int, until time.Time, err error) {
 	q := f.Query
 	q.Since, q.Until = h.From, h.To
-	deadline := p.deadline(maxScanTime)
+	var deadline time.Time // it counts from when the viewer's rights are known
 	last := h.To
-	for e, err := range p.past.rows(access.WithPause(ctx, deadline), q) {
-		var paused *access.Paused
+	for e, err := range p.past.rows(journal.WithPause(ctx, p.budget(maxScanTime)), q) {
+		if deadline.IsZero() {
+			deadline = p.deadline(maxScanTime)
+		}
+		var paused *journal.Paused
 		if errors.As(err, &paused) || err == nil && (read == maxScan || read%16 == 15 && time.Now().After(deadline)) {
 			return read, last, nil
 		}

@@ -29,7 +29,7 @@ type narrower interface {
 const within = "within"
 
 // onlyCluster is its value where the viewer has no namespace: only cluster-scoped objects are left.
-const onlyCluster = "-"
+const onlyCluster = access.Nowhere
 
 // narrow narrows a filter to namespaces that the viewer may see, if the viewer's rights cannot be checked in all of them.
 // It returns nil if that is not necessary.
@@ -101,7 +101,7 @@ type narrowings struct {
 const maxNarrowings = 1000
 
 func narrowingKey(ctx context.Context, f *filter) string {
-	return auth.From(ctx).String() + " " + f.with("/") // without within
+	return auth.From(ctx).Key() + " " + f.with("/") // without within
 }
 
 // keep remembers the narrowing of a page.

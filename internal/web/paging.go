@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 )
@@ -83,8 +82,8 @@ func (l *list) remark(f *filter, s *found) {
 func (p *Page) next(ctx context.Context, f *filter, at place, now time.Time) (time.Time, error) {
 	q := f.Query
 	q.Since, q.Until, q.After, q.Limit, q.OldestFirst = time.Time{}, time.Time{}, at.before-1, 1, true
-	for e, err := range p.past.rows(access.WithPause(ctx, p.deadline(contextSearch)), q) {
-		var paused *access.Paused
+	for e, err := range p.past.rows(journal.WithPause(ctx, p.budget(contextSearch)), q) {
+		var paused *journal.Paused
 		if errors.As(err, &paused) {
 			break
 		}

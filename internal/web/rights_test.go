@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/journal"
@@ -19,6 +20,8 @@ import (
 type failing struct{ err error }
 
 func (f failing) May(context.Context, []access.Target) ([]bool, error) { return nil, f.err }
+
+func (f failing) Created(context.Context, []access.Namespace) ([]time.Time, error) { return nil, f.err }
 
 // TestUncheckedRights: nothing is shown, and the page says what the viewer can do.
 func TestUncheckedRights(t *testing.T) {

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
@@ -25,19 +24,23 @@ type found struct {
 	damage *journal.DamagedError
 }
 
+// budget returns for how long a search or a view may read.
+func (p *Page) budget(d time.Duration) time.Duration { return time.Duration(p.patience) * d }
+
 // deadline returns when a search or a view that begins now must end.
-func (p *Page) deadline(budget time.Duration) time.Time {
-	return time.Now().Add(time.Duration(p.patience) * budget)
-}
+func (p *Page) deadline(budget time.Duration) time.Time { return time.Now().Add(p.budget(budget)) }
 
 // search finds the newest matching changes of a query before a place. The query is the filter's, or a part of it. It returns
 // what it found before a damaged part of the journal.
 func (p *Page) search(ctx context.Context, f *filter, q journal.Query, at place, limit int, budget time.Duration) (s found, err error) {
 	q.Before = at.before
 	failed := f.Failed
-	deadline := p.deadline(budget)
-	for e, err := range p.past.rows(access.WithPause(ctx, deadline), q) {
-		var paused *access.Paused
+	var deadline time.Time // it counts from when the viewer's rights are known
+	for e, err := range p.past.rows(journal.WithPause(ctx, p.budget(budget)), q) {
+		if deadline.IsZero() {
+			deadline = p.deadline(budget)
+		}
+		var paused *journal.Paused
 		if errors.As(err, &paused) {
 			s.next, s.early = paused.Seq, true
 			break

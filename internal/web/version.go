@@ -184,7 +184,7 @@ func (p *Page) viewBlame(ctx context.Context, v *versionView, e *journal.Entry) 
 	}
 	if text == nil {
 		v.Note = "The object was " + string(e.Op) + ". This is its last state."
-		q := journal.Query{Clusters: p.past.own(e.Kind), Resources: []string{e.Kind.GroupResource()}, Names: []string{e.Name}, UID: e.UID, Before: e.Seq, Quiet: true, Snapshots: true, Limit: 1}
+		q := journal.Query{Clusters: p.past.own(e.Kind), Resources: []string{e.Kind.GroupResource()}, Namespaces: []string{e.Namespace}, Names: []string{e.Name}, UID: e.UID, Before: e.Seq, Quiet: true, Snapshots: true, Limit: 1}
 		var last *journal.Entry
 		for found, err := range p.past.rows(ctx, q) {
 			if err != nil {

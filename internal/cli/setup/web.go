@@ -26,6 +26,9 @@ func WebRights(w config.Web) []rights.Right {
 	return append(all, rights.Right{
 		Group: "authorization.k8s.io", Resource: "subjectaccessreviews", Verbs: []string{"create"},
 		Without: "the web page shows nothing, because it cannot check what viewers may see",
+	}, rights.Right{
+		Resource: "namespaces", Verbs: []string{"get"},
+		Without: "the web page shows nothing to viewers with rights in single namespaces, because it cannot check how old these are",
 	})
 }
 

@@ -94,10 +94,13 @@ func (a *api) changes(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := Changes{Changes: []Change{}}
-	end := time.Now().Add(scanTime)
+	var end time.Time // it counts from when the rights are known
 	size := 0
-	for e, err := range a.o.Source.Rows(access.WithPause(r.Context(), end), q) {
-		var paused *access.Paused
+	for e, err := range a.o.Source.Rows(journal.WithPause(r.Context(), scanTime), q) {
+		if end.IsZero() {
+			end = time.Now().Add(scanTime)
+		}
+		var paused *journal.Paused
 		if errors.As(err, &paused) {
 			out.Next = paused.Seq
 			break

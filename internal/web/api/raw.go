@@ -68,9 +68,9 @@ func (a *api) rawRows(r *http.Request) (any, error) {
 	}
 	q.Limit = wanted
 	out := Rows{Entries: []*Entry{}}
-	ctx := access.WithPause(r.Context(), time.Now().Add(scanTime))
+	ctx := journal.WithPause(r.Context(), scanTime)
 	for e, err := range a.o.Source.Rows(ctx, q) {
-		var paused *access.Paused
+		var paused *journal.Paused
 		switch {
 		case errors.As(err, &paused):
 			out.Next = paused.Seq

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/tattler-dev/tattler/internal/access"
 )
@@ -62,6 +63,14 @@ type rights struct {
 	asking   chan struct{} // has an element for each review
 	failed   complaint
 	decided  memo[decision, bool]
+	created  memo[age, time.Time]
+}
+
+// age is the key of a remembered time. Viewers do not share it: one who may see a namespace that was created anew must not get
+// the time of the earlier one.
+type age struct {
+	viewer    string
+	namespace access.Namespace
 }
 
 // May returns for each target whether the viewer may `get` it. A resource that the viewer may get in the whole
@@ -117,17 +126,48 @@ func (v *Viewer) MayDo(ctx context.Context, action Action) (bool, error) {
 	return allowed[d], nil
 }
 
+// Created returns for each namespace when it was created, as access.Access. It counts as a review. A namespace that the daemon
+// may not get counts as unknown.
+func (v *Viewer) Created(ctx context.Context, namespaces []access.Namespace) ([]time.Time, error) {
+	switch {
+	case v == nil || !v.all && v.rights == nil:
+		return nil, errNoViewer
+	case v.all:
+		return access.Everything{}.Created(ctx, namespaces)
+	}
+	var wanted []age
+	for _, ns := range namespaces {
+		wanted = append(wanted, age{v.key, ns})
+	}
+	known := map[age]time.Time{}
+	err := askAll(ctx, v, wanted, known, v.rights.created.known, func(ctx context.Context, a age) (time.Time, error) { return v.rights.creation(ctx, a) })
+	if err != nil {
+		return nil, err
+	}
+	out := make([]time.Time, len(namespaces))
+	for i := range wanted {
+		out[i] = known[wanted[i]]
+	}
+	return out, nil
+}
+
 // ask makes the reviews that are not remembered, and sets allowed for each decision. Decisions may repeat.
 func (v *Viewer) ask(ctx context.Context, wanted []decision, allowed map[decision]bool) error {
-	var distinct []decision
+	return askAll(ctx, v, wanted, allowed, v.rights.decided.known, func(ctx context.Context, d decision) (bool, error) { return v.rights.review(ctx, v, d) })
+}
+
+// askAll sets the answer to each question, several at once. Questions may repeat; those that are not remembered cost a review.
+func askAll[Q comparable, A any](ctx context.Context, v *Viewer, wanted []Q, answers map[Q]A, remembered func(Q) bool, ask func(context.Context, Q) (A, error)) error {
+	var distinct []Q
+	var none A
 	unknown := 0
-	for _, d := range wanted {
-		if _, seen := allowed[d]; seen {
+	for _, q := range wanted {
+		if _, seen := answers[q]; seen {
 			continue
 		}
-		allowed[d] = false
-		distinct = append(distinct, d)
-		if !v.rights.decided.known(d) {
+		answers[q] = none
+		distinct = append(distinct, q)
+		if !remembered(q) {
 			unknown++
 		}
 	}
@@ -136,9 +176,9 @@ func (v *Viewer) ask(ctx context.Context, wanted []decision, allowed map[decisio
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	next := make(chan decision, len(distinct))
-	for _, d := range distinct {
-		next <- d
+	next := make(chan Q, len(distinct))
+	for _, q := range distinct {
+		next <- q
 	}
 	close(next)
 	var (
@@ -147,20 +187,52 @@ func (v *Viewer) ask(ctx context.Context, wanted []decision, allowed map[decisio
 	)
 	for range min(maxShare, max(unknown, 1), len(distinct)) {
 		workers.Go(func() {
-			for d := range next {
-				may, err := v.rights.review(ctx, v, d)
+			for q := range next {
+				answer, err := ask(ctx, q)
 				if err != nil {
 					cancel(err)
 					return
 				}
 				mu.Lock()
-				allowed[d] = may
+				answers[q] = answer
 				mu.Unlock()
 			}
 		})
 	}
 	workers.Wait()
 	return context.Cause(ctx)
+}
+
+const cannotGet = "cannot get namespaces: viewers with rights in single namespaces see nothing"
+
+// creation returns when a namespace was created; the zero time if it does not exist, or if that is not known.
+func (r *rights) creation(ctx context.Context, a age) (time.Time, error) {
+	return r.created.do(ctx, a, func() (time.Time, time.Duration, error) {
+		if a.namespace.Cluster != "" {
+			return r.creationElsewhere(ctx, a.namespace)
+		}
+		ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
+		defer cancel()
+		release, err := acquire(ctx, r.asking)
+		if err != nil {
+			return time.Time{}, 0, fmt.Errorf("get namespace: %w", err)
+		}
+		defer release()
+		at, err := r.reviewer.NamespaceCreated(ctx, a.namespace.Name)
+		switch {
+		case apierrors.IsForbidden(err):
+			r.failed.log(r.log, cannotGet, err)
+			return time.Time{}, keepDenied, nil
+		case err != nil:
+			if !errors.Is(err, context.Canceled) {
+				r.failed.log(r.log, cannotGet, err)
+			}
+			return time.Time{}, 0, fmt.Errorf("get namespace: %w", err)
+		case at.IsZero():
+			return at, keepDenied, nil
+		}
+		return at, keepAllowed, nil
+	})
 }
 
 func (r *rights) review(ctx context.Context, v *Viewer, d decision) (bool, error) {

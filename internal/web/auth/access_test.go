@@ -311,3 +311,40 @@ func TestAccessOfARequest(t *testing.T) {
 		t.Errorf("without an answer: %v, %v", may, err)
 	}
 }
+
+// TestCreated: when a namespace was created is remembered for the viewer who asked. One that is created anew has its new time for
+// a viewer whose right is new.
+func TestCreated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		first, anew := time.Unix(1000, 0), time.Unix(2000, 0)
+		f := &fake{created: map[string]time.Time{"shop": first, "gone": {}}}
+		same := &fake{created: map[string]time.Time{"shop": anew}}
+		a := mustNew(t, Options{Tokens: true, Reviewer: f, Clusters: map[string]Reviewer{"same": same}})
+		expect := func(why, user string, want time.Time, reviews int) {
+			t.Helper()
+			at, err := viewer(a, user).Created(t.Context(), []access.Namespace{{Name: "shop"}, {Name: "gone"}, {Name: "shop"}, {Cluster: "same", Name: "shop"}, {Cluster: "stranger", Name: "shop"}})
+			if err != nil || !at[0].Equal(want) || !at[1].IsZero() || !at[2].Equal(want) || !at[3].Equal(anew) || !at[4].IsZero() {
+				t.Errorf("%s: %v, %v", why, at, err)
+			}
+			if n := len(f.took()); n != reviews {
+				t.Errorf("%s: %d reviews, want %d", why, n, reviews)
+			}
+		}
+		expect("the first time", "bob", first, 2)
+		expect("again", "bob", first, 0)
+		f.set(func() { f.created["shop"] = anew })
+		expect("another viewer", "eve", anew, 2)
+		time.Sleep(keepDenied)
+		expect("a namespace that did not exist is asked for again", "bob", first, 1)
+		time.Sleep(keepAllowed - keepDenied)
+		expect("after its time", "bob", anew, 2)
+		f.set(func() { f.err = errDown })
+		if at, err := viewer(a, "new").Created(t.Context(), []access.Namespace{{Name: "shop"}}); at != nil || !errors.Is(err, errDown) {
+			t.Errorf("the API server is away: %v, %v", at, err)
+		}
+		var nobody *Viewer
+		if at, err := nobody.Created(t.Context(), []access.Namespace{{Name: "shop"}}); at != nil || !errors.Is(err, errNoViewer) {
+			t.Errorf("no viewer: %v, %v", at, err)
+		}
+	})
+}

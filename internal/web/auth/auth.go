@@ -169,7 +169,7 @@ func New(o Options) (*Auth, error) {
 	for name, r := range o.Clusters {
 		a.rights.others[name] = &other{Reviewer: r}
 	}
-	a.rights.decided.limit = maxDecisions
+	a.rights.decided.limit, a.rights.created.limit = maxDecisions, maxDecisions
 	return a, nil
 }
 

@@ -7,6 +7,9 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tattler-dev/tattler/internal/access"
 )
 
 // A viewer is a user of the cluster that authenticates. In any other cluster a user of that name can be someone else, so a
@@ -40,30 +43,61 @@ func (o *other) pause() {
 }
 
 // elsewhere decides about a target in another cluster. A failed review is a refusal that is not remembered.
-func (r *rights) elsewhere(ctx context.Context, v *Viewer, d decision) (bool, time.Duration, error) {
-	o := r.others[d.target.Cluster]
+func (r *rights) elsewhere(ctx context.Context, v *Viewer, d decision) (allowed bool, keep time.Duration, err error) {
+	ok, err := r.askOther(ctx, d.target.Cluster, func(ctx context.Context, o Reviewer) error {
+		status, err := o.ReviewAccess(ctx, d.spec(v))
+		allowed = err == nil && status.Allowed && !status.Denied
+		return err
+	})
+	return allowed, keepFor(ok, allowed), err
+}
+
+// creationElsewhere is creation in another cluster.
+func (r *rights) creationElsewhere(ctx context.Context, ns access.Namespace) (at time.Time, keep time.Duration, err error) {
+	ok, err := r.askOther(ctx, ns.Cluster, func(ctx context.Context, o Reviewer) (err error) {
+		if at, err = o.NamespaceCreated(ctx, ns.Name); apierrors.IsForbidden(err) { // it answers about objects nevertheless
+			r.failed.log(r.log, cannotGet+" of the cluster "+ns.Cluster, err)
+			return nil
+		}
+		return err
+	})
+	return at, keepFor(ok, !at.IsZero()), err
+}
+
+// keepFor is how long an answer is remembered; ok says that there was one.
+func keepFor(ok, granted bool) time.Duration {
+	switch {
+	case !ok:
+		return 0
+	case granted:
+		return keepAllowed
+	}
+	return keepDenied
+}
+
+// askOther asks another cluster, and reports whether it answered. An error means that the viewer has left.
+func (r *rights) askOther(ctx context.Context, cluster string, ask func(context.Context, Reviewer) error) (ok bool, _ error) {
+	o := r.others[cluster]
 	if o == nil || o.paused() {
-		return false, 0, nil
+		return false, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, otherTimeout)
 	defer cancel()
 	release, err := acquire(limited, r.asking)
 	if err != nil {
-		return false, 0, nil // it counts as denied
+		return false, nil // it counts as denied
 	}
 	defer release()
-	status, err := o.ReviewAccess(limited, d.spec(v))
+	err = ask(limited, o)
 	switch {
-	case ctx.Err() != nil: // the viewer has left: that says nothing about the cluster
-		return false, 0, context.Cause(ctx)
+	case ctx.Err() != nil: // that says nothing about the cluster
+		return false, context.Cause(ctx)
 	case err != nil:
 		o.pause()
-		r.failed.log(r.log, "cannot review access in the cluster "+d.target.Cluster+": viewers see nothing of it", err)
-		return false, 0, nil
-	case status.Allowed && !status.Denied:
-		return true, keepAllowed, nil
+		r.failed.log(r.log, "cannot review access in the cluster "+cluster+": viewers see nothing of it", err)
+		return false, nil
 	}
-	return false, keepDenied, nil
+	return true, nil
 }
 
 // Lazy returns a Reviewer that is made when it is first needed, and again after a failure.
@@ -105,4 +139,13 @@ func (l *lazy) ReviewAccess(ctx context.Context, access authorization.SubjectAcc
 		return authorization.SubjectAccessReviewStatus{}, err
 	}
 	return r.ReviewAccess(ctx, access)
+}
+
+// NamespaceCreated implements Reviewer.
+func (l *lazy) NamespaceCreated(ctx context.Context, name string) (time.Time, error) {
+	r, err := l.get()
+	if err != nil {
+		return time.Time{}, err
+	}
+	return r.NamespaceCreated(ctx, name)
 }

@@ -9,6 +9,7 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
+	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,10 +27,12 @@ type Reviewer interface {
 	ReviewToken(ctx context.Context, token authentication.TokenReviewSpec) (authentication.TokenReviewStatus, error)
 	// ReviewAccess checks a user's right by a SubjectAccessReview.
 	ReviewAccess(ctx context.Context, access authorization.SubjectAccessReviewSpec) (authorization.SubjectAccessReviewStatus, error)
+	// NamespaceCreated returns when a namespace was created; the zero time if it does not exist.
+	NamespaceCreated(ctx context.Context, name string) (time.Time, error)
 }
 
 // Kubernetes returns the API server's reviewer. It needs `create` on tokenreviews.authentication.k8s.io and
-// subjectaccessreviews.authorization.k8s.io. client-go's limit of requests per second does not apply: Auth limits
+// subjectaccessreviews.authorization.k8s.io, and `get` on namespaces. client-go's limit of requests per second does not apply: Auth limits
 // the reviews.
 func Kubernetes(c *rest.Config) (Reviewer, error) {
 	client, err := rest.HTTPClientFor(c)
@@ -39,10 +42,11 @@ func Kubernetes(c *rest.Config) (Reviewer, error) {
 	k := &kubernetes{}
 	for _, x := range []struct {
 		into  **rest.RESTClient
+		path  string
 		group schema.GroupVersion
-	}{{&k.tokens, authentication.SchemeGroupVersion}, {&k.access, authorization.SchemeGroupVersion}} {
+	}{{&k.tokens, "/apis", authentication.SchemeGroupVersion}, {&k.access, "/apis", authorization.SchemeGroupVersion}, {&k.core, "/api", core.SchemeGroupVersion}} {
 		c := rest.CopyConfig(c)
-		c.APIPath, c.GroupVersion = "/apis", &x.group
+		c.APIPath, c.GroupVersion = x.path, &x.group
 		c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
 		c.ContentType, c.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 		c.QPS, c.RateLimiter = -1, nil
@@ -53,7 +57,7 @@ func Kubernetes(c *rest.Config) (Reviewer, error) {
 	return k, nil
 }
 
-type kubernetes struct{ tokens, access *rest.RESTClient }
+type kubernetes struct{ tokens, access, core *rest.RESTClient }
 
 func (k *kubernetes) ReviewToken(ctx context.Context, token authentication.TokenReviewSpec) (authentication.TokenReviewStatus, error) {
 	var out authentication.TokenReview
@@ -65,6 +69,15 @@ func (k *kubernetes) ReviewAccess(ctx context.Context, access authorization.Subj
 	var out authorization.SubjectAccessReview
 	err := k.access.Post().Resource("subjectaccessreviews").Body(&authorization.SubjectAccessReview{Spec: access}).Do(ctx).Into(&out)
 	return out.Status, err
+}
+
+func (k *kubernetes) NamespaceCreated(ctx context.Context, name string) (time.Time, error) {
+	var out core.Namespace
+	err := k.core.Get().Resource("namespaces").Name(name).Do(ctx).Into(&out)
+	if apierrors.IsNotFound(err) {
+		return time.Time{}, nil
+	}
+	return out.CreationTimestamp.Time, err
 }
 
 // complaint logs failed reviews, at most one a minute: clients cause them.

@@ -7,10 +7,13 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
 	"k8s.io/client-go/rest"
+
+	"github.com/tattler-dev/tattler/internal/access"
 )
 
 // TestKubernetes: the requests that the API server gets, and its answers. The tests of integration/ ask a real one.
@@ -27,6 +30,15 @@ func TestKubernetes(t *testing.T) {
 		if forbidden {
 			w.WriteHeader(http.StatusForbidden)
 			_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Forbidden","message":"no reviews","code":403}`)
+			return
+		}
+		if r.Method == http.MethodGet {
+			if strings.HasSuffix(r.URL.Path, "/gone") {
+				w.WriteHeader(http.StatusNotFound)
+				_, _ = io.WriteString(w, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"NotFound","code":404}`)
+				return
+			}
+			_, _ = io.WriteString(w, `{"kind":"Namespace","apiVersion":"v1","metadata":{"name":"shop","creationTimestamp":"2026-03-01T10:00:00Z"}}`)
 			return
 		}
 		var review map[string]any
@@ -56,7 +68,20 @@ func TestKubernetes(t *testing.T) {
 		t.Errorf("asked %q", asked[:2])
 	}
 
+	if at, err := k.NamespaceCreated(t.Context(), "shop"); err != nil || !at.Equal(time.Date(2026, 3, 1, 10, 0, 0, 0, time.UTC)) {
+		t.Errorf("the namespace was created at %s, %v", at, err)
+	}
+	if at, err := k.NamespaceCreated(t.Context(), "gone"); err != nil || !at.IsZero() {
+		t.Errorf("a namespace that does not exist was created at %s, %v", at, err)
+	}
+	if last := asked[len(asked)-2:]; last[0] != "GET /api/v1/namespaces/shop " {
+		t.Errorf("asked %q", last)
+	}
+
 	forbidden = true
+	if at, err := viewer(mustNew(t, Options{Tokens: true, Reviewer: k}), "bob").Created(t.Context(), []access.Namespace{{Name: "shop"}}); err != nil || !at[0].IsZero() {
+		t.Errorf("without the right to get namespaces: %v, %v", at, err)
+	}
 	log, text := logged()
 	a := mustNew(t, Options{Tokens: true, Reviewer: k, Log: log})
 	w := answered(a, request(t, "GET", "localhost", nil, "Authorization: Bearer s3cr3t"))

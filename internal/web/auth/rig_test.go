@@ -38,9 +38,10 @@ type fake struct {
 	tokens map[string]authentication.UserInfo
 	// for audiences other than the server's, by token
 	audiences map[string][]string
-	denies    bool                // explicitly, whatever else it answers
-	deaf      bool                // it does not know audiences, and confirms none
-	allowed   map[string][]string // by user: "get pods", "get deployments.apps in shop", "post /tattler/sinks"
+	denies    bool                 // explicitly, whatever else it answers
+	deaf      bool                 // it does not know audiences, and confirms none
+	allowed   map[string][]string  // by user: "get pods", "get deployments.apps in shop", "post /tattler/sinks"
+	created   map[string]time.Time // by namespace; others were created at the beginning of 1970
 	err       error
 	wait      chan struct{} // reviews wait until it is closed, or for their context
 	asked     []string      // of all reviews, in order
@@ -106,6 +107,21 @@ func (f *fake) ReviewAccess(ctx context.Context, spec authorization.SubjectAcces
 	defer f.mu.Unlock()
 	s.Allowed, s.Denied = slices.Contains(f.allowed[spec.User], what), f.denies
 	return s, f.err
+}
+
+func (f *fake) NamespaceCreated(ctx context.Context, name string) (time.Time, error) {
+	leave, err := f.enter(ctx, "namespace "+name)
+	if err != nil {
+		return time.Time{}, err
+	}
+	defer leave()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	at, ok := f.created[name]
+	if !ok {
+		at = time.Unix(0, 0)
+	}
+	return at, f.err
 }
 
 // set changes the fake between reviews.

@@ -51,6 +51,14 @@ func (v *Viewer) String() string {
 	return v.User
 }
 
+// Key is the same for viewers with the same rights; those of one name can have different groups.
+func (v *Viewer) Key() string {
+	if v == nil {
+		return ""
+	}
+	return v.key
+}
+
 // Open reports whether the page is open, so that everyone on the machine may see and do everything.
 func (v *Viewer) Open() bool { return v != nil && v.all }
 
