@@ -142,7 +142,7 @@ func (r *recording) captureAlways(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := r.capture(ctx)
 		if err == nil || ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the daemon ends
 		}
 		what := waitsFor(err)
 		if !r.several && what == "" {

@@ -77,7 +77,7 @@ func occupy(t *testing.T, dir string, but int64) string {
 	path := filepath.Join(dir, "other")
 	f, err := os.Create(path)
 	if err == nil {
-		_, err = io.CopyN(f, zeros{}, max(0, int64(st.Bavail)*int64(st.Bsize)-but))
+		_, err = io.CopyN(f, zeros{}, max(0, int64(st.Bavail)*int64(st.Bsize)-but)) //nolint:unconvert // some systems have another type
 		err = errors.Join(err, f.Close())
 	}
 	if err != nil {
