@@ -142,16 +142,17 @@ func (r *recording) captureAlways(ctx context.Context) error {
 	for ctx.Err() == nil {
 		err := r.capture(ctx)
 		if err == nil || ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // the daemon ends
 		}
-		if !r.several && waitsFor(err) == "" {
+		what := waitsFor(err)
+		if !r.several && what == "" {
 			return err
 		}
 		full := r.freeSpace(err)
 		if r.Explain != nil {
 			err = r.Explain(err)
 		}
-		if said.due(err) { // the status has it, too
+		if said.due(what) { // the status has it, too
 			r.log.Error("the cluster cannot be watched; trying again until it can", "error", err)
 		}
 		if full {

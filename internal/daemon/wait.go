@@ -33,17 +33,17 @@ func waitsFor(err error) string {
 
 // complaint limits how often the log repeats an error.
 type complaint struct {
-	text string
+	what string
 	at   time.Time
 }
 
-// due reports whether to log an error now.
-func (c *complaint) due(err error) bool {
-	text, ago := err.Error(), time.Since(c.at)
-	if c.text != "" && ago < sayEvery && (text == c.text || ago < sayOther) {
+// due reports whether to log now that a step waits for something. The errors of one cause may differ in text, such as in a
+// port or in the name of a temporary file.
+func (c *complaint) due(what string) bool {
+	if ago := time.Since(c.at); !c.at.IsZero() && ago < sayEvery && (what == c.what || ago < sayOther) {
 		return false
 	}
-	c.text, c.at = text, time.Now()
+	c.what, c.at = what, time.Now()
 	return true
 }
 
@@ -63,7 +63,7 @@ func (d *daemon) patiently(ctx context.Context, step func() error) error {
 			return err
 		}
 		d.overall.starts("waiting for " + what)
-		if said.due(err) {
+		if said.due(what) {
 			d.o.Log.Error("cannot start yet: waiting for "+what, "error", d.explain(err))
 		}
 		if d.retainer != nil && errors.Is(err, journal.ErrFull) {

@@ -151,16 +151,37 @@ func TestBegin(t *testing.T) {
 	})
 }
 
-// TestComplaint: the log repeats an error seldom, and another one soon.
+// TestOpenOnFullDisk: the files of sinks are opened again until there is space.
+func TestOpenOnFullDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r, tries := newRig(t), 0
+		d := r.daemon(t.TempDir(), Options{Open: func() error {
+			if tries++; tries < 5 {
+				return fmt.Errorf("sink x: %w", syscall.ENOSPC)
+			}
+			return nil
+		}})
+		if s := d.status(); s.Starting != "waiting for space on the disk" {
+			t.Errorf("%+v", s)
+		}
+		d.pass(time.Minute)
+		if s := d.status(); s.Starting != "" || !s.Settled || tries != 5 {
+			t.Errorf("after %d tries: %+v", tries, s)
+		}
+		d.stop()
+	})
+}
+
+// TestComplaint: the log repeats a cause seldom, and another one soon.
 func TestComplaint(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var c complaint
 		n := 0
 		for i := range 180 { // a quarter of an hour
-			if c.due(errors.New("refused")) {
+			if c.due("") { // of a reason that has no name
 				n++
 			}
-			if i == 100 && c.due(errors.New("timed out")) {
+			if i == 100 && c.due("space on the disk") {
 				n += 100
 			}
 			<-time.After(5 * time.Second)

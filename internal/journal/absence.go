@@ -51,7 +51,8 @@ func (r *Reader) RecordedUntil(ctx context.Context) (at time.Time, err error) {
 	return at, err
 }
 
-// NoteAbsent notes that the recording of a cluster stops now, unless an earlier absence of it is still open.
+// NoteAbsent notes that the recording of a cluster stops now, unless an earlier absence of it is still open, or it was never
+// recorded.
 func (j *Journal) NoteAbsent(ctx context.Context, cluster string, now time.Time) error {
 	return j.write(ctx, "write", func() error { return j.names.noteAbsent(cluster, now) })
 }
@@ -61,7 +62,7 @@ func (n *names) noteAbsent(cluster string, since time.Time) error {
 	if err != nil {
 		return err
 	}
-	return n.db.exec("UPDATE clusters SET absent = ? WHERE id = ? AND absent IS NULL", since, id)
+	return n.db.exec("UPDATE clusters SET absent = ? WHERE id = ? AND absent IS NULL AND "+recorded+" IS NOT NULL", since, id)
 }
 
 // absence writes an absence and closes it.

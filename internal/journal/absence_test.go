@@ -9,7 +9,7 @@ import (
 )
 
 // TestAbsentSince: an absence begins no earlier than the end of the last one, whatever was recorded last; an open one keeps
-// its beginning.
+// its beginning. Before anything was recorded there is none.
 func TestAbsentSince(t *testing.T) {
 	ctx, path := t.Context(), filepath.Join(t.TempDir(), "journal.db")
 	at := func(s int) time.Time { return time.Unix(1_700_000_000+int64(s), 0).UTC() }
@@ -36,6 +36,10 @@ func TestAbsentSince(t *testing.T) {
 		}}}}
 	}
 	want(time.Time{})
+	if err := j.NoteAbsent(ctx, "", at(5)); err != nil {
+		t.Fatal(err)
+	}
+	want(time.Time{}) // what never began cannot stop
 	record(Batch{Stream: pods, Head: Head{Version: "1", Epoch: 1, At: at(10)}})
 	want(at(10)) // the process was killed
 	if err := j.NoteAbsent(ctx, "", at(20)); err != nil {

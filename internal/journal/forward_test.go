@@ -26,6 +26,18 @@ func TestReadForwards(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer plain.Close()
+	type contents struct{ before, after []byte }
+	want := map[int64]contents{}
+	for e, err := range plain.Rows(t.Context(), Query{Quiet: true, Snapshots: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		before, after, err := e.Contents(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want[e.Seq] = contents{before, after}
+	}
 	for _, limit := range []struct {
 		name         string
 		bytes, walks int
@@ -54,10 +66,8 @@ func TestReadForwards(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				e.from = plain
-				wantBefore, wantAfter, err := e.Contents(t.Context())
-				if err != nil || !bytes.Equal(before, wantBefore) || !bytes.Equal(after, wantAfter) {
-					t.Fatalf("change %d differs from what the file has (%v)", e.Seq, err)
+				if in := want[e.Seq]; !bytes.Equal(before, in.before) || !bytes.Equal(after, in.after) {
+					t.Fatalf("change %d differs from what the file has", e.Seq)
 				}
 				if n++; r.ahead.size > limit.bytes {
 					t.Fatalf("%d bytes are kept, of %d", r.ahead.size, limit.bytes)
@@ -75,6 +85,9 @@ func TestReadForwards(t *testing.T) {
 				}
 				if _, _, err := e.Contents(t.Context()); err != nil || len(r.ahead.of) > 0 {
 					t.Fatalf("newest first, %d objects are kept (%v)", len(r.ahead.of), err)
+				}
+				if n--; n == 300 { // the others are like the first 50
+					break
 				}
 			}
 		})

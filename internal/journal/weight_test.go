@@ -11,13 +11,13 @@ import (
 func TestStates(t *testing.T) {
 	ctx := t.Context()
 	for name, fill := range map[string]func(*Journal){
-		"nodes":  func(j *Journal) { f := &fleet{nodes: 500}; _, err := j.Append(ctx, f.batch(500)); must(t, err) },
-		"noise":  func(j *Journal) { grown(t, j, 3000, 300, 4000) },
-		"small":  func(j *Journal) { grown(t, j, 3000, 10, 600) },
-		"large":  func(j *Journal) { grown(t, j, 100, 5000, 90_000) },
+		"nodes":  func(j *Journal) { f := &fleet{nodes: 200}; _, err := j.Append(ctx, f.batch(200)); must(t, err) },
+		"noise":  func(j *Journal) { grown(t, j, 1000, 300, 4000) },
+		"small":  func(j *Journal) { grown(t, j, 1000, 10, 600) },
+		"large":  func(j *Journal) { grown(t, j, 40, 5000, 90_000) },
 		"none":   func(*Journal) {},
 		"a few":  func(j *Journal) { grown(t, j, 3, 10, 20) },
-		"a hole": func(j *Journal) { grown(t, j, 3000, 300, 4000); must(t, j.Forget(ctx, pods)) },
+		"a hole": func(j *Journal) { grown(t, j, 500, 300, 4000); must(t, j.Forget(ctx, pods)) },
 	} {
 		path := filepath.Join(t.TempDir(), "journal.db")
 		j := open(t, path)

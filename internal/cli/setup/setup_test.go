@@ -2,9 +2,11 @@ package setup
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -230,5 +232,19 @@ func TestSinksFail(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "sink x: ") || !strings.Contains(err.Error(), tc.want) || strings.Contains(err.Error(), "geheim") {
 			t.Errorf("%s: %v", tc.why, err)
 		}
+	}
+}
+
+// TestSinkOnFullDisk: a full disk is recognised by who waits for space, and the error shows no credentials.
+func TestSinkOnFullDisk(t *testing.T) {
+	t.Setenv("SECRET", "geheim")
+	s := load(t, &Flags{File: write(t, "sinks:\n- name: x\n  file: {path: \"/tmp/${env:SECRET}\"}\n")})
+	cause := &os.PathError{Op: "open", Path: "/tmp/geheim", Err: syscall.ENOSPC}
+	err := failure(&s.Sinks[0], cause)
+	if !errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.ENOENT) || strings.Contains(fmt.Sprintf("%v %+v", err, err), "geheim") {
+		t.Errorf("%+v", err)
+	}
+	if shown := new(os.PathError); errors.As(err, &shown) {
+		t.Errorf("the error with the credentials can be reached: %v", shown)
 	}
 }

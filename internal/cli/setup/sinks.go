@@ -2,6 +2,7 @@ package setup
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 
@@ -42,8 +43,20 @@ func failure(c *config.Sink, err error) error {
 	if err == nil {
 		return nil
 	}
-	return fmt.Errorf("sink %s: %s", c.Name, c.Hide(err.Error()))
+	return &sinkError{text: fmt.Sprintf("sink %s: %s", c.Name, c.Hide(err.Error())), err: err}
 }
+
+// sinkError is the error of a sink, without its credentials. errors.Is sees the error that has them, such as of a full disk;
+// errors.As and errors.Unwrap do not, so that nothing prints it.
+type sinkError struct {
+	text string
+	err  error
+}
+
+func (e *sinkError) Error() string { return e.text }
+
+// Is reports whether the error is, or wraps, target.
+func (e *sinkError) Is(target error) bool { return errors.Is(e.err, target) }
 
 func options(c *config.Sink, to sink.Sink) deliver.Options {
 	o := deliver.Options{
