@@ -246,13 +246,19 @@ func answers(ctx context.Context, t *testing.T, s *Source, queries []journal.Que
 	state := func(s *journal.State) string {
 		return fmt.Sprintf("%v %s %s %s %d %s %v %s %s", s.Kind, s.Namespace, s.Name, s.UID, s.Presence, s.JSON, s.Err, entry(s.Last), entry(s.Next))
 	}
+	known := map[string]bool{} // states of which the history was read
 	for i, q := range queries {
 		what := fmt.Sprint("query ", i)
 		for e, err := range s.Rows(ctx, q) {
 			say(what, entry(&e), err)
 		}
 		for st, err := range s.At(ctx, q, start.Add(40*time.Second)) {
-			say(what+" at", state(&st), err)
+			text := state(&st)
+			say(what+" at", text, err)
+			if known[text] {
+				continue
+			}
+			known[text] = true
 			for step, err := range s.History(ctx, &st) {
 				say(what+" history", entry(&step.Entry), string(step.Before), string(step.After), err)
 			}
@@ -295,7 +301,7 @@ func TestNothingComesOut(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				ids = append(ids, e.ID, e.ID[:1], e.ID[:2], e.ID[:8])
+				ids = append(ids, e.ID, e.ID[:1], e.ID[:2])
 			}
 		}
 		ids = slices.Compact(slices.Sorted(slices.Values(ids)))

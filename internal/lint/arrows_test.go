@@ -271,8 +271,8 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/access",
-		only: []string{"std", "./event", "./internal/history", "./internal/journal"},
-		why:  "the code that decides what a viewer sees is small enough to be read completely, and asks others for rights",
+		only: []string{"std", "./event", "./internal/history", "./internal/journal", "./internal/selection"},
+		why:  "the code that decides what a viewer sees is small enough to be read completely, and asks others for rights; it adds a scope to the queries of selection",
 	},
 	{
 		who:   "./internal/web/api/...",

@@ -9,8 +9,8 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	authorization "k8s.io/api/authorization/v1"
-	core "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
@@ -44,7 +44,7 @@ func Kubernetes(c *rest.Config) (Reviewer, error) {
 		into  **rest.RESTClient
 		path  string
 		group schema.GroupVersion
-	}{{&k.tokens, "/apis", authentication.SchemeGroupVersion}, {&k.access, "/apis", authorization.SchemeGroupVersion}, {&k.core, "/api", core.SchemeGroupVersion}} {
+	}{{&k.tokens, "/apis", authentication.SchemeGroupVersion}, {&k.access, "/apis", authorization.SchemeGroupVersion}, {&k.core, "/api", schema.GroupVersion{Version: "v1"}}} {
 		c := rest.CopyConfig(c)
 		c.APIPath, c.GroupVersion = x.path, &x.group
 		c.NegotiatedSerializer = scheme.Codecs.WithoutConversion()
@@ -72,7 +72,7 @@ func (k *kubernetes) ReviewAccess(ctx context.Context, access authorization.Subj
 }
 
 func (k *kubernetes) NamespaceCreated(ctx context.Context, name string) (time.Time, error) {
-	var out core.Namespace
+	var out metav1.PartialObjectMetadata
 	err := k.core.Get().Resource("namespaces").Name(name).Do(ctx).Into(&out)
 	if apierrors.IsNotFound(err) {
 		return time.Time{}, nil
