@@ -157,7 +157,8 @@ func Run(ctx context.Context, o *Options) error {
 			return s.Blame("web", "%v", err)
 		}
 		p := newPage(s, name, do.Journal, do.Log)
-		do.Serve, do.TakeOrders = together(do.Serve, servePage(l, protection, p)), p.take
+		p.refusals = protection.Refusals()
+		do.Serve, do.TakeOrders, do.PageRefusals = together(do.Serve, servePage(l, protection, p)), p.take, p.pageRefusals
 	}
 	// Before a journal is made for something that cannot be watched. An existing journal may know kinds that the server no
 	// longer has.
