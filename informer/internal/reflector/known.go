@@ -16,7 +16,7 @@ import (
 //
 // The version is the newest of which anything was received, also by a list that broke off: its objects stay, and an older list
 // would delete them. The list asks for the newest state instead, without a version, if the versions may be to blame: if the
-// server refuses the version, or has a list that is older; after the history or the watch came into doubt; and if a list was
+// server refuses the version, or has a list that is older; after the history or the watch became uncertain; and if a list was
 // followed by another one without a lasting watch in between, because the watch may have reached a server whose cache begins
 // later.
 

@@ -107,7 +107,7 @@ func TestRestoredBehind(t *testing.T) {
 	})
 }
 
-// TestNewest: no version is named where it proves nothing: in the first list, in doubt until a list is complete, for versions
+// TestNewest: no version is named where it proves nothing: in the first list, while the history is uncertain until a list is complete, for versions
 // that are not ordered, and by a second list in a row.
 func TestNewest(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
