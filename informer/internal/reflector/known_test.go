@@ -107,8 +107,8 @@ func TestRestoredBehind(t *testing.T) {
 	})
 }
 
-// TestNewest: no version is named where it proves nothing: in the first list, while the history is uncertain until a list is complete, for versions
-// that are not ordered, and by a second list in a row.
+// TestNewest: no version is named where it proves nothing: in the first list, while the history is uncertain until a list is
+// complete, for versions that are not ordered, and by a second list in a row.
 func TestNewest(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).send(bookmark("9"), failure(http.StatusGone, expired))

@@ -79,8 +79,8 @@ func (r *Reflector) pages(ctx context.Context, trust Trust, known string) (err e
 	}
 }
 
-// asking returns the version that a list must have: see notOlderThan. A list while the history is uncertain, and those that follow until one is
-// complete, have the newest.
+// asking returns the version that a list must have: see notOlderThan. A list while the history is uncertain, and those that
+// follow until one is complete, have the newest.
 func (r *Reflector) asking(trust Trust) string {
 	r.latest = r.latest || trust != Trusted
 	return r.notOlderThan()
