@@ -10,13 +10,16 @@ import (
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
 
-// OpenFeed opens a source with a feed, for package feed.
-func (c *Cluster) OpenFeed(gvr schema.GroupVersionResource, o SourceOptions, f raw.Options) (*Source, raw.Feed, error) {
+// Package feed, and nothing outside this library, opens feeds.
+var _ = raw.Grant(raw.Access[*Cluster, *Source, SourceOptions]{Open: openFeed, Join: (*Source).joinFeed})
+
+// openFeed opens a source with a feed.
+func openFeed(c *Cluster, gvr schema.GroupVersionResource, o SourceOptions, f raw.Options) (*Source, raw.Feed, error) {
 	s, err := newSource(c, gvr, o, f)
 	if err != nil {
 		return nil, nil, err
 	}
-	opened, err := s.OpenFeed(f)
+	opened, err := s.joinFeed(f)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -26,8 +29,8 @@ func (c *Cluster) OpenFeed(gvr schema.GroupVersionResource, o SourceOptions, f r
 	return s, opened, nil
 }
 
-// OpenFeed adds a feed to the source, for package feed.
-func (s *Source) OpenFeed(f raw.Options) (raw.Feed, error) {
+// joinFeed adds a feed to the source.
+func (s *Source) joinFeed(f raw.Options) (raw.Feed, error) {
 	c, err := s.consume(f.Name, nil, store.QueueOptions{Budget: f.Budget, Strict: f.Strict, SkipLoaded: f.Restore != nil})
 	if err != nil {
 		return nil, err

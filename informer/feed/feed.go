@@ -44,10 +44,15 @@ type Feed struct {
 	owns    bool // Close closes the source
 }
 
+// access is how package informer opens feeds.
+func access() raw.Access[*informer.Cluster, *informer.Source, informer.SourceOptions] {
+	return raw.Granted[*informer.Cluster, *informer.Source, informer.SourceOptions]()
+}
+
 // Open opens a source with a feed: first the current state, then every change. The source starts with
 // Cluster.Run, or at once if Run is under way. The name appears in status and metrics.
 func Open(c *informer.Cluster, gvr schema.GroupVersionResource, name string, o Options) (*Feed, error) {
-	s, f, err := c.OpenFeed(gvr, o.SourceOptions, raw.Options{
+	s, f, err := access().Open(c, gvr, o.SourceOptions, raw.Options{
 		Name: name, Budget: o.Budget, Strict: o.Strict, Restore: restores(gvr, o.Restore), SumKey: o.SumKey,
 	})
 	if err != nil {
@@ -58,7 +63,7 @@ func Open(c *informer.Cluster, gvr schema.GroupVersionResource, name string, o O
 
 // Join adds a feed to an open source: first its current state, then every change. The budget is as in Options.
 func Join(s *informer.Source, name string, budget int64) (*Feed, error) {
-	f, err := s.OpenFeed(raw.Options{Name: name, Budget: budget})
+	f, err := access().Join(s, raw.Options{Name: name, Budget: budget})
 	if err != nil {
 		return nil, err
 	}

@@ -161,9 +161,10 @@ func created(obj map[string]any, fallback time.Time) time.Time {
 func written(c *Change) time.Time {
 	var last time.Time
 	old := false // last may be the time of an earlier write
-	for _, f := range c.Fields {
-		if t, i := entryTime(c.Managers, f.Manager, f.Subresource); t.After(last) {
-			last, old = t, c.unmoved == nil || c.unmoved[i]
+	times := TimesOf(c.Managers)
+	for i := range c.Fields {
+		if e := times[writer{c.Fields[i].Manager, c.Fields[i].Subresource}]; e.time.After(last) {
+			last, old = e.time, c.unmoved == nil || c.unmoved[e.at]
 		}
 	}
 	if last.IsZero() {
@@ -187,18 +188,32 @@ func moved(c *Change) (last time.Time) {
 	return last
 }
 
-// entryTime returns the newest time of a manager's entries, and which of them has it; zero if none has a time.
-func entryTime(entries []event.Manager, manager, subresource string) (last time.Time, at int) {
+// writer is a manager that writes to a subresource; empty is the object itself.
+type writer struct{ manager, subresource string }
+
+// entryTime is the time of an entry.
+type entryTime struct {
+	time time.Time
+	at   int // which entry has it
+}
+
+// Times are the newest times of the managers' entries. An object can have thousands of entries, and a change as many fields.
+type Times map[writer]entryTime
+
+// TimesOf returns the times of entries; none for a manager whose entries have no time.
+func TimesOf(entries []event.Manager) Times {
+	times := Times{}
 	for i, m := range entries {
-		if m.Manager != manager || m.Subresource != subresource {
-			continue
-		}
-		if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(last) {
-			last, at = t, i
+		w := writer{m.Manager, m.Subresource}
+		if t, err := time.Parse(time.RFC3339, m.Time); err == nil && t.After(times[w].time) {
+			times[w] = entryTime{t, i}
 		}
 	}
-	return last, at
+	return times
 }
+
+// Of returns when a manager wrote last; the zero time if that is unknown.
+func (t Times) Of(manager, subresource string) time.Time { return t[writer{manager, subresource}].time }
 
 // canBe reports whether the change can have happened at a time, by clocks that may differ a little.
 func (c *Change) canBe(t time.Time) bool {
@@ -217,17 +232,15 @@ func unmoved(managers []event.Manager, before any) []bool {
 	if len(entries) == 0 {
 		return nil
 	}
-	out := make([]bool, len(managers))
+	was := map[event.Manager]bool{}
 	for _, e := range entries {
 		entry, _ := e.(map[string]any)
-		is := func(field, want string) bool {
-			s, _ := entry[field].(string)
-			return s == want
-		}
-		for i := range managers {
-			m := &managers[i]
-			out[i] = out[i] || is("time", m.Time) && is("manager", m.Manager) && is("operation", m.Operation) && is("subresource", m.Subresource)
-		}
+		text := func(field string) string { s, _ := entry[field].(string); return s }
+		was[event.Manager{Manager: text("manager"), Operation: text("operation"), Subresource: text("subresource"), Time: text("time")}] = true
+	}
+	out := make([]bool, len(managers))
+	for i := range managers {
+		out[i] = was[managers[i]]
 	}
 	return out
 }

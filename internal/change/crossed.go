@@ -20,6 +20,7 @@ func (c *Change) CrossedBy(now map[string]any, asked []diff.Path) {
 		}
 	}
 	entries := managers.Parse(now)
+	times := TimesOf(entries.List())
 	var newest time.Time
 	for _, p := range asked {
 		value := valueAt(now, p)
@@ -28,7 +29,7 @@ func (c *Change) CrossedBy(now map[string]any, asked []diff.Path) {
 		}
 		manager, subresource := entries.Owner(p, value)
 		who := managers.Display(manager, subresource)
-		at, _ := entryTime(entries.List(), manager, subresource)
+		at := times.Of(manager, subresource)
 		switch {
 		case !c.canBe(at):
 			if len(asked) == 1 { // nobody else can have done it, but the server did not note when

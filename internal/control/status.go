@@ -44,8 +44,16 @@ type Status struct {
 	Traces *Traces `json:"traces,omitempty"`
 	// Orders counts the orders about sinks.
 	Orders []OrderCount `json:"orders,omitempty"`
+	// PageRefusals counts what the web page and the API have refused since the start; absent without a page.
+	PageRefusals []PageRefusal `json:"pageRefusals,omitempty"`
 	// Left are sinks that are no longer configured but still have a cursor in the journal.
 	Left []string `json:"left,omitempty"`
+}
+
+// PageRefusal counts the connections and requests that the web page and the API refused for a reason.
+type PageRefusal struct {
+	Reason string `json:"reason"`
+	Count  int64  `json:"count"`
 }
 
 // Cluster is the state of one of several clusters. Its fields are as in Status.

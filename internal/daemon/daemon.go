@@ -73,6 +73,8 @@ type Options struct {
 	// TakeOrders, if set, receives what carries out orders about the sinks, once the daemon takes them. The orders are
 	// logged with control.GivenBy.
 	TakeOrders func(control.Orders)
+	// PageRefusals, if set, returns control.Status.PageRefusals.
+	PageRefusals func() []control.PageRefusal
 	// Traces, if set, exports a trace of each change. The daemon runs it.
 	Traces *trace.Exporter
 	// Announce is a directory in which the daemon announces itself while it serves its socket; empty: nowhere.

@@ -27,6 +27,9 @@ func (d *daemon) status(ctx context.Context) (control.Status, error) {
 			Path: d.o.Journal, Limit: d.o.Retention.Size, Age: int64(d.o.Retention.Age / time.Second),
 		},
 	}
+	if d.o.PageRefusals != nil {
+		s.PageRefusals = d.o.PageRefusals()
+	}
 	if s.Starting != "" {
 		return s, nil
 	}

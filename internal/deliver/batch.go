@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -90,10 +92,11 @@ func (p *Pump) deliver(ctx context.Context) result {
 		p.move(b.upTo)
 		return result{more: more}
 	}
-	acked, err := p.send(ctx, b.messages)
+	acked, stored, err := p.send(ctx, b.messages)
 	p.trace.sent(b.items, acked, err)
 	p.alone = err != nil && acked == 0 // one message of the batch may be the cause
 	p.took(&b, acked)
+	p.keep(&b, acked, stored)
 	if acked == len(b.messages) {
 		p.move(b.upTo)
 		return result{acked: acked, more: true}
@@ -112,12 +115,33 @@ func (p *Pump) deliver(ctx context.Context) result {
 	return p.passing(ctx, acked, err)
 }
 
-// most returns the maximum number of messages in a batch.
+// most returns the maximum number of messages in a batch. With those of p.stored, it bounds how far the sink gets ahead of the
+// cursor.
 func (p *Pump) most() int {
 	if p.alone {
 		return 1
 	}
-	return p.holdBudget()
+	return max(1, p.holdBudget()-len(p.stored))
+}
+
+// keep remembers the messages behind the first unacknowledged one that the receiver has stored, so that they are not sent again
+// when that one is.
+func (p *Pump) keep(b *batch, acked int, stored []string) {
+	if len(stored) == 0 || p.held.sink != nil { // what a Holder holds is not delivered
+		return
+	}
+	if p.stored == nil {
+		p.stored = map[int64]bool{}
+	}
+	var items []Item
+	for i := acked; i < len(b.messages); i++ {
+		if slices.Contains(stored, b.messages[i].ID) {
+			p.stored[b.items[i].Seq] = true
+			items = append(items, b.items[i])
+		}
+	}
+	p.trace.acknowledged(items)
+	p.report(func(s *Status) { s.Delivered += int64(len(items)) })
 }
 
 // cut reports whether a message that is too long can be shortened; message does so when it builds it next.
@@ -158,24 +182,24 @@ func (p *Pump) refused(ctx context.Context, item Item, m sink.Message, acked int
 }
 
 // send calls Send once and checks the sink's contract: its results must be consistent. Fewer messages than
-// sent, without an error, come from a sink that was too slow for one call.
-func (p *Pump) send(ctx context.Context, ms []sink.Message) (int, error) {
+// sent, without an error, come from a sink that was too slow for one call. stored are the ids of a *sink.PartialError.
+func (p *Pump) send(ctx context.Context, ms []sink.Message) (acked int, stored []string, err error) {
 	p.report(func(s *Status) { s.Attempts++ })
 	sending, cancel := p.sending(ctx)
 	defer cancel()
-	acked, err := p.o.Sink.Send(sending, ms)
-	switch {
+	acked, err = p.o.Sink.Send(sending, ms)
+	switch stored = sink.Stored(err); {
 	case acked < 0 || acked > len(ms):
 		// Not wrapped: it is unknown which message the sink means, so none is the cause.
-		return 0, fmt.Errorf("sink acknowledged %d of %d messages (%s)", acked, len(ms), fmt.Sprint(err))
+		return 0, nil, fmt.Errorf("sink acknowledged %d of %d messages (%s)", acked, len(ms), fmt.Sprint(err))
 	case acked == len(ms):
-		return acked, nil
+		return acked, nil, nil
 	case err == nil:
-		return acked, fmt.Errorf("sink acknowledged %d of %d messages without an error", acked, len(ms))
+		return acked, nil, fmt.Errorf("sink acknowledged %d of %d messages without an error", acked, len(ms))
 	case acked > 0 && sending.Err() != nil && ctx.Err() == nil:
-		return acked, nil
+		return acked, stored, nil
 	}
-	return acked, err
+	return acked, stored, err
 }
 
 // yieldEvery is how long a lagging pump reads before it yields the processor to others; each yield costs a
@@ -205,7 +229,7 @@ func (p *Pump) gather(ctx context.Context) (batch, error) {
 			runtime.Gosched()
 			yielded = time.Now()
 		}
-		if item, wanted := p.wants(item); wanted {
+		if item, wanted := p.wants(item); wanted && !p.stored[item.Seq] {
 			m, reason := p.message(item)
 			switch {
 			case reason == nil:
@@ -266,6 +290,7 @@ func (p *Pump) setAside(ctx context.Context, seq int64, e *event.Event, attempts
 // writes the cursor.
 func (p *Pump) move(to int64) {
 	p.read = to
+	maps.DeleteFunc(p.stored, func(seq int64, _ bool) bool { return seq <= to })
 	if p.held.count > 0 {
 		return
 	}

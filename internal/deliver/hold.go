@@ -141,7 +141,7 @@ func (p *Pump) holdBudget() int {
 // single sends a message by itself; a Holder delivers it at once, without what it held.
 func (p *Pump) single(ctx context.Context, m sink.Message) error {
 	p.drop()
-	_, err := p.send(ctx, []sink.Message{m})
+	_, _, err := p.send(ctx, []sink.Message{m})
 	if p.held.sink == nil {
 		return err
 	}

@@ -49,13 +49,13 @@ func TestModel(t *testing.T) {
 			}
 		}
 	}
-	if *seed == 0 && (total.crashes == 0 || total.repeats == 0 || total.poison == 0 || total.uncommitted == 0 || total.together == 0 || total.dropped == 0) {
+	if *seed == 0 && (total.crashes == 0 || total.repeats == 0 || total.poison == 0 || total.uncommitted == 0 || total.together == 0 || total.dropped == 0 || total.stored == 0) {
 		t.Errorf("the faults did not happen: %+v", total)
 	}
 }
 
 // tally counts the events of a run, so that a run without any fails.
-type tally struct{ crashes, uncommitted, repeats, poison, together, dropped int }
+type tally struct{ crashes, uncommitted, repeats, poison, together, dropped, stored int }
 
 func (t *tally) add(o tally) {
 	t.crashes += o.crashes
@@ -64,6 +64,7 @@ func (t *tally) add(o tally) {
 	t.poison += o.poison
 	t.together += o.together
 	t.dropped += o.dropped
+	t.stored += o.stored
 }
 
 const modelChanges = 250
@@ -166,6 +167,7 @@ func (m *model) run() {
 					back := int64(m.pick(50))
 					// Only backwards: a forward move skips, as requested.
 					if seq, _, err := m.base.Cursor(m.Context(), "model"); err == nil && seq-back >= 0 && seq <= last {
+						p.rewound()
 						_ = p.pump.Rewind(m.Context(), seq-back) // may fail: the store does
 					}
 				}
@@ -226,11 +228,18 @@ type process struct {
 
 	mu      sync.Mutex
 	crashed bool
-	unsaved bool // something was acknowledged since the last commit
+	unsaved bool            // something was acknowledged since the last commit
+	stored  map[string]bool // acknowledged behind a message that was not; nil after a rewind, which sends them again
+}
+
+func (p *process) rewound() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.stored = nil
 }
 
 func (m *model) process() *process {
-	p := &process{Store: m.base, m: m, done: make(chan error, 1)}
+	p := &process{Store: m.base, m: m, done: make(chan error, 1), stored: map[string]bool{}}
 	var to sink.Sink = p
 	if m.holds {
 		to = &later{process: p}
@@ -339,6 +348,13 @@ func (p *process) Send(ctx context.Context, ms []sink.Message) (int, error) {
 	if err := p.alive(60); err != nil {
 		return 0, err
 	}
+	p.mu.Lock()
+	for _, m := range ms {
+		if p.stored[m.ID] {
+			p.m.Errorf("change %d was acknowledged, and is sent again", p.m.seqs[m.ID])
+		}
+	}
+	p.mu.Unlock()
 	take, err := len(ms), error(nil)
 	switch {
 	case p.m.chance(6):
@@ -351,7 +367,7 @@ func (p *process) Send(ctx context.Context, ms []sink.Message) (int, error) {
 	}
 	for i, m := range ms[:take] {
 		if p.m.kind(m.ID) == poisonous {
-			return i, &sink.PermanentError{Err: errors.New("refused")}
+			return i, p.beyond(ms, i, &sink.PermanentError{Err: errors.New("refused")})
 		}
 		p.m.arrive(m)
 		p.mu.Lock()
@@ -369,7 +385,37 @@ func (p *process) Send(ctx context.Context, ms []sink.Message) (int, error) {
 	} else if take == len(ms) {
 		err = nil
 	}
-	return take, err
+	return take, p.beyond(ms, take, err)
+}
+
+// beyond accepts some of the messages behind the first that is not acknowledged, and names them in the error. A Holder holds
+// them: it names none.
+func (p *process) beyond(ms []sink.Message, acked int, err error) error {
+	if err == nil || p.m.holds {
+		return err
+	}
+	stored := map[int]bool{}
+	blocked := map[string]bool{}
+	for i, m := range ms {
+		if i < acked {
+			continue
+		}
+		if i == acked || blocked[m.Key] || p.m.kind(m.ID) == poisonous || p.m.chance(3) {
+			blocked[m.Key] = true
+			continue
+		}
+		p.m.arrive(m)
+		stored[i] = true
+		p.mu.Lock()
+		if p.stored != nil {
+			p.stored[m.ID] = true
+		}
+		p.mu.Unlock()
+		p.m.mu.Lock()
+		p.m.seen.stored++
+		p.m.mu.Unlock()
+	}
+	return sink.Partial(err, ms, acked, func(i int) bool { return stored[i] })
 }
 
 // passed checks that everything that a crash would not send again has arrived.

@@ -17,6 +17,8 @@ import (
 
 // Pump delivers to one sink.
 //
+//	Repeats          After an error, only what the sink has not acknowledged is sent again; after a crash also
+//	                 what was acknowledged after the cursor.
 //	Ordering         By sequence number, so in order per object; also for changes repeated after a crash, an
 //	                 error or Rewind. Replayed dead letters arrive when they are replayed.
 //	What may be      Nothing, except changes that the filter excludes, snapshots that were not requested,
@@ -48,7 +50,8 @@ type Pump struct {
 	poison    poison
 	short     short
 	stuck     stuck
-	alone     bool // the next batch has one message, because none of the last one was accepted
+	stored    map[int64]bool // by sequence number: those after read that the sink has acknowledged
+	alone     bool           // the next batch has one message, because none of the last one was accepted
 	filterLog filterLog
 	trace     trace
 

@@ -56,7 +56,7 @@ func (p *Pump) Rewind(ctx context.Context, seq int64) error {
 	} else if err := p.commit(ctx, seq); err != nil {
 		return err
 	}
-	p.prepared, p.poison, p.held.until = true, poison{}, 0
+	p.prepared, p.poison, p.held.until, p.stored = true, poison{}, 0, nil
 	p.trace.reset()
 	p.unstick()
 	p.move(seq)

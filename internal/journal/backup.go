@@ -152,6 +152,9 @@ func Restore(ctx context.Context, from, path string, now time.Time) (r Restored,
 		return r, fmt.Errorf("restore journal: %w", err)
 	}
 	defer func() { err = errors.Join(err, lock.Close()) }()
+	if err := checkInside(path); err != nil { // it would stay in use under its other name
+		return r, fmt.Errorf("restore journal: %w", err)
+	}
 	next := restoring(path) // a copy from an interrupted restore stays until this one is complete; create looks for it
 	if r.Size, err = copyBackup(ctx, from, next); err != nil {
 		return r, classify("restore", from, err)

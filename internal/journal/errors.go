@@ -26,9 +26,14 @@ var (
 type LockedError struct {
 	Path string
 	PID  int // of the other process; 0 if unknown
+	// OtherName says that the file is open under another name, with another log.
+	OtherName bool
 }
 
 func (e *LockedError) Error() string {
+	if e.OtherName {
+		return fmt.Sprintf("journal %s is in use under another name: the same file has a hard link, or is mounted elsewhere", e.Path)
+	}
 	if e.PID == 0 {
 		return fmt.Sprintf("journal %s is in use by another process", e.Path)
 	}

@@ -45,6 +45,7 @@ type Journal struct {
 
 	mu         sync.Mutex
 	lock       *os.File // nil once closed
+	inside     *os.File // the journal's file, locked
 	db         *db
 	codec      *codec
 	names      names
@@ -105,7 +106,10 @@ func (j *Journal) open(o Options) error {
 		return err
 	}
 	var err error
-	if j.file, err = os.Stat(j.path); err != nil {
+	if j.inside, err = lockInside(j.path); err != nil {
+		return err
+	}
+	if j.file, err = j.inside.Stat(); err != nil {
 		return err
 	}
 	if j.codec, err = newCodec(); err != nil {
@@ -136,6 +140,9 @@ func (j *Journal) release() error {
 	}
 	if j.codec != nil {
 		j.codec.close()
+	}
+	if j.inside != nil {
+		errs = append(errs, j.inside.Close())
 	}
 	errs = append(errs, j.lock.Close())
 	j.lock = nil

@@ -27,3 +27,32 @@ func lockFile(path string) (*os.File, error) {
 	}
 	return f, nil
 }
+
+// lockInside locks the journal's file itself, whatever its name is: a hard link, or the file mounted elsewhere, has a log and a
+// lock of its own beside it. SQLite locks other bytes of the file.
+func lockInside(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	ok, err := filelock.TryLockInside(f.Fd())
+	if err == nil && !ok {
+		err = &LockedError{Path: path, OtherName: true}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}
+
+// checkInside returns the error of lockInside, for a journal that may not exist.
+func checkInside(path string) error {
+	f, err := lockInside(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = f.Close()
+	}
+	return err
+}

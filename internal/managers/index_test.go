@@ -8,16 +8,17 @@ import (
 	"testing"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
 )
 
-// TestIndex compares the children that an index finds for list elements with those that a comparison with each child finds.
+// TestIndex compares the children that a node finds for list elements with those that a comparison with each child finds.
 func TestIndex(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	scalars := []any{"a", "b", "1", int64(1), 1.0, 1.5, true, nil}
 	pick := func() any { return scalars[random.IntN(len(scalars))] }
 	found := 0
 	for range 200 {
-		node := &tree{}
+		of := &tree{read: true}
 		for i := range fewElements + 1 + random.IntN(20) {
 			var text string
 			switch random.IntN(4) {
@@ -42,9 +43,11 @@ func TestIndex(t *testing.T) {
 			}
 			if e, ok := newElement(text[:1], text[2:]); ok {
 				e.tree = &tree{depth: i}
-				node.elements = append(node.elements, e)
+				of.elements = append(of.elements, e)
 			}
 		}
+		all := &node{list: make([]event.Manager, 1), trees: []owned{{tree: of}}}
+		all.open(nil)
 		for range 50 {
 			i, v, keys := random.IntN(21)-1, pick(), []diff.KeyValue(nil)
 			if random.IntN(2) == 0 {
@@ -54,21 +57,22 @@ func TestIndex(t *testing.T) {
 				keys = []diff.KeyValue{{Name: "name", Value: pick()}, {Name: "protocol", Value: pick()}}
 			}
 			var want *tree
-			for _, e := range node.elements {
+			for _, e := range of.elements {
 				if e.is(i, v, keys) {
 					want = e.tree
 					break
 				}
 			}
-			if got := node.element(i, v, keys); got != want {
+			var got *tree
+			if n := all.element(i, v, keys); n != nil {
+				got = n.trees[0].tree
+			}
+			if got != want {
 				t.Fatalf("element %d, %v, %v: %+v, want %+v", i, v, keys, got, want)
 			}
 			if want != nil {
 				found++
 			}
-		}
-		if len(node.elements) > fewElements && node.index == nil {
-			t.Fatal("there is no index")
 		}
 	}
 	if found < 500 {
@@ -92,7 +96,7 @@ func TestPlace(t *testing.T) {
 			if got, want := fmt.Sprint(at.Owner(v)), fmt.Sprint(plain.Owner(v)); got != want {
 				t.Errorf("%s, %s: %s, want %s", name, p, got, want)
 			}
-			if at.whole != nil {
+			if at.at.inherited {
 				whole++
 			}
 			below := func(e diff.Elem, v any) { visit(at.Step(e), append(p[:len(p):len(p)], e), v) }

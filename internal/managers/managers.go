@@ -22,6 +22,7 @@ type Entries struct {
 	object map[string]any
 	list   []event.Manager
 	trees  func() []*tree
+	root   func() *node // of the trees
 	lists  *lists
 }
 
@@ -51,6 +52,16 @@ func Parse(obj map[string]any) Entries {
 			}
 		}
 		return trees
+	})
+	es.root = sync.OnceValue(func() *node {
+		root := &node{list: es.list}
+		for i, t := range es.trees() {
+			if t != nil {
+				root.trees = append(root.trees, owned{entry: i, tree: t})
+			}
+		}
+		root.open(es.lists)
+		return root
 	})
 	return es
 }
@@ -104,74 +115,29 @@ func (es Entries) Owner(p diff.Path, value any) (manager, subresource string) {
 
 // Place is a place in the object. A caller that visits the whole object steps down with it: Owner would begin at the root for
 // each field.
-type Place struct {
-	es Entries
-	at place
-	// whole is the owner of every value at and below a place that the server records as a part of something above it.
-	whole *event.Manager
-}
+type Place struct{ at place }
 
 // Root returns the place of the object itself.
 func (es Entries) Root() Place {
-	p := Place{es: es, at: place{value: es.object, lists: es.lists}}
-	if es.trees != nil {
-		for i, t := range es.trees() {
-			if t != nil {
-				p.at.owned = append(p.at.owned, owned{i, t})
-			}
-		}
+	if es.root == nil {
+		return Place{place{inherited: true}}
 	}
-	return p
+	return Place{place{value: es.object, lists: es.lists, node: es.root()}}
 }
 
 // Step returns a place one step below.
-func (p Place) Step(e diff.Elem) Place {
-	if p.whole != nil {
-		return p
-	}
-	if p.at = p.at.step(e); p.at.inherited {
-		var who event.Manager
-		who.Manager, who.Subresource = p.owner("")
-		p.whole = &who
-	}
-	return p
-}
+func (p Place) Step(e diff.Elem) Place { return Place{p.at.step(e)} }
 
 // Owner is Entries.Owner of the place.
 func (p Place) Owner(value any) (manager, subresource string) {
-	switch {
-	case value == nil:
-		return Unknown, ""
-	case p.whole != nil:
-		return p.whole.Manager, p.whole.Subresource
-	}
-	return p.owner(value)
-}
-
-func (p Place) owner(value any) (manager, subresource string) {
-	owners := make(map[int]bool)
-	if !p.at.owners(value, owners) {
+	if value == nil {
 		return Unknown, ""
 	}
-	return p.es.name(owners)
-}
-
-// name reduces the owners to one name, and to one subresource if they agree.
-func (es Entries) name(owners map[int]bool) (manager, subresource string) {
-	first := true
-	for i := range owners {
-		m := es.list[i]
-		switch {
-		case m.Manager == "" || !first && m.Manager != manager:
-			return Unknown, ""
-		case first:
-			manager, subresource = m.Manager, m.Subresource
-		case m.Subresource != subresource:
-			subresource = ""
-		}
-		first = false
+	who, ok := p.at.owners(value)
+	if !ok || who.count != one {
+		return Unknown, ""
 	}
-	return manager, subresource
+	return who.manager, who.subresource
 }
 
 // Display formats a manager for people: "kubectl (scale)". It omits the status subresource, which the path

@@ -82,16 +82,11 @@ func filled(value any) bool {
 // split reports whether any entry owns parts of a value: then an entry that owns the value as such only wrote it when it was
 // empty. Otherwise the value is atomic.
 func (es Entries) split(p diff.Path) bool {
-	at := place{value: es.object}
-	for i, t := range es.trees() {
-		if t != nil {
-			at.owned = append(at.owned, owned{i, t})
-		}
-	}
+	at := es.Root().at
 	for _, e := range p {
 		at = at.step(e)
 	}
-	return !at.inherited && slices.ContainsFunc(at.owned, func(o owned) bool { return !o.leaf })
+	return !at.inherited && at.node.parts
 }
 
 func (w *walk) add(at diff.Path, value any) {

@@ -22,7 +22,6 @@ type tree struct {
 	leaf     bool // no child is owned separately or unreadable
 	fields   map[string]*tree
 	elements []element
-	index    *index // of elements, once they were searched
 }
 
 // maxTree is the depth below which ownership is unknown: finding a child means scanning everything below its
@@ -86,22 +85,20 @@ func newElement(kind, text string) (element, bool) {
 	return e, false
 }
 
-// owned is a node in the tree of one entry.
-type owned struct {
-	entry int
-	*tree
-}
-
 // place is the position of a walk along a path: in the object, and in the trees of the entries that have it.
 // Below the last node of every tree, leaf nodes own everything.
 type place struct {
 	value     any
 	lists     *lists
-	owned     []owned
-	inherited bool // owned are leaves above this place
+	node      *node  // nil if inherited
+	inherited bool   // no tree has this place
+	who       owners // if inherited: the leaves above this place
 }
 
 func (at place) step(e diff.Elem) place {
+	if at.inherited { // everything here has one owner
+		return at
+	}
 	if e.Kind == diff.Field {
 		m, _ := at.value.(map[string]any)
 		return at.field(e.Name, m[e.Name])
@@ -117,9 +114,6 @@ func (at place) step(e diff.Elem) place {
 	case diff.Value:
 		return at.element(-1, e.Value, nil)
 	}
-	if at.inherited { // its elements have one owner
-		return at.element(-1, nil, e.Keys)
-	}
 	if i := at.lists.find(list, e); i >= 0 {
 		return at.element(i, list[i], e.Keys)
 	}
@@ -132,76 +126,64 @@ func (at place) step(e diff.Elem) place {
 }
 
 func (at place) field(name string, v any) place {
-	return at.down(v, func(t *tree) *tree { return t.fields[name] })
+	if at.inherited {
+		return at
+	}
+	return at.down(v, at.node.fields[name])
 }
 
 // element descends to a list element, given any of its index (-1: unknown), its value (nil: unknown) and the
 // merge keys of its path.
 func (at place) element(i int, v any, keys []diff.KeyValue) place {
-	return at.down(v, func(t *tree) *tree { return t.element(i, v, keys) })
-}
-
-func (at place) down(v any, child func(*tree) *tree) place {
-	next := place{value: v, lists: at.lists, inherited: at.inherited}
 	if at.inherited {
-		next.owned = at.owned
-		return next
+		return at
 	}
-	for _, o := range at.owned {
-		if t := child(o.tree).open(); t != nil {
-			next.owned = append(next.owned, owned{o.entry, t})
-		}
-	}
-	if len(next.owned) > 0 {
-		return next
-	}
-	next.inherited = true
-	for _, o := range at.owned {
-		if o.leaf {
-			next.owned = append(next.owned, o)
-		}
-	}
-	return next
+	return at.down(v, at.node.element(i, v, keys))
 }
 
-// owners adds the entries that own the value; false if a part of it has no owner.
-func (at place) owners(value any, out map[int]bool) bool {
+func (at place) down(v any, child *node) place {
+	at.lists.count(1)
+	if child == nil {
+		return place{value: v, lists: at.lists, inherited: true, who: at.node.leaf}
+	}
+	child.open(at.lists)
+	return place{value: v, lists: at.lists, node: child}
+}
+
+// owners returns who owns the value; false if a part of it has no owner.
+func (at place) owners(value any) (who owners, ok bool) {
 	if at.inherited { // the parts have the same owners
-		for _, o := range at.owned {
-			out[o.entry] = true
+		return at.who, at.who.count != none
+	}
+	add := func(part place, child any) bool {
+		if child == nil {
+			return true
 		}
-		return len(at.owned) > 0
+		of, ok := part.owners(child)
+		who = who.and(of)
+		return ok
 	}
 	switch v := value.(type) {
 	case map[string]any:
-		if len(v) == 0 {
-			break
-		}
 		for name, child := range v {
-			if child != nil && !at.field(name, child).owners(child, out) {
-				return false
+			if !add(at.field(name, child), child) {
+				return who, false
 			}
 		}
-		return true
+		if len(v) > 0 {
+			return who, true
+		}
 	case []any:
-		if len(v) == 0 {
-			break
-		}
 		for i, child := range v {
-			if child != nil && !at.element(i, child, nil).owners(child, out) {
-				return false
+			if !add(at.element(i, child, nil), child) {
+				return who, false
 			}
 		}
-		return true
-	}
-	found := false
-	for _, o := range at.owned {
-		if o.tree.owned {
-			out[o.entry] = true
-			found = true
+		if len(v) > 0 {
+			return who, true
 		}
 	}
-	return found
+	return at.node.own, at.node.own.count != none
 }
 
 func hasKeys(m map[string]any, keys []diff.KeyValue) bool {

@@ -67,6 +67,8 @@ func full() control.Status {
 		},
 		Traces: &control.Traces{To: "https://geheim:4318", Exported: 90, Dropped: 14, Queued: 6, Error: "geheim", ErrorAt: began},
 		Orders: []control.OrderCount{{Order: "pause", Done: 3, Refused: 1, Failed: 2}},
+
+		PageRefusals: []control.PageRefusal{{Reason: "connections", Count: 8}, {Reason: "streams"}},
 	}
 }
 

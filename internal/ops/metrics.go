@@ -217,6 +217,7 @@ var metrics = []metric{
 	{"tattler_trace_spans_dropped_total", "Spans that were not exported, because the receiver was away, too slow, or refused them; absent without traces.", counter, nil,
 		traced(func(t *control.Traces) int64 { return t.Dropped })},
 	{"tattler_orders_total", "Orders about sinks, given with tattler sinks or on the web page. A refused order made no sense, such as one for an unknown sink.", counter, []string{"order", "result"}, orders},
+	{"tattler_page_refusals_total", "Connections and requests that the web page and the API refused. The reasons: connections, requests and streams are too many in all (streams are live pages); viewer_requests and viewer_streams too many of one viewer; api_requests and api_streams too many that read much; credentials that are missing or invalid; review: the API server could not verify them; site: a request for another host, of another site's page, or with another method. Absent without a web page.", counter, []string{"reason"}, pageRefusals},
 }
 
 func truth(is bool) float64 {
@@ -319,6 +320,12 @@ func orders(s *control.Status, emit emitter) {
 		emit(float64(o.Done), o.Order, "done")
 		emit(float64(o.Refused), o.Order, "refused")
 		emit(float64(o.Failed), o.Order, "failed")
+	}
+}
+
+func pageRefusals(s *control.Status, emit emitter) {
+	for _, r := range s.PageRefusals {
+		emit(float64(r.Count), r.Reason)
 	}
 }
 

@@ -73,7 +73,7 @@ func TestMetricsNameNoObject(t *testing.T) {
 			t.Errorf("%q in\n%s", secret, own(scrape))
 		}
 	}
-	allowed := map[string]bool{"sink": true, "state": true, "resource": true, "compared": true, "result": true, "order": true, "version": true, "go": true}
+	allowed := map[string]bool{"sink": true, "state": true, "resource": true, "compared": true, "result": true, "order": true, "version": true, "go": true, "reason": true}
 	labels := regexp.MustCompile(`([a-z_]+)="`)
 	found := 0
 	for line := range strings.Lines(own(scrape)) {

@@ -1,8 +1,6 @@
 package relations
 
 import (
-	"slices"
-
 	"k8s.io/apimachinery/pkg/labels"
 )
 
@@ -17,11 +15,32 @@ type Graph struct {
 // node is an object. Others may refer to it although none of its versions is known.
 type node struct {
 	ref       Ref
-	uids      []string
+	uids      map[string]bool
 	edges     []Edge
 	back      []Edge // of others to this object: To is the holder, UID is this object's
 	selectors []labels.Selector
 	labels    []labels.Set
+	// known are the edges, and the texts of the selectors and of the labels: an object may have thousands of references, and as
+	// many versions.
+	known map[any]bool
+}
+
+// selectorText and labelsText are elements of node.known.
+type (
+	selectorText string
+	labelsText   string
+)
+
+// learn reports whether something about the object was not known, and is from now on.
+func (n *node) learn(what any) bool {
+	if n.known[what] {
+		return false
+	}
+	if n.known == nil {
+		n.known = map[any]bool{}
+	}
+	n.known[what] = true
+	return true
 }
 
 // NewGraph returns an empty graph.
@@ -41,23 +60,26 @@ func (g *Graph) node(r Ref) *node {
 // Add adds what a version of an object says. What is known already takes no memory.
 func (g *Graph) Add(f Facts) {
 	n := g.node(f.Self)
-	if f.UID != "" && !slices.Contains(n.uids, f.UID) {
-		n.uids = append(n.uids, f.UID)
+	if f.UID != "" {
+		if n.uids == nil {
+			n.uids = map[string]bool{}
+		}
+		n.uids[f.UID] = true
 	}
 	for _, e := range f.Edges {
-		if slices.Contains(n.edges, e) {
+		if !n.learn(e) {
 			continue
 		}
 		n.edges = append(n.edges, e)
 		to := g.node(e.To)
 		to.back = append(to.back, Edge{e.Relation, f.Self, e.UID})
 	}
-	if s := f.Selector; s != nil && !slices.ContainsFunc(n.selectors, func(o labels.Selector) bool { return o.String() == s.String() }) {
+	if s := f.Selector; s != nil && n.learn(selectorText(s.String())) {
 		if n.selectors = append(n.selectors, s); len(n.selectors) == 1 {
 			g.selecting[f.Self.Namespace] = append(g.selecting[f.Self.Namespace], n)
 		}
 	}
-	if l := f.PodLabels; l != nil && !slices.ContainsFunc(n.labels, func(o labels.Set) bool { return o.String() == l.String() }) {
+	if l := f.PodLabels; l != nil && n.learn(labelsText(l.String())) {
 		if n.labels = append(n.labels, l); len(n.labels) == 1 {
 			g.labelled[f.Self.Namespace] = append(g.labelled[f.Self.Namespace], n)
 		}
@@ -115,7 +137,7 @@ func (g *Graph) Neighbours(r Ref) []Neighbour {
 
 // is reports whether a reference is to an object: its UID, if both are known, is one that the object had.
 func is(e Edge, to *node) bool {
-	return e.UID == "" || to == nil || len(to.uids) == 0 || slices.Contains(to.uids, e.UID)
+	return e.UID == "" || to == nil || len(to.uids) == 0 || to.uids[e.UID]
 }
 
 // matches reports whether a selector of one object matches labels of another one.

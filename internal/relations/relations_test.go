@@ -223,3 +223,21 @@ func TestClosure(t *testing.T) {
 		}
 	}
 }
+
+// TestManyReferences: an object with very many references, in several versions, has each of them once.
+func TestManyReferences(t *testing.T) {
+	const n = 20_000
+	g := NewGraph()
+	self := Ref{Kind: "Pod", Namespace: "ns", Name: "web"}
+	for version := range 3 {
+		f := Facts{Self: self, UID: fmt.Sprint("uid-", version%2), PodLabels: map[string]string{"app": "web"}}
+		for i := range n {
+			f.Edges = append(f.Edges, Edge{Names, Ref{Kind: "ConfigMap", Namespace: "ns", Name: fmt.Sprint("c", i)}, ""})
+		}
+		g.Add(f)
+	}
+	node := g.nodes[self]
+	if len(node.edges) != n || len(node.uids) != 2 || len(node.labels) != 1 || len(g.Neighbours(self)) != n {
+		t.Errorf("%d edges, %d UIDs, %d sets of labels, %d neighbours", len(node.edges), len(node.uids), len(node.labels), len(g.Neighbours(self)))
+	}
+}

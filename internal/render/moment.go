@@ -49,15 +49,10 @@ func causeOf(c change.Change) moment {
 		return m
 	}
 	m.server = time.Time{}
+	times := change.TimesOf(c.Managers)
 	for _, f := range c.Fields {
-		if field(f.Path, 0) != "spec" {
-			continue
-		}
-		for _, w := range c.Managers {
-			at, err := time.Parse(time.RFC3339, w.Time)
-			if err == nil && w.Manager == f.Manager && w.Subresource == f.Subresource && at.After(m.server) {
-				m.server = at
-			}
+		if at := times.Of(f.Manager, f.Subresource); field(f.Path, 0) == "spec" && at.After(m.server) {
+			m.server = at
 		}
 	}
 	if m.server.Before(c.Since.Add(-lateness)) || m.server.After(c.At.Add(lateness)) {

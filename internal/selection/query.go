@@ -65,6 +65,14 @@ type Scope struct {
 // Cluster is as in meta.Kind.
 type Place struct{ Cluster, Resource, Namespace string }
 
+// OfObjects returns the part of a query that selects objects, whatever happened to them, with Since and Until.
+func (q *Query) OfObjects() Query {
+	return Query{
+		Since: q.Since, Until: q.Until, Resources: q.Resources, Namespaces: q.Namespaces, Without: q.Without, Clusters: q.Clusters,
+		Names: q.Names, UID: q.UID, Fields: q.Fields,
+	}
+}
+
 // Field is a condition on the name or the namespace of an object: it is Value, or it is not.
 type Field struct {
 	Namespace bool // instead of the name

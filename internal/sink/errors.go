@@ -37,6 +37,60 @@ func BlamesMessage(err error) bool {
 	return errors.As(err, &permanent) || errors.As(err, &long)
 }
 
+// PartialError is the error of a Send after which the receiver has also stored messages behind the first unacknowledged one.
+// The pump does not send them again while the process lives.
+type PartialError struct {
+	// Stored are the ids of these messages. Each of them follows only stored messages of its object.
+	Stored []string
+	Err    error
+}
+
+func (e *PartialError) Error() string { return e.Err.Error() }
+
+func (e *PartialError) Unwrap() error { return e.Err }
+
+// Partial makes a *PartialError of a Send's error, if any of the messages behind the first acked ones is stored. A stored
+// message that overtook one of its object is left out: it must be sent again, so that it arrives last.
+func Partial(err error, ms []Message, acked int, stored func(i int) bool) error {
+	if err == nil {
+		return nil
+	}
+	var ids []string
+	missing := map[string]bool{} // by key
+	for i := acked; i < len(ms); i++ {
+		if m := &ms[i]; !stored(i) {
+			missing[m.Key] = true
+		} else if !missing[m.Key] {
+			ids = append(ids, m.ID)
+		}
+	}
+	return withStored(err, ids)
+}
+
+// Keep makes err say which messages are stored, if from does: err may have been made without from.
+func Keep(err, from error) error {
+	if err == nil || Stored(err) != nil {
+		return err
+	}
+	return withStored(err, Stored(from))
+}
+
+func withStored(err error, ids []string) error {
+	if len(ids) == 0 {
+		return err
+	}
+	return &PartialError{Stored: ids, Err: err}
+}
+
+// Stored returns the ids of a *PartialError.
+func Stored(err error) []string {
+	var partial *PartialError
+	if !errors.As(err, &partial) {
+		return nil
+	}
+	return partial.Stored
+}
+
 // RetryAfter parses the header Retry-After, which is a number of seconds or a date. The result is at most longest.
 func RetryAfter(header string, longest time.Duration) (time.Duration, bool) {
 	if n, err := strconv.ParseFloat(header, 64); err == nil && n >= 0 {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -104,7 +105,8 @@ func TestWindow(t *testing.T) {
 		{"an object waits for itself", "a0 b0 a1 b1", 0, "", "", "a0 b0 A0 a1 B0 b1 A1 B1", 4},
 		{"the window is full", "a0 b0 c0", 2, "", "", "a0 b0 A0 c0 B0 C0", 3},
 		{"one at a time", "a0 b0", 1, "", "", "a0 A0 b0 B0", 2},
-		{"a refusal keeps the next of its object back", "a0 b0 a1", 0, "", "a0", "a0 b0 A0", 0},
+		{"a refusal keeps the next of its object back", "a0 b0 a1", 0, "", "a0", "a0 b0 A0 B0", 0},
+		{"what was started is waited for", "a0 b0 c0 d0 c1", 4, "", "b0", "a0 b0 c0 d0 A0 B0 C0 D0", 1},
 		{"one cannot start: earlier ones count", "a0 b0 c0", 0, "b0", "", "a0 b0 A0", 1},
 		{"an earlier refusal comes first", "a0 b0 c0", 0, "b0", "a0", "a0 b0 A0", 0},
 	} {
@@ -128,6 +130,12 @@ func TestWindow(t *testing.T) {
 			Wait:  func(m Message, started string) error { return step(started, strings.ToUpper(m.ID), tc.wait) },
 		}
 		acked, err := w.Send(ms)
+		for i, m := range ms { // each is stored, failed, or was not started
+			failed, started := m.ID == fails, slices.Contains(log, strings.ToUpper(m.ID))
+			if is := i < acked || slices.Contains(Stored(err), m.ID); is != (started && !failed) {
+				t.Errorf("%s: %s is stored: %v", tc.why, m.ID, is)
+			}
+		}
 		if got := strings.Join(log, " "); got != tc.want || acked != tc.acked || (err == nil) != (fails == "") || err != nil && err.Error() != ms[acked].ID {
 			t.Errorf("%s: %s; %d acknowledged, %v", tc.why, got, acked, err)
 		}

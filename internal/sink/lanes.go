@@ -10,7 +10,8 @@ import (
 type PutFunc func(ctx context.Context, ms []Message) (acked int, err error)
 
 // SendByKey groups messages by key, puts at most parallel keys at a time, and returns the results of a sink's Send: how
-// many of the first messages were accepted, and the error of the next one. A temporary error stops further puts; an
+// many of the first messages were accepted, and the error of the next one, with those after it that were accepted
+// (PartialError). A temporary error stops further puts; an
 // error about a message stops only its key.
 func SendByKey(ctx context.Context, ms []Message, parallel int, put PutFunc) (acked int, err error) {
 	s := &sending{ms: ms, errs: make([]error, len(ms)), put: put, lanes: splitByKey(ms)}
@@ -24,7 +25,7 @@ func SendByKey(ctx context.Context, ms []Message, parallel int, put PutFunc) (ac
 	workers.Wait()
 	for i, err := range s.errs {
 		if err != nil {
-			return i, err
+			return i, Partial(err, ms, i, func(i int) bool { return s.errs[i] == nil })
 		}
 	}
 	return len(ms), nil

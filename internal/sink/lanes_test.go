@@ -62,6 +62,34 @@ func TestSendByKey(t *testing.T) {
 	}
 }
 
+// TestStored: an error names what was accepted behind the first message that was not, except what overtook a message of its
+// object.
+func TestStored(t *testing.T) {
+	down := errors.New("down")
+	put := func(_ context.Context, ms []Message) (int, error) {
+		for i, m := range ms {
+			if m.ID == "a1" {
+				return i, &PermanentError{Err: down}
+			}
+		}
+		return len(ms), nil
+	}
+	acked, err := SendByKey(t.Context(), messages("a0 b0 a1 c0 b1 a2"), 1, put)
+	if got := Stored(err); acked != 2 || !errors.Is(err, down) || !BlamesMessage(err) || err.Error() != "down" || !slices.Equal(got, []string{"c0", "b1"}) {
+		t.Errorf("%d, %v: %v", acked, err, got)
+	}
+	err = Partial(down, messages("a0 b0 a1 b1"), 0, func(i int) bool { return i > 0 })
+	if got := Stored(err); !slices.Equal(got, []string{"b0", "b1"}) {
+		t.Errorf("a1 must be sent after a0: %v", got)
+	}
+	if err := Keep(errors.New("another"), err); !slices.Equal(Stored(err), []string{"b0", "b1"}) || err.Error() != "another" {
+		t.Error(err)
+	}
+	if Partial(nil, nil, 0, nil) != nil || Partial(down, messages("a0"), 0, func(int) bool { return false }) != down || Keep(nil, err) != nil {
+		t.Error("an error is made of nothing")
+	}
+}
+
 // TestSendByKeyParallel checks that the maximum number of keys is sent concurrently.
 func TestSendByKeyParallel(t *testing.T) {
 	const parallel = 3

@@ -16,8 +16,9 @@ import (
 //	Ordering         Messages with the same Key arrive in the order of the slice, and those of one Send
 //	                 before those of the next.
 //	Acknowledgement  Send returns n if the receiver has stored the first n messages. It may have received
-//	                 later ones too; the pump sends them again. An acknowledged message survives a kill -9
-//	                 of this process; an option of the sink decides what else it survives.
+//	                 later ones too; the pump sends them again, except those that a *PartialError names. An
+//	                 acknowledged message survives a kill -9 of this process; an option of the sink decides
+//	                 what else it survives.
 //	What may be      Nothing: the pump sends an unacknowledged message again. The pump, not the sink, gives
 //	skipped          up on a message.
 //	Errors           The error is non-nil if and only if not all messages are acknowledged. A

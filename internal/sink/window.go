@@ -7,18 +7,20 @@ type Window[T any] struct {
 	Size int
 	// Start sends a message without waiting for its acknowledgement.
 	Start func(m Message) (T, error)
-	// Wait waits for the acknowledgement of a message. It is called in the order of the messages.
+	// Wait waits for the acknowledgement of a message. It is called once for each started message, in their order, also
+	// after an error: it must then end soon if no more acknowledgements can come.
 	Wait func(m Message, started T) error
 }
 
-// Send sends messages and returns how many of the first ones are acknowledged, as Sink.Send does.
+// Send sends messages and returns how many of the first ones are acknowledged, as Sink.Send does. When it returns, no started
+// message waits for its acknowledgement; an error says which later ones have it (PartialError).
 func (w *Window[T]) Send(ms []Message) (acked int, err error) {
 	started := make([]T, 0, len(ms))
 	last := map[string]int{} // by key: the number of messages up to its last one
 	wait := func(first int) error {
 		for ; acked < first; acked++ {
 			if err := w.Wait(ms[acked], started[acked]); err != nil {
-				return err
+				return w.rest(err, ms, acked, started)
 			}
 		}
 		return nil
@@ -43,4 +45,13 @@ func (w *Window[T]) Send(ms []Message) (acked int, err error) {
 	}
 	err = wait(len(ms))
 	return acked, err
+}
+
+// rest waits for the messages that were started after one that failed.
+func (w *Window[T]) rest(err error, ms []Message, failed int, started []T) error {
+	stored := map[int]bool{}
+	for i := failed + 1; i < len(started); i++ {
+		stored[i] = w.Wait(ms[i], started[i]) == nil
+	}
+	return Partial(err, ms, failed, func(i int) bool { return stored[i] })
 }

@@ -9,17 +9,25 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/web/auth"
 )
 
 // TestManyLive: more browsers than can be kept current get a clear refusal, HEAD takes no place, and browsers that leave free
 // theirs.
 func TestManyLive(t *testing.T) {
 	p := recorded(t)
+	var refused atomic.Int64
+	p.o.Refused = func(reason string) {
+		if reason == auth.RefusedStreams {
+			refused.Add(1)
+		}
+	}
 	srv := httptest.NewServer(p)
 	defer srv.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -54,6 +62,12 @@ func TestManyLive(t *testing.T) {
 		if status != want {
 			t.Fatalf("stream %d: %d, want %d", i, status, want)
 		}
+	}
+	if status, _ := ask(http.MethodHead); status != http.StatusServiceUnavailable {
+		t.Errorf("a page that asks why it was refused: %d", status)
+	}
+	if n := refused.Load(); n != 100-maxStreams {
+		t.Errorf("%d refusals are counted, want %d", n, 100-maxStreams)
 	}
 	cancel()
 	for range maxStreams { // all places become free

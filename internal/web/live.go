@@ -28,20 +28,18 @@ const (
 	maxHeld = 1000
 )
 
-// live sends new entries as server-sent events, until the browser leaves.
+// live sends new entries as server-sent events, until the browser leaves. HEAD is answered as GET would be, without the events:
+// the page's script asks so why it was refused.
 //
 // The events are entry (the HTML of an entry), stale (the browser must load the page again) and mark. A mark follows the
 // others, and has an id: the number up to which all changes were sent, so that a browser that connects again misses none. It
 // may get an entry twice, if the connection broke before the mark.
 func (p *Page) live(w http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodHead { // its client has all of the answer, and would not notice a stream that goes on
-		w.Header().Set("Content-Type", "text/event-stream")
-		return
-	}
 	select {
 	case p.streams <- struct{}{}:
 		defer func() { <-p.streams }()
 	default:
+		p.refused(r, auth.RefusedStreams)
 		refuse(w, http.StatusServiceUnavailable, "too many pages are live: try again later")
 		return
 	}
@@ -51,6 +49,10 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 			code, text := p.failure(r, cmp.Or(p.check(), err))
 			refuse(w, code, text)
 		}
+		return
+	}
+	if !f.Query.Until.IsZero() {
+		refuse(w, http.StatusBadRequest, "until: a live page has no end")
 		return
 	}
 	after, err := strconv.ParseInt(r.URL.Query().Get("after"), 10, 64)
@@ -64,6 +66,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	out, err := newSender(w, r)
 	switch {
 	case errors.Is(err, auth.ErrStreams):
+		p.refused(r, auth.RefusedViewerStreams)
 		refuse(w, http.StatusTooManyRequests, err.Error())
 		return
 	case err != nil:
@@ -75,6 +78,9 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "text/event-stream")
 	w.Header().Set("X-Accel-Buffering", "no")
 	w.WriteHeader(http.StatusOK)
+	if r.Method == http.MethodHead { // its client has all of the answer, and would not notice a stream that goes on
+		return
+	}
 	s := &stream{p: p, f: f, out: out, after: after, start: after, sent: p.o.Now()}
 	s.player = newPlayer(f, s.line)
 	ctx := out.Context()
@@ -86,8 +92,15 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// refused counts a live page that is refused because of a limit. The question why (HEAD) does not count again.
+func (p *Page) refused(r *http.Request, reason string) {
+	if r.Method != http.MethodHead {
+		p.o.Refused(reason)
+	}
+}
+
 // refuse answers with an error. A browser's EventSource sees none of it, and does not connect again by itself: the page's
-// script does, after the same time.
+// script does, after the same time at first.
 func refuse(w http.ResponseWriter, code int, text string) {
 	if code == http.StatusServiceUnavailable || code == http.StatusTooManyRequests {
 		w.Header().Set("Retry-After", "10")

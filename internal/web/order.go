@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -82,6 +84,9 @@ func (p *Page) confirm(w http.ResponseWriter, r *http.Request) error {
 	do := sinkadmin.Verb(query.Get("do"))
 	page := orderPage{head: p.head(r, "Sink "+sink.Name), Cancel: sinkURL(sink.Name), Fields: []input{{"do", string(do)}, {"sink", sink.Name}}}
 	page.Section = "status"
+	if err := foreign(do, query); err != nil {
+		return err
+	}
 	switch do {
 	case sinkadmin.Pause:
 		page.ask("Pause", "Pause sink "+sink.Name+"?", "New changes wait in the journal, as long as it keeps them. The sink stays paused over restarts, until it is resumed.")
@@ -95,13 +100,42 @@ func (p *Page) confirm(w http.ResponseWriter, r *http.Request) error {
 		err = p.askReplay(ctx, &page, sink, state, query)
 	case sinkadmin.Send, sinkadmin.Drop:
 		err = p.askDead(ctx, &page, sink, do, query.Get("id"))
-	default:
-		err = mistake("there is no order do=%s", do)
 	}
 	if err != nil {
 		return err
 	}
 	return p.render(w, http.StatusOK, "order.html", page)
+}
+
+// orderInputs are the inputs of each order besides do and sink, of which an order has one at most. all is an input of the
+// question only, and until one of the answer.
+var orderInputs = map[sinkadmin.Verb][]string{
+	sinkadmin.Pause: nil, sinkadmin.Resume: nil, sinkadmin.Remove: nil, sinkadmin.Skip: {"id"}, sinkadmin.Replay: {"since", "position", "all"},
+	sinkadmin.Send: {"id", "until"}, sinkadmin.Drop: {"id", "until"},
+}
+
+// foreign returns an error for an input that an order would ignore. Those of a form that are empty count as left out.
+func foreign(do sinkadmin.Verb, inputs url.Values) error {
+	known, ok := orderInputs[do]
+	if !ok {
+		return mistake("there is no order do=%s", do)
+	}
+	var given []string
+	for _, name := range slices.Sorted(maps.Keys(inputs)) {
+		switch {
+		case len(inputs[name]) > 1:
+			return mistake("%s: it has %d values, but only one is possible", name, len(inputs[name]))
+		case name == "do" || name == "sink" || inputs.Get(name) == "":
+		case !slices.Contains(known, name):
+			return mistake("%s: the order do=%s does not have it", name, do)
+		default:
+			given = append(given, name)
+		}
+	}
+	if len(given) > 1 {
+		return mistake("%s: give only one of them", strings.Join(given, " and "))
+	}
+	return nil
 }
 
 func (o *orderPage) ask(button, question string, text ...string) {
@@ -133,16 +167,16 @@ func (p *Page) askReplay(ctx context.Context, page *orderPage, sink *control.Sin
 	since, position, all := strings.TrimSpace(query.Get("since")), strings.TrimSpace(query.Get("position")), query.Get("all") != ""
 	var from int64
 	switch {
-	case all && since == "" && position == "":
+	case all:
 		page.add("position", "0")
-	case !all && since == "" && position != "":
+	case position != "":
 		n, err := strconv.ParseInt(position, 10, 64)
 		if err != nil || n < 0 {
 			return mistake("%q is not a position: write a sequence number, such as %d", position, sink.Cursor)
 		}
 		from = n
 		page.add("position", position)
-	case !all && since != "" && position == "":
+	case since != "":
 		at, err := when.Parse(since, p.o.Now().UTC())
 		if err != nil {
 			return mistake("%s; times are in UTC", err)
@@ -245,6 +279,9 @@ func (p *Page) give(w http.ResponseWriter, r *http.Request) error {
 // order makes the order of a form.
 func (p *Page) order(ctx context.Context, sink string, form url.Values) (o sinkadmin.Order, err error) {
 	o = sinkadmin.Order{Do: sinkadmin.Verb(form.Get("do")), Sink: sink, ID: form.Get("id")}
+	if err := foreign(o.Do, form); err != nil { // it must not do more than the form says, nor something else
+		return o, err
+	}
 	switch o.Do {
 	case sinkadmin.Pause, sinkadmin.Resume, sinkadmin.Remove:
 	case sinkadmin.Skip:
@@ -274,8 +311,6 @@ func (p *Page) order(ctx context.Context, sink string, form url.Values) (o sinka
 		}
 		o.Letters, _, err = p.o.Console.Aside(ctx, sink, until)
 		return o, err
-	default:
-		err = mistake("there is no order do=%s", o.Do)
 	}
 	return o, err
 }

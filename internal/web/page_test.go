@@ -127,6 +127,37 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
+// TestForeignParameters: a parameter that a page does not apply is refused: a page that leaves out a misspelled filter looks
+// complete.
+func TestForeignParameters(t *testing.T) {
+	p := recorded(t)
+	link := p.get(unfoldOf(t, p, `data[&#34;app.properties&#34;]`)).Header().Get("Location")
+	for url, want := range map[string]string{
+		"/?namespce=shop":                "there is no parameter &#34;namespce&#34;; this path has: type, name,",
+		"/?utm_source=mail":              "there is no parameter &#34;utm_source&#34;",
+		"/?after=1":                      "after: a parameter of /live only; ",
+		"/?view=blame":                   "view: a parameter of /object, /changes/{id} only; ",
+		"/?since=1h&since=2h":            "since: it has 2 values, but only one is possible",
+		"/?flat=0":                       "flat: &#34;0&#34; is not 1",
+		"/entries?sinc=1h":               "there is no parameter &#34;sinc&#34;",
+		"/histogram?sinc=1h":             "there is no parameter &#34;sinc&#34;",
+		"/unfold?changes=1&sinc=1h":      "there is no parameter &#34;sinc&#34;",
+		"/live?after=0&sinc=1h":          "there is no parameter &#34;sinc&#34;",
+		"/live?after=0&after=9":          "after: it has 2 values",
+		"/live?after=0&until=2026-11-24": "until: a live page has no end",
+		settingsURL + "&since=1h":        "since: a parameter of /, /entries, /histogram, /unfold, /live only; ",
+		settingsURL + "&namespace=pay":   "namespace: it has 2 values",
+		settingsURL + "&quiet=false":     "quiet: &#34;false&#34; is not 1",
+		link + "?namespace=shop":         "namespace: a parameter of ",
+		link + "?view=before&all=no":     "all: &#34;no&#34; is not 1",
+		link + "/event.json?view=before": "view: a parameter of /object, /changes/{id} only; this path has none",
+	} {
+		if w := p.get(url); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d, want %s: %.300s", url, w.Code, want, w.Body)
+		}
+	}
+}
+
 // TestPages: pages of a long history show every change once.
 func TestPages(t *testing.T) {
 	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))

@@ -41,6 +41,8 @@ type Options struct {
 	Check func() error
 	// Recording reports whether a daemon writes the journal now; nil means yes.
 	Recording func(context.Context) bool
+	// Refused is called with the reason if a live page is refused because of a limit; nil does nothing.
+	Refused func(reason string)
 }
 
 // Page is the handler of all pages.
@@ -72,6 +74,9 @@ func New(o Options) (*Page, error) {
 	if o.Recording == nil {
 		o.Recording = func(context.Context) bool { return true }
 	}
+	if o.Refused == nil {
+		o.Refused = func(string) {}
+	}
 	p := &Page{o: o, streams: make(chan struct{}, maxStreams), pageChanges: pageChanges, contextChanges: contextChanges, patience: 1}
 	var err error
 	if p.past, err = newPast(o.Source); err != nil {
@@ -81,20 +86,12 @@ func New(o Options) (*Page, error) {
 		return nil, err
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", p.answer(p.timeline))
-	mux.HandleFunc("GET /entries", p.answer(p.older))
-	mux.HandleFunc("GET /histogram", p.answer(p.counts))
-	mux.HandleFunc("GET /unfold", p.answer(p.unfold))
-	mux.HandleFunc("GET /live", p.live)
+	for _, r := range p.routes() {
+		mux.HandleFunc("GET "+r.path, p.checked(r))
+	}
 	if o.Console != nil {
-		mux.HandleFunc("GET /status", p.answer(p.status))
-		mux.HandleFunc("GET /status/sink", p.answer(p.sink))
-		mux.HandleFunc("GET "+orderPath, p.answer(p.confirm))
 		mux.HandleFunc("POST "+orderPath, p.answer(p.give))
 	}
-	mux.HandleFunc("GET /object", p.answer(p.object))
-	mux.HandleFunc("GET /changes/{id}", p.answer(p.change))
-	mux.HandleFunc("GET /changes/{id}/event.json", p.answer(p.event))
 	mux.HandleFunc("GET /static/", static)
 	mux.HandleFunc("GET /favicon.ico", favicon)
 	mux.HandleFunc("/", p.answer(func(http.ResponseWriter, *http.Request) error { return errNoPage }))
@@ -120,9 +117,7 @@ func (p *Page) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, err := url.ParseQuery(r.URL.RawQuery); err != nil { // the handlers would see the rest of the filter only
-		p.answer(func(http.ResponseWriter, *http.Request) error {
-			return mistake("The address of this page cannot be read: %v. Filters are written as name=value, with %%25 for %%.", err)
-		})(w, r)
+		p.refuse(w, r, mistake("The address of this page cannot be read: %v. Filters are written as name=value, with %%25 for %%.", err))
 		return
 	}
 	p.handler.ServeHTTP(w, r)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"time"
@@ -78,10 +79,13 @@ func (b *Bus) Send(ctx context.Context, ms []sink.Message) (acked int, err error
 		if err != nil {
 			return acked, err
 		}
-		n, err := b.put(ctx, entries)
-		acked += n
+		stored, err := b.put(ctx, entries)
+		first := acked
+		for acked < first+len(stored) && stored[acked-first] {
+			acked++
+		}
 		if err != nil {
-			return acked, err
+			return acked, sink.Partial(err, ms, acked, func(i int) bool { return i < first+len(stored) && stored[i-first] })
 		}
 	}
 	return acked, nil
@@ -118,8 +122,8 @@ func (b *Bus) entry(id string, m sink.Message) Entry {
 	return e
 }
 
-// put sends a request, and returns how many of the first entries were accepted.
-func (b *Bus) put(ctx context.Context, entries []Entry) (int, error) {
+// put sends a request, and returns which of the entries were accepted, and why the first other one was not.
+func (b *Bus) put(ctx context.Context, entries []Entry) (stored []bool, err error) {
 	timed, cancel := context.WithTimeout(ctx, b.Timeout)
 	defer cancel()
 	taken, failed, err := b.Put(timed, entries)
@@ -127,28 +131,29 @@ func (b *Bus) put(ctx context.Context, entries []Entry) (int, error) {
 	case err != nil && tooLong(err) && len(entries) > 1: // AWS counts more than we do
 		return b.put(ctx, entries[:len(entries)/2])
 	case err != nil && tooLong(err):
-		return 0, &sink.TooLargeError{Limit: limitOf(err.Error(), overhead(entries[0])), Err: b.described(err)}
+		return nil, &sink.TooLargeError{Limit: limitOf(err.Error(), overhead(entries[0])), Err: b.described(err)}
 	case err != nil && ctx.Err() == nil && timed.Err() != nil:
-		return 0, b.wrap(fmt.Errorf("no answer within %s: %w", b.Timeout, err))
+		return nil, b.wrap(fmt.Errorf("no answer within %s: %w", b.Timeout, err))
 	case err != nil:
-		return 0, b.failed(err)
+		return nil, b.failed(err)
 	}
-	ok := map[string]bool{}
-	for _, id := range taken {
-		ok[id] = true
-	}
+	stored = make([]bool, len(entries))
 	for i, e := range entries {
-		if ok[e.ID] {
-			continue
+		if stored[i] = slices.Contains(taken, e.ID); !stored[i] && err == nil {
+			err = b.notTaken(e, failed)
 		}
-		for _, f := range failed {
-			if f.ID == e.ID {
-				return i, b.refused(refusal{f.Code, f.Text, f.Sender}, overhead(e))
-			}
-		}
-		return i, errors.New(b.what() + ": the answer does not mention a message")
 	}
-	return len(entries), nil
+	return stored, err
+}
+
+// notTaken returns why an entry was not accepted.
+func (b *Bus) notTaken(e Entry, failed []Failed) error {
+	for _, f := range failed {
+		if f.ID == e.ID {
+			return b.refused(refusal{f.Code, f.Text, f.Sender}, overhead(e))
+		}
+	}
+	return errors.New(b.what() + ": the answer does not mention a message")
 }
 
 // overhead returns what AWS counts besides the body: the names, types and values of attributes.

@@ -1,14 +1,39 @@
-// Package raw is package feed's view of a source of package informer. Its types are parameters of informer's
-// methods, so that code outside the library cannot call those.
+// Package raw is package feed's view of a source of package informer. Code outside the library cannot open feeds in this form:
+// informer has no exported function for it, and gives its own functions to this package.
 package raw
 
 import (
 	"context"
 
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/tattler-dev/tattler/informer/internal/checkpoint"
 	"github.com/tattler-dev/tattler/informer/internal/compact"
 	"github.com/tattler-dev/tattler/informer/internal/store"
 )
+
+// Access opens feeds. C is *informer.Cluster, S *informer.Source and O informer.SourceOptions, which this package cannot name.
+type Access[C, S, O any] struct {
+	// Open opens a source with a feed.
+	Open func(c C, gvr schema.GroupVersionResource, o O, f Options) (S, Feed, error)
+	// Join adds a feed to a source.
+	Join func(s S, f Options) (Feed, error)
+}
+
+// granted is the Access that package informer has given.
+var granted any
+
+// Grant keeps the Access of package informer, while that is initialized.
+func Grant[C, S, O any](a Access[C, S, O]) struct{} {
+	granted = a
+	return struct{}{}
+}
+
+// Granted returns the Access of package informer, for its importers.
+func Granted[C, S, O any]() Access[C, S, O] {
+	a, _ := granted.(Access[C, S, O])
+	return a
+}
 
 // Options configure a feed.
 type Options struct {

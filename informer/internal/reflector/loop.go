@@ -83,6 +83,8 @@ type Reflector struct {
 	versioned bool   // the server's lists have versions
 	goal      string // the server's version when the loaded state was verified; empty before
 	until     string // the server's version at which a pending history check ends; empty: none is pending
+	seen      string // the newest version of this epoch of which anything was received; empty: none
+	latest    bool   // the next list must be the server's newest, not only as new as seen
 }
 
 // Run serves the stream until ctx ends.

@@ -137,7 +137,7 @@ func (r *Reflector) peek(ctx context.Context) (version string, err error) {
 		return "", err
 	}
 	defer release()
-	meta, err := r.page(ctx, r.query("limit", "1"), &tally{}, func(wire.Object, error) error { return nil })
+	meta, err := r.page(ctx, r.query("limit", "1"), &tally{}, "", func(wire.Object, error) error { return nil })
 	return meta.ResourceVersion, err
 }
 

@@ -30,7 +30,7 @@ var (
 
 // stream reads a streaming list and continues with the same response as the watch.
 //
-// The query is client-go v0.37.2's (tools/cache/reflector.go), without a version: the response is at least as
+// The query is client-go v0.37.2's (tools/cache/reflector.go). Without a version, the response is at least as
 // new as the request.
 func (r *Reflector) stream(ctx context.Context, trust Trust) Input {
 	release, err := r.admit(ctx)
@@ -38,27 +38,43 @@ func (r *Reflector) stream(ctx context.Context, trust Trust) Input {
 		return classify(err)
 	}
 	defer release()
-	r.begin(trust)
-	t := r.start(Note{Kind: NotedListBegan, Streaming: true})
-	w, err := r.open(ctx, t, 300+rand.IntN(300), "sendInitialEvents", "true", "resourceVersionMatch", "NotOlderThan")
+	known := r.asking(trust)
+	w, err := r.beginStream(ctx, trust, known)
+	if known != "" && doubtful(err) {
+		r.latest = true
+		w, err = r.beginStream(ctx, trust, "")
+	}
 	if err != nil {
-		r.finish(t, NotedListEnded, err)
 		return classify(err)
 	}
 	defer w.close()
-	r.accepted()
-	err = w.initial()
-	r.finish(t, NotedListEnded, err)
-	if err != nil {
-		return classify(err)
-	}
 	release()
 	r.input(Input{Event: Listed})
 	return w.follow(1) // the end was a frame: the server is not behind it
 }
 
-// initial reads up to the end of the list.
-func (w *watching) initial() error {
+// beginStream reads the list, which is not older than known, if that is not empty. The caller closes the result.
+func (r *Reflector) beginStream(ctx context.Context, trust Trust, known string) (w *watching, err error) {
+	r.begin(trust)
+	t := r.start(Note{Kind: NotedListBegan, Streaming: true})
+	defer func() { r.finish(t, NotedListEnded, err) }()
+	pairs := match(known)
+	if pairs == nil {
+		pairs = []string{"resourceVersionMatch", "NotOlderThan"}
+	}
+	if w, err = r.open(ctx, t, 300+rand.IntN(300), append(pairs, "sendInitialEvents", "true")...); err != nil {
+		return nil, err
+	}
+	r.accepted()
+	if err = w.initial(known); err != nil {
+		w.close()
+		return nil, err
+	}
+	return w, nil
+}
+
+// initial reads up to the end of the list, which must not be older than known, if that is not empty.
+func (w *watching) initial(known string) error {
 	hush := time.AfterFunc(quiet, func() { w.cancel(errUnended) })
 	defer hush.Stop()
 	for opened := time.Now(); ; {
@@ -74,7 +90,10 @@ func (w *watching) initial() error {
 			if !hush.Stop() {
 				return errUnended // the timer has fired: the request is canceled
 			}
-			return w.live(ev.ResourceVersion)
+			if wire.Older(ev.ResourceVersion, known) {
+				return errOlder
+			}
+			return w.ends(ev.ResourceVersion)
 		case ev.Type == wire.Bookmark:
 			continue // its version does not cover the objects that follow
 		}
@@ -91,6 +110,7 @@ func (w *watching) initial() error {
 // may be readable.
 func (w *watching) listed(ev wire.Event, unreadable error) error {
 	w.Objects++
+	w.saw(ev.ResourceVersion)
 	switch {
 	case ev.Type == wire.Deleted:
 		w.Sink.Gone(ev.Object)
@@ -102,13 +122,14 @@ func (w *watching) listed(ev wire.Event, unreadable error) error {
 	return w.Sink.Item(ev.Object)
 }
 
-func (w *watching) live(version string) error {
+func (w *watching) ends(version string) error {
 	if !isVersion(version) {
 		return errNoVersion
 	}
 	if err := w.Sink.Page(version); err != nil {
 		return err
 	}
-	w.Sink.Live(version)
+	w.saw(version)
+	w.live(version)
 	return nil
 }

@@ -3,6 +3,7 @@ package reflector
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -214,8 +215,10 @@ func TestStreamFromThePast(t *testing.T) {
 	scripted(t, nil, func(r *rig) {
 		synced(r).send(bookmark("100"), failure(410, metav1.StatusReasonExpired))
 		r.want("the watch", "bookmark 100", "missed expired", "begin")
-		r.next("stream").accept().send(added("a", "5"), end("50"))
-		r.want("the list cannot be of the same history", "a@5", "missed history-changed", "begin epoch")
+		r.listed("stream", "100").accept().send(added("a", "5"), end("50"))
+		r.want("it is older than asked for: an old watch cache has it", "a@5", "begin")
+		r.listed("stream", "").accept().send(added("a", "5"), end("50"))
+		r.want("the newest list cannot be of the same history", "a@5", "missed history-changed", "begin epoch")
 		q := r.next("stream").accept().send(added("a", "5"), end("50"), modified("a", "51"))
 		r.want("under a new epoch", "a@5", "page 50", "live 50", "modified a@51")
 		q.finish()
@@ -261,7 +264,9 @@ func TestListFromThePast(t *testing.T) {
 				r.next("list").list("7", "", object("a", "6"))
 				r.next("watch 7").accept().send(failure(http.StatusGone, metav1.StatusReasonExpired))
 				r.taken()
-				r.next("list").accept().send(c.body).finish()
+				r.listed("list", "7").accept().send(c.body).finish()
+				r.want("it is older than asked for", append(slices.Clone(c.log), "begin")...)
+				r.listed("list", "").accept().send(c.body).finish()
 				r.want("another history", append(c.log, "missed history-changed", "begin epoch")...)
 				r.next("list").list("5", "", object("a", "4"))
 				r.want("the list", "a@4", "page 5", "live 5")
@@ -277,7 +282,8 @@ func TestEmptyAnswer(t *testing.T) {
 		scripted(t, func(r *rig) { r.on.Paged = true }, func(r *rig) {
 			r.next("list").list("7", "", object("a", "5"))
 			r.next("watch 7").accept().send(failure(http.StatusGone, metav1.StatusReasonExpired))
-			r.next("list").list("5", "", object("a", "4"))
+			r.listed("list", "7").list("5", "", object("a", "4"))
+			r.listed("list", "").list("5", "", object("a", "4"))
 			r.taken()
 			r.next("list").accept().send(body).finish()
 			if log := r.taken(); strings.Contains(log, "page") || strings.Contains(log, "live") {
@@ -339,7 +345,8 @@ func TestNotes(t *testing.T) {
 		r.pass(2 * time.Second)
 		q.send(three, "garbage\n")
 		r.next("watch 8").accept().send(failure(410, metav1.StatusReasonExpired))
-		r.next("stream").refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		r.listed("stream", "8").refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest)
+		r.listed("stream", "").refuse(http.StatusBadRequest, metav1.StatusReasonBadRequest)
 		r.next("list").list("9", "")
 		q = r.next("watch 9").accept()
 		r.pass(3 * time.Second)
@@ -355,6 +362,8 @@ func TestNotes(t *testing.T) {
 			{Kind: NotedWatchOpened, Format: 1},
 			{Kind: NotedWatchClosed, Format: 1, Bytes: int64(len(failure(410, metav1.StatusReasonExpired))), Err: cmpopts.AnyError},
 			{Kind: NotedExpired, Err: cmpopts.AnyError},
+			{Kind: NotedListBegan, Streaming: true},
+			{Kind: NotedListEnded, Streaming: true, Err: cmpopts.AnyError},
 			{Kind: NotedListBegan, Streaming: true},
 			{Kind: NotedListEnded, Streaming: true, Err: cmpopts.AnyError},
 			{Kind: NotedListBegan},

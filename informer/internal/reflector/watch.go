@@ -36,6 +36,7 @@ func (r *Reflector) watch(ctx context.Context) Input {
 	if err := r.catchUp(r.Sink.Version()); err != nil {
 		return classify(err)
 	}
+	r.saw(r.Sink.Version())
 	w, err := r.open(ctx, &tally{}, r.life(), "resourceVersion", r.Sink.Version())
 	if err != nil {
 		return classify(err)
@@ -144,6 +145,7 @@ func (w *watching) read() Input {
 				return in // the connection may be to blame, and it is unknown what is missing
 			}
 			w.input(in)
+			w.saw(ev.ResourceVersion)
 			if ev.Type != wire.Deleted {
 				w.Sink.Skipped(ev.Meta)
 				continue
@@ -170,6 +172,7 @@ func (w *watching) refused() error {
 
 func (w *watching) event(ev wire.Event) error {
 	w.Objects++
+	w.saw(ev.ResourceVersion)
 	var err error
 	switch {
 	case ev.Type != wire.Bookmark:

@@ -153,7 +153,8 @@ func Run(ctx context.Context, o *Options) error {
 			return s.Blame("web", "%v", err)
 		}
 		p := newPage(s, first, do.Journal, do.Log)
-		do.Serve, do.TakeOrders = together(do.Serve, servePage(l, protection, p)), p.take
+		p.refusals = protection.Refusals()
+		do.Serve, do.TakeOrders, do.PageRefusals = together(do.Serve, servePage(l, protection, p)), p.take, p.pageRefusals
 	}
 	if o.IO.ErrTTY {
 		do.Serve = progress(beside, cluster != nil && cluster.Config.ExecProvider == nil || cluster == nil && !interactive(s), do.Serve)

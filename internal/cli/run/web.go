@@ -30,6 +30,8 @@ type page struct {
 	// wrap, if set, adapts the handler to the clusters of the journal, and to the one that it is named after.
 	wrap   func(h http.Handler, own string, known []string) http.Handler
 	orders atomic.Pointer[control.Orders] // nil before the daemon takes them
+	// refusals counts what is refused; nil does not.
+	refusals *auth.Refusals
 
 	mu     sync.Mutex
 	reader *journal.Reader
@@ -77,6 +79,21 @@ func (p *page) open(ctx context.Context) (http.Handler, error) {
 	return mux, nil
 }
 
+// pageRefusals returns what was refused.
+func (p *page) pageRefusals() (all []control.PageRefusal) {
+	for _, r := range p.refusals.All() {
+		all = append(all, control.PageRefusal(r))
+	}
+	return all
+}
+
+// refused counts a refusal.
+func (p *page) refused(reason string) {
+	if p.refusals != nil {
+		p.refusals.Add(reason)
+	}
+}
+
 // take receives what carries out orders.
 func (p *page) take(orders control.Orders) { p.orders.Store(&orders) }
 
@@ -100,7 +117,7 @@ func (p *page) handlers(s *access.Source, r *journal.Reader) (http.Handler, erro
 	if err != nil {
 		return nil, err
 	}
-	h, err := web.New(web.Options{Source: s, Log: p.log, Console: p.console(r)})
+	h, err := web.New(web.Options{Source: s, Log: p.log, Console: p.console(r), Refused: p.refused})
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +125,9 @@ func (p *page) handlers(s *access.Source, r *journal.Reader) (http.Handler, erro
 	mux.Handle("/", h)
 	mux.Handle(api.Root, api.New(api.Options{
 		Source: s, Changes: history.New(s, rules), Log: p.log,
-		Viewer: func(ctx context.Context) string { return auth.From(ctx).String() },
+		Viewer:         func(ctx context.Context) string { return auth.From(ctx).String() },
+		RefusedRequest: func() { p.refused(auth.RefusedAPIRequests) },
+		RefusedStream:  func() { p.refused(auth.RefusedAPIStreams) },
 		Status: func(ctx context.Context) (control.Status, error) {
 			switch may, err := auth.From(ctx).MayDo(ctx, auth.SeeStatus); {
 			case err != nil:

@@ -129,18 +129,21 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
 	defer cancel()
 	records, later := s.records(ms)
-	if len(records) > 0 {
-		acked, err = s.deliver(ctx, records)
+	stored, err := s.deliver(ctx, records)
+	for acked < len(stored) && stored[acked] {
+		acked++
 	}
 	switch {
 	case err == nil:
 		return acked, later
 	case parent.Err() != nil:
-		return acked, fmt.Errorf("produce to %s: %w", s.place, parent.Err())
+		err = fmt.Errorf("produce to %s: %w", s.place, parent.Err())
 	case ctx.Err() != nil && !aboutOne(err):
-		return acked, fmt.Errorf("produce to %s: no acknowledgement within %s: %w", s.place, s.o.Timeout, s.mask.Error(err))
+		err = fmt.Errorf("produce to %s: no acknowledgement within %s: %w", s.place, s.o.Timeout, s.mask.Error(err))
+	default:
+		err = s.failed(records[acked], err)
 	}
-	return acked, s.failed(records[acked], err)
+	return acked, sink.Partial(err, ms, acked, func(i int) bool { return i < len(stored) && stored[i] })
 }
 
 // records converts the first messages, and returns why the next one cannot be converted.
@@ -156,30 +159,53 @@ func (s *Sink) records(ms []sink.Message) ([]record, error) {
 	return out, nil
 }
 
-// deliver produces records part by part. If one of several records may be to blame, the rest goes one by one.
-func (s *Sink) deliver(ctx context.Context, records []record) (acked int, err error) {
+// deliver produces records part by part, and returns which are stored. If one of several records may be to blame, the rest
+// goes one by one.
+func (s *Sink) deliver(ctx context.Context, records []record) (stored []bool, err error) {
+	if len(records) == 0 {
+		return nil, nil
+	}
+	stored = make([]bool, len(records))
 	c, err := s.conn.Get(ctx)
 	if err != nil {
-		return 0, err
+		return stored, err
 	}
 	most := len(records)
-	for acked < len(records) {
-		next := s.part(c, records[acked:min(len(records), acked+most)])
-		n, err := s.produce(ctx, c, next)
-		acked += n
+	for left := missing(stored); len(left) > 0; left = missing(stored) {
+		next := make([]record, 0, min(len(left), most))
+		for _, i := range left[:min(len(left), most)] {
+			next = append(next, records[i])
+		}
+		next = s.part(c, next)
+		errs := s.produce(ctx, c, next)
+		for i, failed := range errs {
+			if stored[left[i]] = failed == nil; failed != nil && err == nil {
+				err = failed
+			}
+		}
 		switch {
 		case err == nil:
 			c.topics[next[len(next)-1].topic] = true
 		case aboutOne(err) && len(next) > 1:
-			most = 1
+			most, err = 1, nil
 		case aboutOne(err):
-			return acked, err
+			return stored, err
 		default:
 			s.conn.Reset(c) // a producer id that was refused once stays refused
-			return acked, err
+			return stored, err
 		}
 	}
-	return acked, nil
+	return stored, nil
+}
+
+// missing returns the indexes of what is not stored.
+func missing(stored []bool) (all []int) {
+	for i, is := range stored {
+		if !is {
+			all = append(all, i)
+		}
+	}
+	return all
 }
 
 // part returns as many of the first records as the client is sure to hold back until all of them are handed over. It
@@ -212,9 +238,9 @@ func (s *Sink) connect(ctx context.Context) (*client, error) {
 	return &client{c, map[string]bool{}}, nil
 }
 
-// produce produces records and waits until all have arrived or failed. If ctx ends before that, produce closes the
-// client, so that nothing is in flight when it returns.
-func (s *Sink) produce(ctx context.Context, c *client, records []record) (acked int, err error) {
+// produce produces records, waits until all have arrived or failed, and returns their errors. If ctx ends before that, produce
+// closes the client, so that nothing is in flight when it returns.
+func (s *Sink) produce(ctx context.Context, c *client, records []record) []error {
 	errs := make([]error, len(records))
 	var left sync.WaitGroup
 	left.Add(len(records))
@@ -231,13 +257,9 @@ func (s *Sink) produce(ctx context.Context, c *client, records []record) (acked 
 	}
 	left.Wait()
 	for i, err := range errs {
-		if err == nil {
-			continue
-		}
 		if flushed != nil && errors.Is(err, kgo.ErrClientClosed) {
-			err = flushed
+			errs[i] = flushed
 		}
-		return i, err
 	}
-	return len(records), nil
+	return errs
 }

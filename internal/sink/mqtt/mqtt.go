@@ -102,8 +102,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 
 // publish publishes messages. When it returns, nothing is in flight.
 func (s *Sink) publish(ctx context.Context, l *link, ms []sink.Message) (acked int, err error) {
-	var sent []answer
-	waited := 0
+	sent := 0
 	w := sink.Window[answer]{Size: l.window}
 	if s.suspects > 0 {
 		w.Size = 1
@@ -114,11 +113,10 @@ func (s *Sink) publish(ctx context.Context, l *link, ms []sink.Message) (acked i
 			return nil, err
 		}
 		a, err := l.publish(ctx, p)
-		sent = append(sent, a)
+		sent++
 		return a, err
 	}
 	w.Wait = func(m sink.Message, a answer) error {
-		waited++
 		ack, err := l.await(a, s.o.Timeout)
 		if err != nil {
 			return err
@@ -128,10 +126,7 @@ func (s *Sink) publish(ctx context.Context, l *link, ms []sink.Message) (acked i
 	acked, err = w.Send(ms)
 	s.suspects = max(0, s.suspects-acked)
 	if err != nil && l.over() {
-		return acked, s.lost(err, ms[acked], len(sent)-acked)
-	}
-	for ; waited < len(sent) && !l.over(); waited++ { // after a refusal
-		_, _ = l.await(sent[waited], s.o.Timeout) // they are sent again
+		return acked, sink.Keep(s.lost(err, ms[acked], sent-acked-len(sink.Stored(err))), err)
 	}
 	return acked, err
 }

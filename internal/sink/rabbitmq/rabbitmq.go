@@ -91,7 +91,7 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 			s.max = limit // now only the messages that are too long fail
 			continue
 		}
-		return acked, s.failed(ctx, c, err)
+		return acked, sink.Keep(s.failed(ctx, c, err), err)
 	}
 	return acked, nil
 }
@@ -103,11 +103,17 @@ func (s *Sink) publish(ctx context.Context, c *connection, ms []sink.Message) (a
 	}
 	c.drain(nil)
 	returned := map[string]amqp.Return{}
+	patience, failed := s.o.Timeout, false
 	w := sink.Window[*amqp.DeferredConfirmation]{
 		Size:  window,
 		Start: func(m sink.Message) (*amqp.DeferredConfirmation, error) { return s.one(ctx, c, m) },
 		Wait: func(m sink.Message, confirmation *amqp.DeferredConfirmation) error {
-			if err := s.confirmed(ctx, c, confirmation); err != nil {
+			began := time.Now()
+			err := s.confirmed(ctx, c, confirmation, patience)
+			if failed = failed || err != nil; failed { // the others have the rest of the time together
+				patience -= time.Since(began)
+			}
+			if err != nil {
 				return err
 			}
 			c.drain(returned)
@@ -167,21 +173,27 @@ func (s *Sink) one(ctx context.Context, c *connection, m sink.Message) (*amqp.De
 }
 
 // confirmed waits for a confirmation.
-func (s *Sink) confirmed(ctx context.Context, c *connection, confirmation *amqp.DeferredConfirmation) error {
-	timer := time.NewTimer(s.o.Timeout)
+func (s *Sink) confirmed(ctx context.Context, c *connection, confirmation *amqp.DeferredConfirmation, patience time.Duration) error {
+	timer := time.NewTimer(patience)
 	defer timer.Stop()
+	var err error
 	select {
 	case <-confirmation.Done():
-		if confirmation.Acked() {
-			return nil
-		}
-		if !c.alive() { // the client nacks everything when the channel closes
-			return c.reason()
-		}
-		return errNack
 	case <-ctx.Done():
-		return ctx.Err()
+		err = ctx.Err()
 	case <-timer.C:
-		return errSilent
+		err = errSilent
 	}
+	select {
+	case <-confirmation.Done(): // even if the time is over
+	default:
+		return err
+	}
+	switch {
+	case confirmation.Acked():
+		return nil
+	case !c.alive(): // the client nacks everything when the channel closes
+		return c.reason()
+	}
+	return errNack
 }

@@ -18,6 +18,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	client "github.com/redis/go-redis/v9"
@@ -84,9 +85,13 @@ func (s *Sink) Send(ctx context.Context, ms []sink.Message) (acked int, err erro
 	}
 	defer l.hangUpAfter(ctx)()
 	entries, refusal := s.entries(ms, l.limit)
-	if acked, err = s.add(ctx, l.client, entries); err != nil {
+	added, err := s.add(ctx, l.client, entries)
+	for acked < len(added) && added[acked] {
+		acked++
+	}
+	if err != nil {
 		s.conn.Reset(l) // the next connection may reach another server, for example after a failover
-		return acked, s.refused(ctx, err)
+		return acked, sink.Partial(s.refused(ctx, err), ms, acked, func(i int) bool { return i < len(added) && added[i] })
 	}
 	return acked, s.failed(refusal)
 }
@@ -110,11 +115,11 @@ func (s *Sink) entries(ms []sink.Message, limit int) ([]*client.XAddArgs, error)
 	return out, nil
 }
 
-// add adds entries: all of them, or none after an error. If an entry fails during execution (WRONGTYPE), the server
-// has added those of other streams; add acknowledges the ones before it.
-func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAddArgs) (int, error) {
+// add adds entries, and returns which were added: all of them, or none after an error. If an entry fails during execution
+// (WRONGTYPE), the server has added those of other streams.
+func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAddArgs) (added []bool, err error) {
 	if len(entries) == 0 {
-		return 0, nil
+		return nil, nil
 	}
 	conn := c.Conn() // WAIT waits for the writes of one connection
 	defer conn.Close()
@@ -123,10 +128,10 @@ func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAdd
 	for i, e := range entries {
 		cmds[i] = pipe.XAdd(ctx, e)
 	}
-	_, err := pipe.Exec(ctx)
-	added := 0
-	for added < len(cmds) && cmds[added].Err() == nil && cmds[added].Val() != "" { // an added entry has an id
-		added++
+	_, err = pipe.Exec(ctx)
+	added = make([]bool, len(cmds))
+	for i, cmd := range cmds {
+		added[i] = cmd.Err() == nil && cmd.Val() != "" // an added entry has an id
 	}
 	for _, cmd := range cmds {
 		if cmd.Err() != nil && !client.HasErrorPrefix(cmd.Err(), "EXECABORT") { // the cause, not its consequence
@@ -134,19 +139,19 @@ func (s *Sink) add(ctx context.Context, c *client.Client, entries []*client.XAdd
 			break
 		}
 	}
-	if err == nil && added < len(cmds) {
+	if err == nil && slices.Contains(added, false) {
 		err = errors.New("the server answered without an entry id")
 	}
-	if added == 0 || s.o.Replicas == 0 {
+	if !slices.Contains(added, true) || s.o.Replicas == 0 {
 		return added, err
 	}
 	// Half of the timeout, so that the answer arrives within all of it.
 	n, waiting := conn.Wait(ctx, s.o.Replicas, s.o.Timeout/2).Result()
 	switch {
 	case waiting != nil:
-		return 0, waiting
+		return nil, waiting
 	case n < int64(s.o.Replicas):
-		return 0, fmt.Errorf("%d of %d replicas have the entries (replicas)", n, s.o.Replicas)
+		return nil, fmt.Errorf("%d of %d replicas have the entries (replicas)", n, s.o.Replicas)
 	}
 	return added, err
 }

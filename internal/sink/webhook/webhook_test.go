@@ -2,6 +2,7 @@ package webhook
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -9,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -17,6 +19,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/deliver"
 	"github.com/tattler-dev/tattler/internal/sink"
 	"github.com/tattler-dev/tattler/internal/sink/sinktest"
 )
@@ -69,6 +72,54 @@ func verdict(err error) (string, time.Duration) {
 		return passing, r.After
 	}
 	return passing, 0
+}
+
+// TestNoRepeats: while one object's change is not accepted, the changes of others that were posted beside it are not posted
+// again.
+func TestNoRepeats(t *testing.T) {
+	const count, failing, failures = 40, 5, 4
+	id := sinktest.Event(failing).ID
+	var mu sync.Mutex
+	accepted, refused := map[string]int{}, 0
+	s := serve(t, Options{Parallel: 8}, func(w http.ResponseWriter, r *http.Request) {
+		var e struct{ ID string }
+		if err := json.NewDecoder(r.Body).Decode(&e); err != nil {
+			t.Error(err)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if e.ID == id && refused < failures {
+			refused++
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		accepted[e.ID]++
+	})
+	store := &sinktest.Store{}
+	for n := range count {
+		store.Append(sinktest.Item(n))
+	}
+	p := must(deliver.New(deliver.Options{
+		Name: "hook", Sink: s, Store: store, From: deliver.Beginning, Retry: deliver.Retry{Min: time.Millisecond, Max: 2 * time.Millisecond},
+	}))(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- p.Run(ctx) }()
+	for p.Status().Cursor < count && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	for n := range count {
+		if got := accepted[sinktest.Event(n).ID]; got != 1 {
+			t.Errorf("change %d was accepted %d times", n, got)
+		}
+	}
+	if status := p.Status(); status.Delivered != count || refused != failures {
+		t.Errorf("%d delivered, %d refused", status.Delivered, refused)
+	}
 }
 
 func TestStatus(t *testing.T) {

@@ -49,6 +49,8 @@ type Options struct {
 	Expensive int
 	// Viewer names the viewer of a request, who has at most half of the streams; nil: all requests have the same viewer.
 	Viewer func(ctx context.Context) string
+	// RefusedRequest and RefusedStream are called if a request is refused because too many are answered; nil does nothing.
+	RefusedRequest, RefusedStream func()
 }
 
 // ErrForbidden means that the viewer may not see something that exists for everybody, such as the status.
@@ -94,6 +96,12 @@ func New(o Options) http.Handler {
 	if o.Viewer == nil {
 		o.Viewer = func(context.Context) string { return "" }
 	}
+	if o.RefusedRequest == nil {
+		o.RefusedRequest = func() {}
+	}
+	if o.RefusedStream == nil {
+		o.RefusedStream = func() {}
+	}
 	a := &api{o: o, busy: make(chan struct{}, o.Expensive), streams: streams{limit: o.Expensive, of: map[string]int{}}}
 	mux := http.NewServeMux()
 	for _, e := range endpoints() {
@@ -122,13 +130,14 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, e *endpoint) {
 	ctx, cancel := context.WithTimeout(r.Context(), limit)
 	defer cancel()
 	r = r.WithContext(ctx)
-	if err := e.unknownParameter(r); err != nil {
+	if err := e.check(r); err != nil {
 		a.fail(w, r, err)
 		return
 	}
 	if e.stream != nil {
 		who := a.o.Viewer(ctx)
 		if !a.streams.enter(who) {
+			a.o.RefusedStream()
 			a.fail(w, r, busy("too many answers are being sent: repeat this request later"))
 			return
 		}
@@ -173,6 +182,7 @@ func (a *api) enter(ctx context.Context) (leave func(), err error) {
 	case a.busy <- struct{}{}:
 		return func() { <-a.busy }, nil
 	case <-wait.C:
+		a.o.RefusedRequest()
 		return nil, busy("too many requests read the journal: repeat this one later")
 	case <-ctx.Done():
 		return nil, ctx.Err()

@@ -225,6 +225,56 @@ func testAnswers(t *testing.T) {
 	goldentest.Compare(t, "testdata/answers.txt", out.String())
 }
 
+// TestForeignParameters: a parameter that a path does not apply is refused, and the error says which paths have it. An answer
+// that leaves it out looks filtered, and is not.
+func TestForeignParameters(t *testing.T) {
+	s := open(t)
+	id, seq := updated(t, s)
+	h := serve(t, s, access.Everything{}, nil)
+	const changes = ": a parameter of /api/v1/changes only; this path has: type, name, cluster, namespace, exclude-namespace"
+	objects := []string{"where=false", "q=zzz", "manager=none", "severity=failure", "path=none", "op=deleted", "humans=true", "order=oldest", "objects=true"}
+	tests := map[string]string{
+		"objects?since=1h":                                             "since: a parameter of /api/v1/changes, /api/v1/differences only; ",
+		"objects?noise=true":                                           "noise: a parameter of /api/v1/changes, /api/v1/differences only; ",
+		"objects?before=1":                                             "before: a parameter of /api/v1/changes, /api/v1/versions only; ",
+		"differences?since=10:00&at=10:05":                             "at: a parameter of /api/v1/objects, /api/v1/versions, /api/v1/blame only; ",
+		"differences?since=10:00&limit=1":                              "limit: a parameter of ",
+		"changes?at=10:05":                                             "at: a parameter of ",
+		"changes?prefix=w":                                             "prefix: a parameter of /api/v1/names only; ",
+		"versions?type=deploy/web&selector=app=none":                   "selector: a parameter of /api/v1/changes, /api/v1/objects, /api/v1/differences only; ",
+		"versions?type=deploy/web&after=1":                             "after: a parameter of /api/v1/changes, /api/v1/objects only; ",
+		"blame?type=deploy/web&limit=1":                                "limit: a parameter of ",
+		"names?name=web":                                               "name: a parameter of ",
+		"kinds?type=deploy":                                            "type: a parameter of ",
+		"status?namespace=shop":                                        "; this path has none",
+		"journal?cluster=test":                                         "; this path has none",
+		"changes/" + id + "?objects=true":                              "; this path has none",
+		"changes/" + id + "?id=other":                                  `there is no parameter \"id\"; this path has none`,
+		"raw/id/" + id + "?id=other":                                   `there is no parameter \"id\"; this path has none`,
+		"raw/names?type=deploy":                                        "type: a parameter of ",
+		"changes?since=10:00&since=10:05":                              "since: it has 2 values, but only one is possible",
+		"changes?limit=1&limit=2":                                      "limit: it has 2 values",
+		"changes?objects=1x":                                           `objects: \"1x\" is not true or false`,
+		"raw/schema?resource=deployments":                              "namespaced: required",
+		fmt.Sprint("raw/history?seq=", seq, "&seq=1"):                  "seq: it has 2 values",
+		`raw/states?at=2026-03-01T10:05:00Z&query={"Ops":["deleted"]}`: "query: what selects changes is for raw/rows",
+		`raw/states?at=2026-03-01T10:05:00Z&query={"Limit":1}`:         "query: what selects changes is for raw/rows",
+		`raw/states?at=2026-03-01T10:05:00Z&query={"Since":"2026-03-01T10:02:00Z"}`: "query: the time is the parameter at",
+		`raw/between?query={"Since":"2026-03-01T10:02:00Z","Managers":["none"]}`:    "query: what selects changes is for raw/rows",
+	}
+	for _, parameter := range objects {
+		name, _, _ := strings.Cut(parameter, "=")
+		for _, path := range []string{"objects?", "differences?since=10:00&", "versions?type=deploy/web&", "blame?type=deploy/web&"} {
+			tests[path+parameter] = name + changes
+		}
+	}
+	for path, want := range tests {
+		if code, text := body(t, h, strings.ReplaceAll(path, `"`, "%22")); code != http.StatusBadRequest || !strings.Contains(text, want) {
+			t.Errorf("%s: %d %.300s, want %s", path, code, text, want)
+		}
+	}
+}
+
 // TestSameAnswer: a viewer gets the same answer for what is hidden and for what does not exist.
 func TestSameAnswer(t *testing.T) { synctest.Test(t, testSameAnswer) } // reading is cut short after a time, which stands still
 
@@ -374,8 +424,11 @@ func (slow) Created(ctx context.Context, namespaces []access.Namespace) ([]time.
 func TestBusy(t *testing.T) {
 	s := open(t)
 	synctest.Test(t, func(t *testing.T) {
-		viewer := slow(make(chan struct{}))
-		h := serve(t, s, viewer, func(o *api.Options) { o.Expensive = 1 })
+		viewer, refused := slow(make(chan struct{})), 0
+		h := serve(t, s, viewer, func(o *api.Options) {
+			o.Expensive = 1
+			o.RefusedRequest = func() { refused++ }
+		})
 		first := make(chan int)
 		go func() {
 			code, _ := body(t, h, "changes")
@@ -386,6 +439,9 @@ func TestBusy(t *testing.T) {
 		defer resp.Body.Close()
 		if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") != "1" {
 			t.Errorf("a second one: %s", resp.Status)
+		}
+		if refused != 1 {
+			t.Errorf("%d refusals are counted", refused)
 		}
 		if code, _ := body(t, serve(t, s, access.Everything{}, nil), "kinds"); code != http.StatusOK {
 			t.Errorf("a cheap one: %d", code)

@@ -8,13 +8,13 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // endpoint is a path of the API. The handler and its description are made from the same table.
 type endpoint struct {
 	path, summary string
 	parameters    []parameter
-	selects       bool // it takes the parameters of a selection
 	expensive     bool // it may read many changes or objects
 	answer        any  // the zero value of what handle returns; nil: the OpenAPI document
 	handle        func(a *api, r *http.Request) (any, error)
@@ -34,52 +34,71 @@ var (
 	atOne = parameter{name: "at", kind: "string", doc: "a time, as since; default: now"}
 	id    = parameter{name: "id", kind: "string", doc: "the change's id, or its beginning", required: true}
 	q     = parameter{name: "query", kind: "string", doc: "a query of the journal, as JSON"}
+	// qObjects has only what selects objects.
+	qObjects = parameter{name: "query", kind: "string", doc: "a query of the journal's objects, as JSON: without what selects changes"}
 )
 
-// all returns the parameters of an endpoint.
-func (e *endpoint) all() []parameter {
-	var all []parameter
-	if e.selects {
-		for _, p := range selection.Parameters {
+// conditions returns the named conditions of a selection, or all of them. An endpoint has those that it applies.
+func conditions(names ...string) (all []parameter) {
+	for _, p := range selection.Parameters {
+		if len(names) == 0 || slices.Contains(names, p.Name) {
 			all = append(all, parameter{name: p.Name, doc: p.Doc, kind: p.Kind})
 		}
 	}
-	return append(all, e.parameters...)
+	return all
 }
 
-// unknownParameter returns an error for a parameter that the endpoint does not have: a misspelled filter would show
-// everything, as would one that cannot be decoded.
-func (e *endpoint) unknownParameter(r *http.Request) error {
+// named returns the conditions that say which objects are meant, and further ones.
+func named(further ...string) []parameter {
+	return conditions(append([]string{"type", "name", "cluster", "namespace", "exclude-namespace", "field-selector"}, further...)...)
+}
+
+// inPath reports whether a parameter is a part of the path.
+func (e *endpoint) inPath(p parameter) bool { return strings.Contains(e.path, "{"+p.name+"}") }
+
+// query returns the parameters that follow the path.
+func (e *endpoint) query() (all []usage.Parameter) {
+	for _, p := range e.parameters {
+		if !e.inPath(p) {
+			all = append(all, usage.Parameter{Name: p.name, Repeatable: p.kind == "array"})
+		}
+	}
+	return all
+}
+
+// check returns an error for parameters that are missing, or that the endpoint does not apply: without a misspelled or a foreign filter, the answer
+// would have everything, as it would without one that cannot be decoded.
+func (e *endpoint) check(r *http.Request) error {
 	given, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return problem(http.StatusBadRequest, "the parameters cannot be read: %v; write %%25 for %%", err)
 	}
-	known := e.all()
-	for name := range given {
-		if !slices.ContainsFunc(known, func(p parameter) bool { return p.name == name }) {
-			var names []string
-			for _, p := range known {
-				if !strings.Contains(e.path, "{"+p.name+"}") {
-					names = append(names, p.name)
-				}
-			}
-			return problem(http.StatusBadRequest, "there is no parameter %q; this path has: %s", name, strings.Join(names, ", "))
+	for _, p := range e.parameters {
+		if p.required && !e.inPath(p) && given.Get(p.name) == "" {
+			return problem(http.StatusBadRequest, "%s: required", p.name)
 		}
 	}
-	return nil
+	return usage.CheckParameters(given, e.query(), func(name string) (paths []string) {
+		for _, other := range endpoints() {
+			if !strings.HasPrefix(other.path, "raw/") && slices.ContainsFunc(other.query(), func(p usage.Parameter) bool { return p.Name == name }) {
+				paths = append(paths, Root+other.path)
+			}
+		}
+		return paths
+	})
 }
 
 // endpoints returns all paths below Root. It is a function because the document of one of them describes all.
 func endpoints() []endpoint {
 	return []endpoint{
 		{path: "journal", summary: "The journal: its cluster, its newest change, and up to when it was recorded", answer: Info{}, handle: (*api).info},
-		{path: "changes", summary: "Changes, as events", selects: true, expensive: true, answer: Changes{}, handle: (*api).changes, parameters: []parameter{
-			{name: "before", kind: "integer", doc: "only changes before this sequence number"},
-			{name: "after", kind: "integer", doc: "only changes after this sequence number"},
-			{name: "order", kind: "string", doc: "newest (default) or oldest first"},
-			{name: "objects", kind: "boolean", doc: "with the objects before and after"},
+		{path: "changes", summary: "Changes, as events", expensive: true, answer: Changes{}, handle: (*api).changes, parameters: append(conditions(),
+			parameter{name: "before", kind: "integer", doc: "only changes before this sequence number"},
+			parameter{name: "after", kind: "integer", doc: "only changes after this sequence number"},
+			parameter{name: "order", kind: "string", doc: "newest (default) or oldest first"},
+			parameter{name: "objects", kind: "boolean", doc: "with the objects before and after"},
 			limit,
-		}},
+		)},
 		{path: "changes/{id}", summary: "One complete change, with its objects", parameters: []parameter{id}, answer: Change{}, handle: (*api).change},
 		{path: "kinds", summary: "The recorded kinds", answer: Kinds{}, handle: (*api).kinds, parameters: []parameter{
 			{name: "namespace", kind: "array", doc: "only kinds that you may see in one of these namespaces; repeatable"},
@@ -90,15 +109,16 @@ func endpoints() []endpoint {
 			{name: "prefix", kind: "string", doc: "only names that begin with this"},
 			limit,
 		}},
-		{path: "objects", summary: "Objects as they were at a time", selects: true, expensive: true, answer: Objects{}, handle: (*api).objects, parameters: []parameter{
-			atOne, {name: "after", kind: "string", doc: "next of the page before"}, limit,
-		}},
-		{path: "differences", summary: "Net differences between since and until", selects: true, expensive: true, answer: Differences{}, handle: (*api).differences},
-		{path: "versions", summary: "The history of an object, the newest version first", selects: true, expensive: true, answer: Versions{}, handle: (*api).versions, parameters: []parameter{
-			atOne, {name: "before", kind: "integer", doc: "next of the page before"}, limit,
-		}},
-		{path: "blame", summary: "An object's YAML, with the change that led to each line", selects: true, expensive: true, answer: Blame{}, handle: (*api).blame,
-			parameters: []parameter{atOne}},
+		{path: "objects", summary: "Objects as they were at a time", expensive: true, answer: Objects{}, handle: (*api).objects, parameters: append(named("selector"),
+			atOne, parameter{name: "after", kind: "string", doc: "next of the page before"}, limit,
+		)},
+		{path: "differences", summary: "Net differences between since and until", expensive: true, answer: Differences{}, handle: (*api).differences,
+			parameters: named("selector", "since", "until", "noise")},
+		{path: "versions", summary: "The history of an object, the newest version first", expensive: true, answer: Versions{}, handle: (*api).versions, parameters: append(named(),
+			atOne, parameter{name: "before", kind: "integer", doc: "next of the page before"}, limit,
+		)},
+		{path: "blame", summary: "An object's YAML, with the change that led to each line", expensive: true, answer: Blame{}, handle: (*api).blame,
+			parameters: append(named(), atOne)},
 		{path: "status", summary: "The daemon's state, as tattler status -o json", answer: control.Status{}, handle: (*api).status},
 		{path: "openapi.json", summary: "This document", handle: (*api).openapi},
 
@@ -108,9 +128,9 @@ func endpoints() []endpoint {
 		}},
 		{path: "raw/id/{id}", summary: "Lossless: the entry with an id", answer: Entry{}, handle: (*api).rawID, parameters: []parameter{id}},
 		{path: "raw/states", summary: "Lossless: objects as they were at a time, as lines", answer: Line{}, stream: (*api).rawStates, parameters: []parameter{
-			q, {name: "at", kind: "string", doc: "the time, in RFC 3339", required: true},
+			qObjects, {name: "at", kind: "string", doc: "the time, in RFC 3339", required: true},
 		}},
-		{path: "raw/between", summary: "Lossless: objects at both ends of a query's times, as lines", answer: Line{}, stream: (*api).rawBetween, parameters: []parameter{q}},
+		{path: "raw/between", summary: "Lossless: objects at both ends of a query's times, as lines", answer: Line{}, stream: (*api).rawBetween, parameters: []parameter{qObjects}},
 		{path: "raw/history", summary: "Lossless: the changes of an object up to one of them, as lines", answer: Line{}, stream: (*api).rawHistory, parameters: []parameter{
 			{name: "seq", kind: "integer", doc: "the newest of them", required: true},
 		}},

@@ -17,8 +17,8 @@ func OpenAPI() ([]byte, error) {
 	for _, e := range endpoints() {
 		get := map[string]any{"summary": e.summary, "operationId": operation(e.path)}
 		var parameters []any
-		for _, p := range e.all() {
-			parameters = append(parameters, p.form(strings.Contains(e.path, "{"+p.name+"}")))
+		for _, p := range e.parameters {
+			parameters = append(parameters, p.form(e.inPath(p)))
 		}
 		if parameters != nil {
 			get["parameters"] = parameters

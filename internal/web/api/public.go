@@ -93,6 +93,10 @@ func (a *api) changes(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	objects, err := truth(r, "objects")
+	if err != nil {
+		return nil, err
+	}
 	out := Changes{Changes: []Change{}}
 	var end time.Time // it counts from when the rights are known
 	size := 0
@@ -112,7 +116,7 @@ func (a *api) changes(r *http.Request) (any, error) {
 		size += n
 		if err == nil && s.Matches(&c) || err != nil && readable(err) && !errors.Is(err, journal.ErrNotFound) {
 			ch := Change{Seq: e.Seq, Event: a.event(&c, &e, s.Noise), Error: errorOf(err)}
-			if r.URL.Query().Get("objects") == "true" {
+			if objects {
 				ch.Event.Data.Before, ch.Event.Data.After = c.Before, c.After
 			}
 			out.Changes = append(out.Changes, ch)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"reflect"
 	"strconv"
 	"strings"
 	"time"
@@ -35,6 +36,15 @@ func query(r *http.Request) (q journal.Query, err error) {
 		return q, problem(http.StatusBadRequest, "query: %v", err)
 	}
 	return q, q.Validate(maxValues)
+}
+
+// objectQuery reads a query that may only have what selects objects, and times.
+func objectQuery(r *http.Request) (journal.Query, error) {
+	q, err := query(r)
+	if err == nil && !reflect.DeepEqual(q, q.OfObjects()) {
+		err = problem(http.StatusBadRequest, "query: what selects changes is for raw/rows; this path selects objects by Clusters, Resources, Namespaces, Without, Names, UID and Fields")
+	}
+	return q, err
 }
 
 func (a *api) info(r *http.Request) (any, error) {
@@ -142,9 +152,12 @@ func moment(r *http.Request, name string) (time.Time, error) {
 }
 
 func (a *api) rawStates(r *http.Request, send func(Line) error) error {
-	q, err := query(r)
+	q, err := objectQuery(r)
 	if err != nil {
 		return err
+	}
+	if !q.Since.IsZero() || !q.Until.IsZero() {
+		return problem(http.StatusBadRequest, "query: the time is the parameter at; Since and Until are for raw/rows and raw/between")
 	}
 	at, err := moment(r, "at")
 	if err != nil {
@@ -163,7 +176,7 @@ func (a *api) rawStates(r *http.Request, send func(Line) error) error {
 }
 
 func (a *api) rawBetween(r *http.Request, send func(Line) error) error {
-	q, err := query(r)
+	q, err := objectQuery(r)
 	if err != nil {
 		return err
 	}
@@ -205,9 +218,9 @@ func (a *api) rawHistory(r *http.Request, send func(Line) error) error {
 
 func (a *api) rawSchema(r *http.Request) (any, error) {
 	p := r.URL.Query()
-	namespaced, err := strconv.ParseBool(p.Get("namespaced"))
+	namespaced, err := truth(r, "namespaced")
 	if err != nil {
-		return nil, problem(http.StatusBadRequest, "namespaced: %q is not true or false", p.Get("namespaced"))
+		return nil, err
 	}
 	k := journal.Kind{Group: p.Get("group"), Version: p.Get("version"), Resource: p.Get("resource"), Kind: p.Get("kind"), Namespaced: namespaced, Cluster: p.Get("cluster")}
 	if _, err := access.May(r.Context(), nil); err != nil {
@@ -245,6 +258,19 @@ func (a *api) rawNames(r *http.Request) (any, error) {
 		names = []string{}
 	}
 	return Names{names}, err
+}
+
+// truth reads a boolean parameter; empty is false.
+func truth(r *http.Request, name string) (bool, error) {
+	text := r.URL.Query().Get(name)
+	if text == "" {
+		return false, nil
+	}
+	on, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, problem(http.StatusBadRequest, "%s: %q is not true or false", name, text)
+	}
+	return on, nil
 }
 
 // limitOf reads the parameter limit, up to most; otherwise is the default.

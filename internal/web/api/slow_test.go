@@ -28,8 +28,10 @@ type whoKey struct{}
 func TestSlowReaders(t *testing.T) {
 	s := open(t)
 	synctest.Test(t, func(t *testing.T) {
+		refused := 0
 		h := serve(t, s, access.Everything{}, func(o *api.Options) {
 			o.Expensive = 1
+			o.RefusedStream = func() { refused++ }
 			o.Viewer = func(ctx context.Context) string { return ctx.Value(whoKey{}).(string) }
 		})
 		const stream = "raw/states?at=2026-03-01T10:05:00Z"
@@ -62,6 +64,9 @@ func TestSlowReaders(t *testing.T) {
 			if w.Code != http.StatusOK && w.Header().Get("Retry-After") == "" {
 				t.Error("a refusal does not say when to come again")
 			}
+		}
+		if refused != 1 {
+			t.Errorf("%d refusals are counted", refused)
 		}
 		close(read)
 		for range 3 {

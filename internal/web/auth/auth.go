@@ -105,6 +105,7 @@ type Auth struct {
 	requests chan struct{} // has an element for each request
 	viewers  slots
 	streams  slots
+	refusals Refusals
 	timeouts timeouts
 	// connections is maxConnections, except in tests.
 	connections int
@@ -144,6 +145,7 @@ func prepare(o Options) (*Auth, error) {
 	if a.log == nil {
 		a.log = slog.New(slog.DiscardHandler)
 	}
+	a.refusals.log = a.log
 	a.o.RequestHeader.defaults()
 	if err := a.validate(); err != nil {
 		return nil, fmt.Errorf("protect the web page: %w", err)
@@ -172,6 +174,9 @@ func New(o Options) (*Auth, error) {
 	a.rights.decided.limit, a.rights.created.limit = maxDecisions, maxDecisions
 	return a, nil
 }
+
+// Refusals counts what is refused, also by the handlers that Auth protects.
+func (a *Auth) Refusals() *Refusals { return &a.refusals }
 
 func (r *RequestHeader) defaults() {
 	for _, d := range []struct {

@@ -1,30 +1,22 @@
 package auth
 
 import (
-	"log/slog"
 	"net"
 	"sync"
-	"time"
 )
 
-const (
-	// maxConnections bounds the memory and the file descriptors that clients can take, also those that send no request.
-	maxConnections = 1024
-	// refusalsEvery is how often a log line counts refused connections.
-	refusalsEvery = time.Minute
-)
+// maxConnections bounds the memory and the file descriptors that clients can take, also those that send no request.
+const maxConnections = 1024
 
 // connections limits the connections of a listener. It closes further ones at once, so that their clients see an error
 // instead of waiting.
 type connections struct {
 	net.Listener
-	log   *slog.Logger
-	limit int
+	refusals *Refusals
+	limit    int
 
-	mu      sync.Mutex
-	open    int
-	refused int       // since logged
-	logged  time.Time // when the last log line counted them
+	mu   sync.Mutex
+	open int
 }
 
 // Accept implements net.Listener.
@@ -49,11 +41,7 @@ func (l *connections) enter() bool {
 		l.open++
 		return true
 	}
-	l.refused++
-	if now := time.Now(); now.Sub(l.logged) >= refusalsEvery {
-		l.log.Warn("connections to the web page refused: too many are open", "open", l.open, "refused", l.refused)
-		l.refused, l.logged = 0, now
-	}
+	l.refusals.Add(RefusedConnections)
 	return false
 }
 

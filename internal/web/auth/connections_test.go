@@ -2,12 +2,14 @@ package auth
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -51,6 +53,9 @@ func TestConnections(t *testing.T) {
 	}
 	if n := strings.Count(text.String(), "connections to the web page refused: too many are open"); n != 1 {
 		t.Errorf("%d lines in the log: %s", n, text)
+	}
+	if got := refusals(a); got != "connections 5" {
+		t.Errorf("counted: %s", got)
 	}
 	_ = idle[0].Close()
 	end := time.Now().Add(time.Minute)
@@ -98,4 +103,74 @@ func TestManyStreams(t *testing.T) {
 	if len(a.streams.used) != 0 {
 		t.Errorf("after the end: %v", a.streams.used)
 	}
+}
+
+// refusals describes what was refused.
+func refusals(a *Auth) string {
+	var all []string
+	for _, r := range a.Refusals().All() {
+		if r.Count > 0 {
+			all = append(all, fmt.Sprint(r.Reason, " ", r.Count))
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// TestRefusals: each refusal is counted with its reason. Those of a limit are in the log, which counts them at most once a
+// minute.
+func TestRefusals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		log, text := logged()
+		f := &fake{tokens: map[string]authentication.UserInfo{"alice": {Username: "alice"}, "bob": {Username: "bob"}}}
+		a := mustNew(t, Options{Address: "localhost:80", Tokens: true, Reviewer: f, Log: log})
+		if got := len(a.Refusals().All()); got != len(reasons) {
+			t.Errorf("%d of %d reasons are counted at the start", got, len(reasons))
+		}
+		ask := func(host, token string) int {
+			return answered(a, request(t, "GET", host, nil, "Authorization: Bearer "+token)).Code
+		}
+		full := func(do func()) { // while no further request is answered
+			for range cap(a.requests) {
+				a.requests <- struct{}{}
+			}
+			do()
+			for range cap(a.requests) {
+				<-a.requests
+			}
+		}
+		for range 3 {
+			full(func() {
+				if code := ask("localhost", "alice"); code != http.StatusServiceUnavailable {
+					t.Errorf("too many requests: %d", code)
+				}
+			})
+		}
+		if code := ask("elsewhere.example.com", "alice"); code != http.StatusMisdirectedRequest {
+			t.Errorf("another host: %d", code)
+		}
+		if code := ask("localhost", "stranger"); code != http.StatusUnauthorized {
+			t.Errorf("a token that is not valid: %d", code)
+		}
+		for range maxPerViewer {
+			a.viewers.enter("someone")
+		}
+		if code := ask("localhost", "alice"); code != http.StatusOK {
+			t.Errorf("alice: %d", code)
+		}
+		f.err = errors.New("the API server is away")
+		if code := ask("localhost", "bob"); code != http.StatusServiceUnavailable {
+			t.Errorf("without an API server: %d", code)
+		}
+		if got := refusals(a); got != "requests 3, credentials 1, review 1, site 1" {
+			t.Errorf("counted: %s", got)
+		}
+		if n := strings.Count(text.String(), "requests to the web page refused: too many are being answered"); n != 1 || !strings.Contains(text.String(), "refused=1") {
+			t.Errorf("%d lines in the log: %s", n, text)
+		}
+		time.Sleep(refusalsEvery) // in the bubble
+		full(func() { ask("localhost", "alice") })
+		if !strings.Contains(text.String(), "refused=3") {
+			t.Errorf("the log does not count what it left out: %s", text)
+		}
+	})
 }

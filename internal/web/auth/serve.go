@@ -29,15 +29,22 @@ func (a *Auth) Wrap(next http.Handler) http.Handler {
 		case a.requests <- struct{}{}:
 			defer func() { <-a.requests }()
 		default:
+			a.refusals.Add(RefusedRequests)
 			answer(w, &problem{http.StatusServiceUnavailable, "too many requests are being answered already"})
 			return
 		}
 		if p := a.check(r); p != nil {
+			a.refusals.Add(RefusedSite)
 			answer(w, p)
 			return
 		}
 		v, p := a.viewer(r)
 		if p != nil {
+			reason := RefusedReview
+			if p.code == http.StatusUnauthorized {
+				reason = RefusedCredentials
+			}
+			a.refusals.Add(reason)
 			if p.code == http.StatusUnauthorized && a.o.Tokens {
 				w.Header().Set("WWW-Authenticate", `Bearer realm="tattler"`)
 			}
@@ -45,6 +52,7 @@ func (a *Auth) Wrap(next http.Handler) http.Handler {
 			return
 		}
 		if !a.viewers.enter(v.key) {
+			a.refusals.Add(RefusedViewerRequests)
 			answer(w, &problem{http.StatusTooManyRequests, fmt.Sprintf("%d of your requests are being answered already", maxPerViewer)})
 			return
 		}
@@ -145,7 +153,7 @@ func answer(w http.ResponseWriter, p *problem) {
 // error is the listener's, or reports an open page on an address that other machines reach.
 func (a *Auth) Serve(ctx context.Context, l net.Listener, h http.Handler) error {
 	defer l.Close()
-	l = &connections{Listener: l, log: a.log, limit: a.connections}
+	l = &connections{Listener: l, refusals: &a.refusals, limit: a.connections}
 	if (a.open || a.pair == nil) && !isLoopback(l.Addr().String()) {
 		return fmt.Errorf("serve the web page on %s: other machines can reach this address, and the page has no TLS or no authentication", l.Addr())
 	}

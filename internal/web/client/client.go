@@ -161,7 +161,9 @@ func (j *Journal) ByID(ctx context.Context, prefix string) (journal.Entry, error
 // At yields objects as they were at a time.
 func (j *Journal) At(ctx context.Context, q journal.Query, t time.Time) iter.Seq2[journal.State, error] {
 	return func(yield func(journal.State, error) bool) {
-		v := url.Values{"query": {encode(q)}, "at": {t.UTC().Format(time.RFC3339Nano)}}
+		of := q.OfObjects()
+		of.Since, of.Until = time.Time{}, time.Time{}
+		v := url.Values{"query": {encode(of)}, "at": {t.UTC().Format(time.RFC3339Nano)}}
 		for line, err := range j.stream(ctx, "raw/states", v) {
 			if err != nil {
 				yield(journal.State{}, err)
@@ -177,7 +179,7 @@ func (j *Journal) At(ctx context.Context, q journal.Query, t time.Time) iter.Seq
 // Between yields objects at both ends of a query's times.
 func (j *Journal) Between(ctx context.Context, q journal.Query) iter.Seq2[[2]journal.State, error] {
 	return func(yield func([2]journal.State, error) bool) {
-		for line, err := range j.stream(ctx, "raw/between", url.Values{"query": {encode(q)}}) {
+		for line, err := range j.stream(ctx, "raw/between", url.Values{"query": {encode(q.OfObjects())}}) {
 			if err != nil {
 				yield([2]journal.State{}, err)
 				return

@@ -167,7 +167,9 @@
 
   // New entries, as they are recorded. While the reader is further down, they wait, so that nothing moves.
   const maxEntries = 500;
-  let source = null, waiting = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""], last = "", resting = 0, again = 0;
+  // A refused page asks again after 10 seconds, and then after twice as long each time, up to 5 minutes.
+  const firstWait = 10, longestWait = 300;
+  let source = null, waiting = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""], last = "", resting = 0, again = 0, wait = firstWait;
   // say shows how the page is connected. That it is paused matters only while it is live.
   function say(text, state) {
     if (text) connection = [text, state];
@@ -254,6 +256,23 @@
       .then((html) => { if (!drag) { box.innerHTML = html; localTimes(box); } })
       .catch(() => { /* the next change tries again */ });
   }
+  // refusals say why a page is not live, by the status of the answer.
+  const refusals = {
+    400: "its address is wrong", 401: "you are no longer signed in, so reload the page", 403: "you may no longer see it", 404: "the server has no such page",
+    429: "you have too many live pages or requests, so close some", 503: "the server has too many live pages, or cannot read the journal",
+  };
+  // refused waits before the page asks again, and says why. The browser does not say why: the server is asked.
+  function refused(by) {
+    const seconds = wait;
+    wait = Math.min(2 * wait, longestWait);
+    const explain = (why) => say("not live" + (why ? ": " + why : "") + "; trying again in " + seconds + " seconds", "off");
+    explain("");
+    fetch(by.url, { method: "HEAD", cache: "no-store", signal: AbortSignal.timeout(5000) })
+      .then((r) => { if (by === source && connection[1] === "off") explain(refusals[r.redirected ? 401 : r.status]); }) // a proxy leads to where one signs in
+      .catch(() => { /* the server cannot be reached */ });
+    clearTimeout(again);
+    again = setTimeout(() => { if (document.hidden) resting = -1; else connect(); }, 1000 * seconds);
+  }
   // connect starts to listen for what was recorded after what the page has.
   function connect() {
     clearTimeout(again);
@@ -261,16 +280,13 @@
     const url = new URL($("#live").dataset.url, location.href);
     if (last) url.searchParams.set("after", last);
     source = new EventSource(url);
-    source.onopen = () => say("live", "on");
+    source.onopen = () => { wait = firstWait; say("live", "on"); };
     source.onerror = () => {
       if (source.readyState !== EventSource.CLOSED) {
         say("not connected; trying again", "off");
         return;
       }
-      // The server has refused, perhaps only for now. The browser gives up then.
-      say("not live; trying again in 10 seconds", "off");
-      clearTimeout(again);
-      again = setTimeout(() => { if (document.hidden) resting = -1; else connect(); }, 10000);
+      refused(source); // the browser gives up then
     };
     source.addEventListener("entry", (e) => { last = e.lastEventId || last; arrive(e.data); });
     source.addEventListener("mark", (e) => { last = e.lastEventId || last; });
