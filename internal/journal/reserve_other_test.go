@@ -12,3 +12,6 @@ func purges(string) error      { return errNoDisk }
 func saysFull(string) error    { return errNoDisk }
 func givesUpCopy(string) error { return errNoDisk }
 func heldLog(string) error     { return errNoDisk }
+func fullAtOnce(string) error  { return errNoDisk }
+func unusedPages(string) error { return errNoDisk }
+func noReserve(string) error   { return errNoDisk }
