@@ -67,7 +67,7 @@ func TestStreams(t *testing.T) {
 		held := make(chan struct{})
 		r.server.Intercept(func(w http.ResponseWriter, req *http.Request) bool {
 			q := req.URL.Query()
-			if !strings.HasSuffix(req.URL.Path, "/configmaps") || q.Get("resourceVersion") != "" || q.Get("limit") == "1" {
+			if !strings.HasSuffix(req.URL.Path, "/configmaps") || q.Get("resourceVersion") != "" && q.Get("resourceVersionMatch") == "" || q.Get("limit") == "1" {
 				return false
 			}
 			w.Header().Set("Content-Type", "application/json") // the list starts but does not continue
