@@ -118,7 +118,7 @@ func recordConfigMaps(t *testing.T, namespaces ...string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	at := time.Now().Add(-time.Minute)
+	at := time.Now() // the namespaces are older, otherwise only viewers of the whole cluster would see them
 	b := journal.Batch{Stream: journal.Stream{GroupResource: "configmaps"}, Head: journal.Head{Version: "9", At: at}}
 	for _, ns := range namespaces {
 		b.Rows = append(b.Rows, journal.Row{After: []byte(`{"metadata":{"name":"settings"}}`), Meta: journal.Meta{

@@ -39,7 +39,7 @@ func (j *judge) times(c *progress, i int, r *row) {
 		j.find(falsified, "%v was seen at %s, but written after %s", r, clock(r.at), clock(last.asked))
 	case r.time.After(seen):
 		j.find(falsified, "%v was seen at %s, before its time, %s", r, clock(r.at), clock(r.time))
-	case !r.since.IsZero() && (first.known.Before(r.since) || r.since.After(seen)):
+	case !r.since.IsZero() && (!first.known.IsZero() && first.known.Before(r.since) || r.since.After(seen)):
 		j.find(falsified, "%v happened between %s and %s, but the server showed %s at %s", r, clock(r.since), clock(r.at), first.version, clock(first.known))
 	case !begun.IsZero() && r.time.Before(begun.Add(-second)):
 		j.find(falsified, "%v has the time %s, but %s was written after %s", r, clock(r.time), first.version, clock(begun))
@@ -48,7 +48,7 @@ func (j *judge) times(c *progress, i int, r *row) {
 		return
 	}
 	j.dated++
-	if r.time.After(last.known.Add(second)) {
+	if !last.known.IsZero() && r.time.After(last.known.Add(second)) {
 		j.find(falsified, "%v has the time %s, but the server showed it at %s, and the object says when it was written", r, clock(r.time), clock(last.known))
 	}
 }
