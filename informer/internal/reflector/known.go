@@ -32,7 +32,7 @@ func (r *Reflector) saw(version string) {
 
 // notOlderThan returns the version that the next list must have; empty: the newest.
 func (r *Reflector) notOlderThan() string {
-	if _, comparable := wire.CompareVersions(r.seen, r.seen); !comparable || r.latest || !r.m.Synced || r.m.relists > 1 {
+	if _, ordered := wire.CompareVersions(r.seen, r.seen); !ordered || r.latest || !r.m.Synced || r.m.relists > 1 {
 		return ""
 	}
 	return r.seen
