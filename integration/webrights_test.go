@@ -159,13 +159,24 @@ func (s *served) hides(t *testing.T, c *webClient) {
 			answered++
 		}
 		if code != code2 || body != body2 {
-			t.Errorf("%s: %d, but %d for what does not exist:\n%s\n%s", url, code, code2, tail(body), tail(body2))
+			t.Errorf("%s: %d, but %d for what does not exist :\n%s", url, code, code2, firstDifference(body, body2))
 		}
 		if code >= http.StatusInternalServerError || strings.Contains(body, "secret-value") {
 			t.Errorf("%s: %d\n%s", url, code, tail(body))
 		}
 	}
 	t.Logf("%d of %d paths answered", answered, len(everyPath))
+}
+
+// firstDifference returns the first lines that differ.
+func firstDifference(a, b string) string {
+	one, two := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(one), len(two)) {
+		if one[i] != two[i] {
+			return fmt.Sprintf("line %d\n%s\n%s", i+1, one[i], two[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, %d lines", len(one), len(two))
 }
 
 // TestWebRights runs the daemon with a page that other machines could reach. A viewer of one namespace learns nothing of
