@@ -148,7 +148,7 @@ func (s *served) hides(t *testing.T, c *webClient) {
 		r := strings.NewReplacer("NSA", s.a, "NS", ns, "NAME", name, "ID", id, "SEQ", seq, "SPAN", "since="+s.since+"&until="+s.until, `"`, "%22", "{", "%7B", "}", "%7D")
 		code, body := c.get(r.Replace(url))
 		body = strings.NewReplacer(ns, "NS", name, "NAME", id, "ID").Replace(body)
-		body = anyTime.ReplaceAllString(body, "TIME") // before the number: it may be a part of a time
+		body = anyTime.ReplaceAllString(body, "TIME")                                        // before the number: it may be a part of a time
 		return code, regexp.MustCompile(`([=:])`+seq+`\b`).ReplaceAllString(body, "${1}SEQ") // not a part of ?v=9a9d
 	}
 	answered := 0
