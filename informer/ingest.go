@@ -211,9 +211,16 @@ func (i *ingest) Live(version string) {
 	if i.mixedFormats { // not all contents were compared: if the form has changed, an audit does that
 		i.listedForm = i.store.Served()
 	}
-	i.commit(store.Commit{Version: version, Sweep: true, Served: i.listedForm, Current: i.began})
-	i.auditor.markCompared(i.began, i.mixedFormats)
-	i.update(func(st *Status) { st.LastCurrent = i.began })
+	sure := i.began
+	if i.store.Synced() { // the server may answer a relist from a cache, which lags as much as its watches do
+		sure = sure.Add(-onTheWay)
+	}
+	if last := i.Status().LastCurrent; last.After(sure) {
+		sure = last
+	}
+	i.commit(store.Commit{Version: version, Sweep: true, Served: i.listedForm, Current: sure})
+	i.auditor.markCompared(sure, i.mixedFormats)
+	i.update(func(st *Status) { st.LastCurrent = sure })
 }
 
 // commit commits the staged changes and the gap to the store, and so delivers them.

@@ -137,7 +137,7 @@ type Status struct {
 	Since    time.Time
 	Attempts int
 	// LastCurrent is when the stream was last known to be current: two seconds before the last arrival, since changes may
-	// have been on their way then, or the begin of the last list. An audit that finds a missed change sets it back to
+	// have been on their way then, or the begin of the first list. An audit that finds a missed change sets it back to
 	// the last comparison of all objects, until the stream is relisted.
 	LastCurrent time.Time
 	Objects     int

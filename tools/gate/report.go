@@ -12,7 +12,7 @@ import (
 
 const (
 	slowest = 10 // how many packages are listed
-	tail    = 15 // how many lines of a flaky test's output are printed; the file has all
+	tail    = 40 // how many lines of a flaky test's output are printed; the file has all
 )
 
 type stepTime struct {
