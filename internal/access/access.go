@@ -79,34 +79,28 @@ func (e *CheckError) Unwrap() error { return e.Err }
 
 // May returns for each target whether the viewer of a context may get it. The error is a *CheckError.
 func May(ctx context.Context, targets []Target) ([]bool, error) {
-	a, ok := ctx.Value(accessKey{}).(Access)
-	if !ok || a == nil {
-		return nil, &CheckError{ErrNobody}
-	}
-	allowed, err := a.May(ctx, targets)
-	switch {
-	case err != nil:
-		return nil, &CheckError{err}
-	case len(allowed) != len(targets):
-		return nil, &CheckError{fmt.Errorf("%d answers for %d targets", len(allowed), len(targets))}
-	}
-	return allowed, nil
+	return ask(ctx, targets, Access.May)
 }
 
 // created returns when each namespace was created, as the viewer of a context may know. The error is a *CheckError.
 func created(ctx context.Context, namespaces []Namespace) ([]time.Time, error) {
+	return ask(ctx, namespaces, Access.Created)
+}
+
+// ask asks the Access of a context, which has one answer for each question.
+func ask[Q, A any](ctx context.Context, questions []Q, method func(Access, context.Context, []Q) ([]A, error)) ([]A, error) {
 	a, ok := ctx.Value(accessKey{}).(Access)
 	if !ok || a == nil {
 		return nil, &CheckError{ErrNobody}
 	}
-	all, err := a.Created(ctx, namespaces)
+	answers, err := method(a, ctx, questions)
 	switch {
 	case err != nil:
 		return nil, &CheckError{err}
-	case len(all) != len(namespaces):
-		return nil, &CheckError{fmt.Errorf("%d answers for %d namespaces", len(all), len(namespaces))}
+	case len(answers) != len(questions):
+		return nil, &CheckError{fmt.Errorf("%d answers to %d questions", len(answers), len(questions))}
 	}
-	return all, nil
+	return answers, nil
 }
 
 // TargetOf returns the right that objects of a kind in a namespace need.
