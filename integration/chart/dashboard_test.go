@@ -175,6 +175,7 @@ var absent = map[string][]string{
 	"tattler_journal_cut_timestamp_seconds":     nil,
 	"tattler_audits_total":                      {"resource", "compared", "result"},
 	"tattler_stream_gaps_total":                 {"resource"},
+	"up":                                        {"job", "instance"}, // Prometheus has it
 }
 
 // scraped are labels that Prometheus adds.
