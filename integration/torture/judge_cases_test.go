@@ -120,6 +120,14 @@ func TestJudge(t *testing.T) {
 			p.start["configmaps"] = "3"
 			return append([]row{inList(rows[0], 99)}, rows[1:]...)
 		}, []string{falsified}},
+		{"a creation between a first list that was interrupted and the next", func(p *past, rows []row) []row {
+			p.start["configmaps"] = "3"
+			rows[0] = inList(rows[0], 99)
+			for i := range rows {
+				rows[i].seq++
+			}
+			return append([]row{gap(1, "", "3", "a list was interrupted")}, rows...)
+		}, nil},
 		{"a creation that a later list showed, without a gap", func(_ *past, rows []row) []row {
 			return append([]row{inList(rows[0], 100)}, rows[1:]...)
 		}, []string{groundless}},

@@ -300,23 +300,25 @@ func (j *judge) marks(r *row, marks, plain []hidden) {
 	}
 }
 
-// ground checks that a net change follows a gap, or is a creation after the journal began that a first list showed:
-// then it lies between the object's creation and that list.
+// ground checks that a net change follows a gap, or is a creation after the journal began that its first list showed: then
+// it lies between the object's creation and that list. After a first list that was interrupted, there is a gap as well, and
+// the creation lies between the two lists.
 func (j *judge) ground(c *progress, r *row) {
 	if !r.derived || r.op == event.Snapshot {
 		return
 	}
-	if r.op == event.Created && c.seq == 0 && compare(r.version, j.past.start[r.kind]) <= 0 {
-		var o stem
-		if err := json.Unmarshal(r.after, &o); err != nil || !o.Metadata.CreationTimestamp.Equal(r.since) {
-			j.find(falsified, "%v happened after %v, but was created at %v (%v)", r, r.since, o.Metadata.CreationTimestamp, err)
-		}
-		return
-	}
-	if !slices.ContainsFunc(j.gaps, func(g judgedGap) bool {
+	if slices.ContainsFunc(j.gaps, func(g judgedGap) bool {
 		return g.kind == r.kind && (g.namespace == "" || g.namespace == r.namespace) && g.seq > c.seq
 	}) {
+		return
+	}
+	if r.op != event.Created || c.seq > 0 || compare(r.version, j.past.start[r.kind]) > 0 {
 		j.find(groundless, "%v is a net change without a gap", r)
+		return
+	}
+	var o stem
+	if err := json.Unmarshal(r.after, &o); err != nil || !o.Metadata.CreationTimestamp.Equal(r.since) {
+		j.find(falsified, "%v happened after %v, but was created at %v (%v)", r, r.since, o.Metadata.CreationTimestamp, err)
 	}
 }
 
