@@ -147,8 +147,10 @@ func literal(s string) (lines []string, mark string, ok bool) {
 }
 
 var (
-	// yamlPlain matches strings that need no quotes: a conservative part of YAML's rule.
-	yamlPlain = regexp.MustCompile(`^[A-Za-z0-9_./$+-]([^:#]|:[^ ]|[^ ]#)*$`)
+	// yamlPlain matches the beginnings of strings that need no quotes, unless yamlMark matches something in them, which would
+	// begin a comment or end a key: a conservative part of YAML's rule.
+	yamlPlain = regexp.MustCompile(`^[A-Za-z0-9_./$+-]`)
+	yamlMark  = regexp.MustCompile(`\s#|:(\s|$)`)
 	// yamlOther matches strings that YAML 1.1 or 1.2 may read as another type: numbers in several notations, dates, booleans,
 	// null.
 	yamlOther = regexp.MustCompile(`(?i)^([-+.]*[0-9][-+.,:_0-9a-fxot ze]*|y|n|yes|no|on|off|true|false|null|[-+]?\.(inf|nan))$`)
@@ -177,8 +179,8 @@ func yamlString(s string) string {
 	if isWord(s) {
 		return s
 	}
-	plain := printable(s) && s == strings.TrimSpace(s) && !strings.HasSuffix(s, ":") && s != "-" && s != "---" &&
-		!strings.HasPrefix(s, "- ") && yamlPlain.MatchString(s)
+	plain := printable(s) && s == strings.TrimSpace(s) && s != "-" && s != "---" && !strings.HasPrefix(s, "- ") &&
+		yamlPlain.MatchString(s) && !yamlMark.MatchString(s)
 	if plain && (!yamlOther.MatchString(s) || version.MatchString(s)) {
 		return s
 	}
