@@ -17,7 +17,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/access"
@@ -25,6 +24,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/usage"
+	"github.com/tattler-dev/tattler/internal/web/auth"
+	"github.com/tattler-dev/tattler/internal/web/share"
 )
 
 // Root is the path below which the API is served.
@@ -47,7 +48,8 @@ type Options struct {
 	// Expensive is how many requests that read many changes or objects are answered at once; 0: 4, so that others
 	// are answered meanwhile, and the daemon keeps recording. Twice as many streams are sent at once.
 	Expensive int
-	// Viewer names the viewer of a request, who has at most half of the streams; nil: all requests have the same viewer.
+	// Viewer names the viewer of a request, who has at most half of the expensive requests and of the streams; nil: there is one
+	// viewer, who has at most half of the streams.
 	Viewer func(ctx context.Context) string
 	// RefusedRequest and RefusedStream are called if a request is refused because too many are answered; nil does nothing.
 	RefusedRequest, RefusedStream func()
@@ -75,8 +77,8 @@ const (
 // api is the handler.
 type api struct {
 	o       Options
-	busy    chan struct{} // has an element for each expensive request that reads the journal
-	streams streams
+	reading *share.Pool // the expensive requests that read the journal
+	sending *share.Pool // the streams that are sent
 }
 
 // New returns the handler of all paths below Root.
@@ -93,8 +95,9 @@ func New(o Options) http.Handler {
 	if o.Expensive <= 0 {
 		o.Expensive = 4
 	}
+	half := (o.Expensive + 1) / 2
 	if o.Viewer == nil {
-		o.Viewer = func(context.Context) string { return "" }
+		o.Viewer, half = func(context.Context) string { return "" }, o.Expensive
 	}
 	if o.RefusedRequest == nil {
 		o.RefusedRequest = func() {}
@@ -102,7 +105,7 @@ func New(o Options) http.Handler {
 	if o.RefusedStream == nil {
 		o.RefusedStream = func() {}
 	}
-	a := &api{o: o, busy: make(chan struct{}, o.Expensive), streams: streams{limit: o.Expensive, of: map[string]int{}}}
+	a := &api{o: o, reading: share.New(o.Expensive, half), sending: share.New(2*o.Expensive, o.Expensive)}
 	mux := http.NewServeMux()
 	for _, e := range endpoints() {
 		mux.HandleFunc("GET "+Root+e.path, func(w http.ResponseWriter, r *http.Request) { a.serve(w, r, &e) })
@@ -136,12 +139,12 @@ func (a *api) serve(w http.ResponseWriter, r *http.Request, e *endpoint) {
 	}
 	if e.stream != nil {
 		who := a.o.Viewer(ctx)
-		if !a.streams.enter(who) {
+		if !a.sending.Try(who) {
 			a.o.RefusedStream()
 			a.fail(w, r, busy("too many answers are being sent: repeat this request later"))
 			return
 		}
-		defer a.streams.leave(who)
+		defer a.sending.Leave(who)
 		a.serveStream(w, r, e)
 		return
 	}
@@ -176,49 +179,21 @@ func (a *api) answer(r *http.Request, e *endpoint) ([]byte, error) {
 
 // enter waits for a place among the expensive requests.
 func (a *api) enter(ctx context.Context) (leave func(), err error) {
-	wait := time.NewTimer(waitTime)
-	defer wait.Stop()
-	select {
-	case a.busy <- struct{}{}:
-		return func() { <-a.busy }, nil
-	case <-wait.C:
-		a.o.RefusedRequest()
-		return nil, busy("too many requests read the journal: repeat this one later")
-	case <-ctx.Done():
+	who := a.o.Viewer(ctx)
+	limited, cancel := context.WithTimeout(ctx, waitTime)
+	defer cancel()
+	switch err := a.reading.Enter(limited, who); {
+	case err == nil:
+		return func() { a.reading.Leave(who) }, nil
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	}
+	a.o.RefusedRequest()
+	return nil, busy("too many requests read the journal: repeat this one later")
 }
 
 func busy(text string) error {
 	return &failure{http.StatusServiceUnavailable, Error{Error: text, Reason: ReasonBusy}}
-}
-
-// streams counts the streams that are sent, of which a viewer has half at most: slow readers cannot take them all.
-type streams struct {
-	limit int
-	mu    sync.Mutex
-	open  int
-	of    map[string]int // by viewer
-}
-
-func (s *streams) enter(viewer string) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.open >= 2*s.limit || s.of[viewer] >= s.limit {
-		return false
-	}
-	s.open++
-	s.of[viewer]++
-	return true
-}
-
-func (s *streams) leave(viewer string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.open--
-	if s.of[viewer]--; s.of[viewer] == 0 {
-		delete(s.of, viewer)
-	}
 }
 
 // failure is an error with its status.
@@ -241,6 +216,7 @@ func tooLarge() error {
 func failureOf(err error) (f *failure, hidden bool) {
 	var wrong *usage.Error
 	var check *access.CheckError
+	var many *auth.TooManyReviews
 	switch form := errorOf(err); {
 	case errors.As(err, &f):
 		return f, false
@@ -256,6 +232,8 @@ func failureOf(err error) (f *failure, hidden bool) {
 		return &failure{http.StatusInternalServerError, *form}, true
 	case errors.Is(err, ErrForbidden):
 		return &failure{http.StatusForbidden, Error{Error: ErrForbidden.Error()}}, false
+	case errors.As(err, &many):
+		return &failure{http.StatusBadRequest, Error{Error: many.Error()}}, false
 	case errors.As(err, &check):
 		return &failure{http.StatusServiceUnavailable, Error{Error: check.Error()}}, true
 	case errors.Is(err, context.DeadlineExceeded):

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/tattler-dev/tattler/internal/access"
+	"github.com/tattler-dev/tattler/internal/web/share"
 )
 
 // Target is a resource in a namespace. Namespace is empty for cluster-scoped resources, and
@@ -41,7 +42,7 @@ const (
 	maxDecisions = 32768
 	// maxAccessReviews is how many are made at once, for all viewers.
 	maxAccessReviews = 16
-	// maxShare is how many of these one request has.
+	// maxShare is how many of these one viewer has.
 	maxShare = 8
 )
 
@@ -60,7 +61,7 @@ type rights struct {
 	reviewer Reviewer
 	others   map[string]*other // by Target.Cluster
 	log      *slog.Logger
-	asking   chan struct{} // has an element for each review
+	asking   *share.Pool
 	failed   complaint
 	decided  memo[decision, bool]
 	created  memo[age, time.Time]
@@ -209,15 +210,14 @@ const cannotGet = "cannot get namespaces: viewers with rights in single namespac
 func (r *rights) creation(ctx context.Context, a age) (time.Time, error) {
 	return r.created.do(ctx, a, func() (time.Time, time.Duration, error) {
 		if a.namespace.Cluster != "" {
-			return r.creationElsewhere(ctx, a.namespace)
+			return r.creationElsewhere(ctx, a.viewer, a.namespace)
 		}
 		ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 		defer cancel()
-		release, err := acquire(ctx, r.asking)
-		if err != nil {
+		if err := r.asking.Enter(ctx, a.viewer); err != nil {
 			return time.Time{}, 0, fmt.Errorf("get namespace: %w", err)
 		}
-		defer release()
+		defer r.asking.Leave(a.viewer)
 		at, err := r.reviewer.NamespaceCreated(ctx, a.namespace.Name)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -242,11 +242,10 @@ func (r *rights) review(ctx context.Context, v *Viewer, d decision) (bool, error
 		}
 		ctx, cancel := context.WithTimeout(ctx, reviewTimeout)
 		defer cancel()
-		release, err := acquire(ctx, r.asking)
-		if err != nil {
+		if err := r.asking.Enter(ctx, d.viewer); err != nil {
 			return false, 0, fmt.Errorf("review access: %w", err)
 		}
-		defer release()
+		defer r.asking.Leave(d.viewer)
 		status, err := r.reviewer.ReviewAccess(ctx, d.spec(v))
 		switch {
 		case err != nil:

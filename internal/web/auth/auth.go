@@ -25,6 +25,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/tattler-dev/tattler/internal/web/share"
 )
 
 // Options configure New. The zero value is an open page on loopback. Files are read again when they change.
@@ -167,7 +169,7 @@ func New(o Options) (*Auth, error) {
 	a.tokens = &tokens{reviewer: o.Reviewer, audiences: o.Audiences, secret: secret, log: a.log,
 		asking: make(chan struct{}, maxTokenReviews)}
 	a.tokens.accepted.limit, a.tokens.refused.limit = maxTokens, maxTokens
-	a.rights = &rights{reviewer: o.Reviewer, log: a.log, asking: make(chan struct{}, maxAccessReviews), others: map[string]*other{}}
+	a.rights = &rights{reviewer: o.Reviewer, log: a.log, asking: share.New(maxAccessReviews, maxShare), others: map[string]*other{}}
 	for name, r := range o.Clusters {
 		a.rights.others[name] = &other{Reviewer: r}
 	}

@@ -44,7 +44,7 @@ func (o *other) pause() {
 
 // elsewhere decides about a target in another cluster. A failed review is a refusal that is not remembered.
 func (r *rights) elsewhere(ctx context.Context, v *Viewer, d decision) (allowed bool, keep time.Duration, err error) {
-	ok, err := r.askOther(ctx, d.target.Cluster, func(ctx context.Context, o Reviewer) error {
+	ok, err := r.askOther(ctx, d.viewer, d.target.Cluster, func(ctx context.Context, o Reviewer) error {
 		status, err := o.ReviewAccess(ctx, d.spec(v))
 		allowed = err == nil && status.Allowed && !status.Denied
 		return err
@@ -53,8 +53,8 @@ func (r *rights) elsewhere(ctx context.Context, v *Viewer, d decision) (allowed 
 }
 
 // creationElsewhere is creation in another cluster.
-func (r *rights) creationElsewhere(ctx context.Context, ns access.Namespace) (at time.Time, keep time.Duration, err error) {
-	ok, err := r.askOther(ctx, ns.Cluster, func(ctx context.Context, o Reviewer) (err error) {
+func (r *rights) creationElsewhere(ctx context.Context, viewer string, ns access.Namespace) (at time.Time, keep time.Duration, err error) {
+	ok, err := r.askOther(ctx, viewer, ns.Cluster, func(ctx context.Context, o Reviewer) (err error) {
 		if at, err = o.NamespaceCreated(ctx, ns.Name); apierrors.IsForbidden(err) { // it answers about objects nevertheless
 			r.failed.log(r.log, cannotGet+" of the cluster "+ns.Cluster, err)
 			return nil
@@ -76,19 +76,18 @@ func keepFor(ok, granted bool) time.Duration {
 }
 
 // askOther asks another cluster, and reports whether it answered. An error means that the viewer has left.
-func (r *rights) askOther(ctx context.Context, cluster string, ask func(context.Context, Reviewer) error) (ok bool, _ error) {
+func (r *rights) askOther(ctx context.Context, viewer, cluster string, ask func(context.Context, Reviewer) error) (ok bool, _ error) {
 	o := r.others[cluster]
 	if o == nil || o.paused() {
 		return false, nil
 	}
 	limited, cancel := context.WithTimeout(ctx, otherTimeout)
 	defer cancel()
-	release, err := acquire(limited, r.asking)
-	if err != nil {
+	if r.asking.Enter(limited, viewer) != nil {
 		return false, nil // it counts as denied
 	}
-	defer release()
-	err = ask(limited, o)
+	defer r.asking.Leave(viewer)
+	err := ask(limited, o)
 	switch {
 	case ctx.Err() != nil: // that says nothing about the cluster
 		return false, context.Cause(ctx)
