@@ -59,8 +59,8 @@ const (
 )
 
 // observe takes a state transition of a stream that was live before. The state may stay the same, so st.Since
-// is not the time of the transition.
-func (o *outage) observe(now time.Time, key outageKey, st informer.Status) {
+// is not the time of the transition. answered is when the server answered a heartbeat last.
+func (o *outage) observe(now, answered time.Time, key outageKey, st informer.Status) {
 	if st.State == informer.Waiting && st.Synced && serverAway(st.Err) {
 		proof := provesAbsence(key, st.Err)
 		if o.down == nil && !proof {
@@ -70,6 +70,9 @@ func (o *outage) observe(now time.Time, key outageKey, st informer.Status) {
 			*o = outage{
 				ended: o.ended, begun: now, since: now, silent: fellSilent(st.Err),
 				cut: map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
+			}
+			if o.silent { // perhaps only this stream has been cut yet, which had nothing to say for long
+				o.alive(answered)
 			}
 		}
 		if proof {

@@ -123,7 +123,11 @@ func (r *retainer) logPaid(at time.Time, done *journal.Retained) {
 		level = slog.LevelWarn
 	}
 	most := done.Paid[0]
-	r.o.Log.Log(context.Background(), level, "the journal exceeded journal.retain.size: removed the oldest changes of the namespaces that take the most",
+	why := "the journal exceeded journal.retain.size"
+	if done.Full {
+		why = "the disk is full"
+	}
+	r.o.Log.Log(context.Background(), level, why+": removed the oldest changes of the namespaces that take the most",
 		"cluster", most.Cluster, "namespace", cmp.Or(most.Namespace, "(none)"), "removed", most.Changes, "bytes", most.Size, "seen until", done.Cut, "other namespaces", len(done.Paid)-1)
 }
 

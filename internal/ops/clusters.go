@@ -47,7 +47,7 @@ func notWatched(s *control.Status, now time.Time) (reasons []string) {
 	if !s.Settled {
 		reasons = append(reasons, "starting: not every kind is live yet")
 	}
-	if s.Away != "" && now.Sub(s.AwaySince) > reconnectGrace {
+	if s.Away != "" && (!s.Settled || now.Sub(s.AwaySince) > reconnectGrace) { // a start waits for it
 		reasons = append(reasons, "the API server cannot be reached"+since(s.AwaySince, now))
 	}
 	return reasons

@@ -68,6 +68,7 @@ func TestReady(t *testing.T) {
 			[]string{"the journal cannot be written for 1m30s"}},
 		{"the journal, otherwise", control.Status{Settled: true, Journal: control.Journal{ReadError: "/geheim: malformed"}}, []string{"the journal cannot be read"}},
 		{"the API server is away", control.Status{Settled: true, Away: "geheim", AwaySince: ago(2 * time.Minute)}, []string{"the API server cannot be reached for 2m0s"}},
+		{"a start waits for it", control.Status{Away: "geheim", AwaySince: ago(5 * time.Second)}, []string{"starting: not every kind is live yet", "the API server cannot be reached for 5s"}},
 		{"it restarts", control.Status{Settled: true, Away: "geheim", AwaySince: ago(30 * time.Second)}, nil},
 		{"the journal is being opened: nothing else is known", control.Status{Starting: "opening the journal", Started: ago(150 * time.Second)},
 			[]string{"the start: opening the journal for 2m30s"}},

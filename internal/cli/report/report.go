@@ -256,7 +256,7 @@ func (p *page) held(j *control.Journal) {
 		if j.CutCluster != "" {
 			of += " of cluster " + clean(j.CutCluster)
 		}
-		p.text(indent, "the size limit cuts the history short: changes%s seen until %s (%s ago) were removed; see docs/operations.md, Sizing", of, stamp(j.Cut), age(p.now.Sub(j.Cut)))
+		p.text(indent, "lack of space cuts the history short: changes%s seen until %s (%s ago) were removed; see docs/operations.md, Sizing", of, stamp(j.Cut), age(p.now.Sub(j.Cut)))
 	}
 	if j.ClockJump != 0 {
 		jump, where := time.Duration(j.ClockJump)*time.Second, "ahead of"

@@ -107,9 +107,9 @@ func TestStatus(t *testing.T) {
 	          312 MiB of 1 GiB in use, changes are kept for 30d
 	          the last states of watched objects take 600 MiB, half of that or more:
 	          see docs/operations.md, Sizing
-	          the size limit cuts the history short: changes of namespace sh\x1bop
-	          of cluster east seen until 2026-03-01 09:00:00 (3h ago) were removed;
-	          see docs/operations.md, Sizing
+	          lack of space cuts the history short: changes of namespace sh\x1bop of
+	          cluster east seen until 2026-03-01 09:00:00 (3h ago) were removed; see
+	          docs/operations.md, Sizing
 	          the clock is 365d ahead of the elapsed time: for another 23h, changes
 	          are removed by age only if they are old by both
 	          it holds changes seen from 2026-02-27 10:00:00 to 2026-03-01 11:59:59

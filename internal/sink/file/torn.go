@@ -12,7 +12,7 @@ import (
 const ours = `{"specversion":"`
 
 // errForeign means that another program has written to the file.
-var errForeign = errors.New("its last line has no newline and is not the beginning of an event: leaving the file alone")
+var errForeign = errors.New("another program wrote its last line, which has no newline: leaving the file alone; end that line, or give the sink a file of its own")
 
 // wholeLines returns the offset behind the last whole line. The rest must be the beginning of an event: the sink does
 // not cut a file that another program wrote.
