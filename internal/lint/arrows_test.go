@@ -256,7 +256,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/web/auth/...",
-		only: []string{"std", "./internal/access", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/...", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes/scheme"},
+		only: []string{"std", "./internal/access", "./internal/web/share", "k8s.io/api/authentication/v1", "k8s.io/api/authorization/v1", "k8s.io/apimachinery/...", "k8s.io/client-go/rest", "k8s.io/client-go/kubernetes/scheme"},
 		why:  "what decides who sees what is small enough to be read completely, and knows nothing about pages",
 	},
 	{
