@@ -117,7 +117,7 @@ func TestPast(t *testing.T) {
 			[]string{"configmaps/flag in shop changed between 2026-03-01 10:45:00 and 2026-03-01 10:50:00; this is how it was before that"}, nil},
 		{"one object as JSON", "get cm/flag -o json", 0, []string{`"apiVersion": "v1"`, `"k": "off"`}, []string{"nothing was recorded after 2026-03-01 11:00:00"}, []string{"items"}},
 		{"hidden values", "get secret/key -o yaml", 0, []string{"hidden #"}, []string{"1 hidden value"}, nil},
-		{"a hash is no password", "get secret/key --clean", 2, nil, []string{"secrets/key in shop has hidden values, which cannot be applied: data.password; --keep-hidden"}, nil},
+		{"a hash is no password", "get secret/key --clean", 1, nil, []string{"secrets/key in shop has hidden values, which cannot be applied: data.password; --keep-hidden"}, nil},
 		{"unless somebody insists", "get secret/key --clean --keep-hidden", 0, []string{"hidden #0123456789abcdef"}, nil, nil},
 		{"an unknown kind", "get depoyments", 1, nil, []string{`the journal has no "depoyments"; did you mean "deployments"?`}, nil},
 		{"an unknown time", "get cm --at noon", 2, nil, []string{"--at: "}, nil},

@@ -192,7 +192,7 @@ func (p *Page) askReplay(ctx context.Context, page *orderPage, sink *control.Sin
 	from = max(from, state.Journal.First-1)
 	again := max(0, sink.Cursor-from)
 	page.ask("Replay", "Deliver changes to sink "+sink.Name+" again?",
-		fmt.Sprintf("It receives up to %s again, under the same ids, and then the %s that it has not received yet. Quiet changes, and those that its filter rejects, are not sent.",
+		fmt.Sprintf("It receives up to %s again, under the same ids, and then the %s that it has not received yet. Quiet changes, those that its filter rejects and, without snapshots: true, snapshots are not sent.",
 			count(again, "change"), count(sink.Behind, "change")))
 	if sink.State == "paused" {
 		page.Text = append(page.Text, "It is paused: the delivery begins once it is resumed.")
