@@ -17,6 +17,8 @@ type Plan struct {
 	// Globs may match kinds that appear later. If there are any, CustomResourceDefinitions are listed and
 	// watched too.
 	Globs []Glob
+	// Namespaces are those that scopes name, sorted. They need not exist (yet).
+	Namespaces []string
 	// Catalog is the server's resource types.
 	Catalog *Catalog
 }
@@ -93,8 +95,18 @@ func (w *Watcher) planned(catalog *Catalog) *Plan {
 			p.Globs = append(p.Globs, Glob{Pattern: g, Scope: i, Narrowed: len(s.except) > 0, Namespaces: exact(s.Namespaces)})
 		}
 	}
+	p.Namespaces = w.namespaces()
 	p.Hidden, p.Unmatched = slices.Sorted(maps.Keys(w.hidden)), w.unmatched
 	return p
+}
+
+// namespaces returns the namespaces that scopes name, sorted.
+func (w *Watcher) namespaces() (all []string) {
+	for i := range w.scopes {
+		all = append(all, byName(w.scopes[i].Namespaces)...)
+	}
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // index returns a scope's index in the watcher.

@@ -197,14 +197,12 @@ func (w *Watcher) missingNamespaces(ctx context.Context, found map[string]bool) 
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	var missing []string
-	for i := range w.scopes {
-		for _, ns := range exact(w.scopes[i].Namespaces) {
-			if found[ns] || slices.Contains(missing, ns) {
-				continue
-			}
-			if _, err := w.cluster.Get(ctx, "/api/v1/namespaces/"+ns, nil); apierrors.IsNotFound(err) {
-				missing = append(missing, ns)
-			}
+	for _, ns := range w.namespaces() {
+		if found[ns] {
+			continue
+		}
+		if _, err := w.cluster.Get(ctx, "/api/v1/namespaces/"+ns, nil); apierrors.IsNotFound(err) {
+			missing = append(missing, ns)
 		}
 	}
 	return missing

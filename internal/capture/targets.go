@@ -111,7 +111,12 @@ func exact(n selection.Namespaces) []string {
 	if slices.ContainsFunc(n.Include, selection.IsGlob) {
 		return nil
 	}
-	names := slices.DeleteFunc(slices.Sorted(slices.Values(n.Include)), func(ns string) bool { return !n.Has(ns) })
+	return byName(n)
+}
+
+// byName returns the namespaces that are included by name, sorted and each once.
+func byName(n selection.Namespaces) []string {
+	names := slices.DeleteFunc(slices.Sorted(slices.Values(n.Include)), func(ns string) bool { return selection.IsGlob(ns) || !n.Has(ns) })
 	return slices.Compact(names)
 }
 

@@ -111,12 +111,13 @@ func TestPast(t *testing.T) {
 		{"before the journal begins", "get cm/old --at " + clock(-1), 1, nil, []string{"configmaps/old in shop was first recorded at 2026-03-01 10:00:00", "the journal does not reach back to 2026-03-01 09:59:00 for cm/old"}, nil},
 		{"a list", "get cm,deploy --at " + clock(22) + " -o name", 0, []string{"configmap/back\nconfigmap/flag\nconfigmap/old\ndeployment.apps/web\n"}, nil, nil},
 		{"a table", "get deploy -n shop --at " + clock(30), 0, []string{"NAMESPACE", "shop", "deployment.apps/web", "30 min", "2026-03-01 10:20:00", "helm"}, nil, nil},
-		{"another namespace", "get deploy -n other --at " + clock(30), 0, nil, []string{"there were none at"}, nil},
+		{"another namespace", "get deploy -n other --at " + clock(30), 0, nil, []string{`the journal has nothing in namespace "other"`, "there were none at"}, nil},
+		{"one of another namespace, for programs", "get deploy/web -n other -o yaml --at " + clock(30), 1, nil, []string{`the journal has nothing in namespace "other"`, "there was no deploy/web at"}, nil},
 		{"while a change may or may not have happened", "get cm/flag --at " + clock(47) + " -o yaml", 0, []string{`k: "on"`},
 			[]string{"configmaps/flag in shop changed between 2026-03-01 10:45:00 and 2026-03-01 10:50:00; this is how it was before that"}, nil},
 		{"one object as JSON", "get cm/flag -o json", 0, []string{`"apiVersion": "v1"`, `"k": "off"`}, []string{"nothing was recorded after 2026-03-01 11:00:00"}, []string{"items"}},
 		{"hidden values", "get secret/key -o yaml", 0, []string{"hidden #"}, []string{"1 hidden value"}, nil},
-		{"a hash is no password", "get secret/key --clean", 2, nil, []string{"secrets/key in shop has hidden values, which cannot be applied: data.password; --keep-hidden"}, nil},
+		{"a hash is no password", "get secret/key --clean", 1, nil, []string{"secrets/key in shop has hidden values, which cannot be applied: data.password; --keep-hidden"}, nil},
 		{"unless somebody insists", "get secret/key --clean --keep-hidden", 0, []string{"hidden #0123456789abcdef"}, nil, nil},
 		{"an unknown kind", "get depoyments", 1, nil, []string{`the journal has no "depoyments"; did you mean "deployments"?`}, nil},
 		{"an unknown time", "get cm --at noon", 2, nil, []string{"--at: "}, nil},
@@ -169,6 +170,20 @@ func TestPast(t *testing.T) {
 				t.Errorf("stdout: %s", out)
 			}
 		})
+	}
+}
+
+// TestNothingInNamespace: only a namespace of which the journal has nothing at all is said to be unknown.
+func TestNothingInNamespace(t *testing.T) {
+	t.Setenv("TATTLER_JOURNAL", recordedPast(t))
+	t.Setenv("TZ", "UTC")
+	for args, want := range map[string]string{
+		"-n shop,o*": "", "-n shop,other": "the journal has nothing in namespace \"other\"\n", "": "",
+	} {
+		_, _, err := tattler(t.Context(), strings.Fields("tattler get deploy --at "+clock(-1)+" "+args)...)
+		if want += "there were none at 2026-03-01 09:59:00\n"; err != want {
+			t.Errorf("%s: %q, want %q", args, err, want)
+		}
 	}
 }
 

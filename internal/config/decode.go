@@ -151,11 +151,17 @@ func (d *decoder) pairs(n *yaml.Node, key string) func(func(name, value *yaml.No
 func (d *decoder) unknown(name *yaml.Node, key string, known []string) {
 	at := join(key, name.Value)
 	d.strange[key] = true
-	switch near := spell.Nearest(name.Value, known); {
+	near, homes := spell.Nearest(name.Value, known), homes(name.Value, key)
+	switch {
 	case near != "":
 		d.fail(name, at, "unknown key; did you mean %s?", near)
-	case home(name.Value) != "":
-		d.fail(name, at, "unknown key here; there is a key %s", home(name.Value))
+	case len(homes) == 1:
+		d.fail(name, at, "unknown key here; there is a key %s", join(homes[0], name.Value))
+	case len(homes) > 1:
+		for i, h := range homes { // kinds of sinks, in a sink
+			homes[i] = strings.TrimPrefix(h, anyElement.ReplaceAllString(key, "[]")+".")
+		}
+		d.fail(name, at, "unknown key here; it belongs below %s", either(homes))
 	default:
 		d.fail(name, at, "unknown key; the keys here are %s", strings.Join(known, ", "))
 	}

@@ -5,6 +5,7 @@ import (
 	_ "embed" // reference.json, example.yaml
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -49,15 +50,57 @@ func described(path string) bool {
 	return slices.ContainsFunc(Keys(), func(k Key) bool { return k.Path == path })
 }
 
-// home returns the key of the reference that ends with a name, the first of those nearest to the top; empty for none.
-func home(name string) (path string) {
-	for _, k := range Keys() {
-		is := k.Path == name || strings.HasSuffix(k.Path, "."+name)
-		if is && (path == "" || strings.Count(k.Path, ".") < strings.Count(path, ".")) {
-			path = k.Path
+// anyElement is an index in a key's path.
+var anyElement = regexp.MustCompile(`\[\d+\]`)
+
+// homes returns the keys of the reference below which a name belongs that is unknown below a key: those that have the most
+// parents in common with that key, and of these the ones nearest to the top. A key far below is no home: it is about something
+// else.
+func homes(name, key string) (all []string) {
+	here, best := parts(key), 0
+	for _, home := range parents(name) {
+		there := parts(home)
+		common := 0
+		for common < min(len(here), len(there)) && here[common] == there[common] {
+			common++
+		}
+		near := 100*common - len(there)
+		switch below := len(there) - common; {
+		case below > 1 && len(there) > 2, all != nil && near < best:
+		case all == nil || near > best:
+			all, best = []string{home}, near
+		default:
+			all = append(all, home)
 		}
 	}
-	return path
+	return all
+}
+
+// parents returns the keys of the reference, in its order, that have a key of this name below them; the file is the empty key.
+func parents(name string) (all []string) {
+	for _, k := range Keys() {
+		if parent, is := strings.CutSuffix("."+k.Path, "."+name); is {
+			all = append(all, strings.TrimPrefix(parent, "."))
+		}
+	}
+	return all
+}
+
+// either lists words of which one is meant: "a, b or c".
+func either(words []string) string {
+	last := len(words) - 1
+	if last < 1 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:last], ", ") + " or " + words[last]
+}
+
+// parts splits a key's path: sinks[0].retry is sinks[] and retry. The empty key has none.
+func parts(key string) []string {
+	if key == "" {
+		return nil
+	}
+	return strings.Split(anyElement.ReplaceAllString(key, "[]"), ".")
 }
 
 // plain normalizes a key's path: sinks.where, sinks[0].where and sinks[].where are equal.
@@ -97,9 +140,16 @@ func Explain(key string) (string, error) {
 	if near := spell.Nearest(want, paths); near != "" {
 		return "", fmt.Errorf("explain %s: no such key; did you mean %s?", key, Keys()[slices.Index(paths, near)].Path)
 	}
-	_, last, _ := cutLast(key)
-	if at := home(last); at != "" {
-		return "", fmt.Errorf("explain %s: no such key; did you mean %s?", key, at)
+	before, last, _ := cutLast(key)
+	all := homes(last, before)
+	if len(all) == 0 {
+		all = parents(last)
+	}
+	if len(all) > 0 {
+		for i, parent := range all {
+			all[i] = join(parent, last)
+		}
+		return "", fmt.Errorf("explain %s: no such key; did you mean %s?", key, either(all))
 	}
 	return "", fmt.Errorf("explain %s: no such key; `tattler config explain` lists them", key)
 }

@@ -127,6 +127,8 @@ func TestExplain(t *testing.T) {
 	for _, tc := range []struct{ why, key, want string }{
 		{"a typing mistake", "cluster.nmae", "did you mean cluster.name?"},
 		{"a key elsewhere", "retain", "did you mean journal.retain?"},
+		{"a key of several places", "topic", "did you mean sinks[].kafka.topic, sinks[].mqtt.topic, sinks[].pubsub.topic or sinks[].sns.topic?"},
+		{"a key far below", "to", "did you mean sinks[].notify.quietHours.to?"},
 		{"none", "frobnicate", "lists them"},
 	} {
 		if _, err := Explain(tc.key); err == nil || !strings.Contains(err.Error(), tc.want) {

@@ -107,7 +107,7 @@ func TestRequests(t *testing.T) {
 	if code, text := raw(t, c.Journal, "POST", pathPause, js, bytes.NewBufferString(`{"sink":"x"}`)); code != http.StatusOK || text != "{}\n" {
 		t.Errorf("one that is right: %d, %s", code, text)
 	}
-	if err := c.ask(t.Context(), "POST", "/v1/newer", time.Minute, request{}, nil); err == nil || !strings.Contains(err.Error(), "another version") {
+	if err := c.order(t.Context(), "/v1/newer", request{}, nil); err == nil || !strings.Contains(err.Error(), "another version") {
 		t.Errorf("a daemon that does not know the order: %v", err)
 	}
 }
@@ -138,11 +138,11 @@ func TestNoDaemon(t *testing.T) {
 
 	j := inDir(t)
 	mute(t, j)
-	c := &Client{Journal: j, patience: 50 * time.Millisecond, long: 50 * time.Millisecond}
+	c := &Client{Journal: j, patience: 50 * time.Millisecond}
 	if err := second(c.Status(ctx)); !errors.Is(err, ErrSilent) || !strings.Contains(err.Error(), j+": it does not answer") {
 		t.Errorf("it hangs: %v", err)
 	}
-	if _, err := c.ReplayDead(ctx, "x", []string{"a"}); !errors.Is(err, ErrSilent) {
+	if _, err := c.ReplayDead(ctx, "x", []string{"a"}); !errors.Is(err, ErrSilent) || errors.Is(err, ErrUncertain) {
 		t.Errorf("it hangs: %v", err)
 	}
 }
@@ -151,7 +151,7 @@ func TestNoDaemon(t *testing.T) {
 func TestAnotherUser(t *testing.T) {
 	c := &Client{Journal: "/j.db"}
 	refused := &url.Error{Op: "Get", URL: "http://tattler/v1/status", Err: &net.OpError{Op: "dial", Net: "unix", Err: os.NewSyscallError("connect", syscall.EACCES)}}
-	err := c.explain(t.Context(), refused)
+	err := c.explain(t.Context(), &question{}, refused)
 	if want := "the daemon that records into /j.db belongs to another user, and only answers that user: dial unix: connect: permission denied"; err.Error() != want {
 		t.Errorf("%v", err)
 	}

@@ -82,8 +82,13 @@ func (e *NoDaemonError) Error() string {
 }
 func (e *NoDaemonError) Unwrap() error { return e.Err }
 
-// ErrSilent reports that a daemon accepted the connection but did not answer in time.
+// ErrSilent reports that a daemon accepted the connection but did not answer in time. It does not carry out an order later,
+// unless the error is ErrUncertain too.
 var ErrSilent = errors.New("it does not answer")
+
+// ErrUncertain reports that a daemon got an order, or a part of it, but did not answer: it is unknown whether it is carried
+// out. It is joined to the reason.
+var ErrUncertain = errors.New("it got the order, and may have carried it out or may still do so: tattler sinks shows its effect")
 
 // The requests: a GET for the status, a POST of a request for the others.
 const (

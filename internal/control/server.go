@@ -1,6 +1,7 @@
 package control
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -156,7 +157,12 @@ func read(w http.ResponseWriter, r *http.Request, to any) error {
 	if t, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || t != "application/json" {
 		return malformed("the request is not JSON: its Content-Type is %q", r.Header.Get("Content-Type"))
 	}
-	d := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
+	// The client sends the order once it is asked for it here, if it still waits.
+	b, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
+	if err != nil {
+		return malformed("read the request: %v", err)
+	}
+	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(to); err != nil {
 		return malformed("read the request: %v", err)

@@ -200,13 +200,13 @@ func (j *Journal) Last(ctx context.Context) (seq int64, err error) {
 	return seq, err
 }
 
-// do runs f under the lock.
+// do runs f under the lock, unless ctx ends before that.
 func (j *Journal) do(ctx context.Context, op string, f func() error) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("%s journal: %w", op, err)
-	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if err := ctx.Err(); err != nil { // while it waited, perhaps for a slow disk: nobody expects the effect any more
+		return fmt.Errorf("%s journal: %w", op, err)
+	}
 	if j.lock == nil {
 		return ErrClosed
 	}

@@ -1,6 +1,8 @@
 package journal
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"testing"
@@ -44,6 +46,31 @@ func TestRewind(t *testing.T) {
 	is("further", 5, 100)
 	must(t, j.RemoveSink(ctx, "hook"))
 	is("removed", 0, 0)
+}
+
+// ended is a context that ends while a writer waits for the journal's lock.
+type ended struct {
+	context.Context
+	j *Journal
+}
+
+func (e ended) Err() error {
+	if e.j.mu.TryLock() {
+		e.j.mu.Unlock()
+		return nil
+	}
+	return context.Canceled
+}
+
+// TestPauseTooLate: a write that waits for another one, as with a slow disk, does not happen after its context has ended.
+func TestPauseTooLate(t *testing.T) {
+	j := open(t, filepath.Join(t.TempDir(), "journal.db"))
+	if err := j.Pause(ended{t.Context(), j}, "hook", true); !errors.Is(err, context.Canceled) {
+		t.Error(err)
+	}
+	if all, err := j.Sinks(t.Context()); err != nil || len(all) > 0 {
+		t.Errorf("%+v, %v", all, err)
+	}
 }
 
 // TestSkip: the dead letter and the cursor are written in one transaction.

@@ -192,7 +192,7 @@ func (p *Page) askReplay(ctx context.Context, page *orderPage, sink *control.Sin
 	from = max(from, state.Journal.First-1)
 	again := max(0, sink.Cursor-from)
 	page.ask("Replay", "Deliver changes to sink "+sink.Name+" again?",
-		fmt.Sprintf("It receives up to %s again, under the same ids, and then the %s that it has not received yet. Quiet changes, and those that its filter rejects, are not sent.",
+		fmt.Sprintf("It receives up to %s again, under the same ids, and then the %s that it has not received yet. Quiet changes, those that its filter rejects and, without snapshots: true, snapshots are not sent.",
 			count(again, "change"), count(sink.Behind, "change")))
 	if sink.State == "paused" {
 		page.Text = append(page.Text, "It is paused: the delivery begins once it is resumed.")
@@ -341,11 +341,10 @@ func explain(err error) error {
 		return &orderError{http.StatusConflict, sentence(refusal)}
 	case errors.As(err, &none):
 		return &orderError{http.StatusServiceUnavailable, "No daemon runs that could carry out the order: " + none.Error() + "."}
-	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, control.ErrSilent):
+	case errors.Is(err, control.ErrSilent):
+		return &orderError{http.StatusGatewayTimeout, sentence(err)}
+	case errors.Is(err, context.DeadlineExceeded):
 		text := "It takes too long: the sink's current delivery does not end, or the receiver or the disk is slow."
-		if errors.Is(err, control.ErrSilent) {
-			text = sentence(err)
-		}
 		return &orderError{http.StatusGatewayTimeout, text + " Look at the sink before you repeat the order: it may have been carried out, or a part of it."}
 	}
 	return &orderError{http.StatusBadGateway, "The order failed: " + err.Error() + "."}

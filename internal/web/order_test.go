@@ -326,7 +326,7 @@ func TestOrdersRefused(t *testing.T) {
 		{"it is configured again", control.Refuse("sink former is configured"), []string{"do", "remove", "sink", "former"}, http.StatusConflict, "Sink former is configured."},
 		{"the daemon has gone meanwhile", &control.NoDaemonError{Journal: "j.db"}, []string{"do", "pause", "sink", "hook"}, http.StatusServiceUnavailable, "no daemon records into j.db"},
 		{"the daemon is starting", control.ErrStarting, []string{"do", "pause", "sink", "hook"}, http.StatusConflict, "The daemon is starting"},
-		{"the daemon hangs", fmt.Errorf("the daemon: %w", control.ErrSilent), []string{"do", "pause", "sink", "hook"}, http.StatusGatewayTimeout, "Look at the sink before you repeat the order"},
+		{"the daemon hangs", fmt.Errorf("the daemon: %w, and did not get the order", control.ErrSilent), []string{"do", "pause", "sink", "hook"}, http.StatusGatewayTimeout, "The daemon: it does not answer, and did not get the order."},
 		{"it takes too long", context.DeadlineExceeded, []string{"do", "send", "sink", "hook", "id", ids[0]}, http.StatusGatewayTimeout, "1 of 1 dead letter accepted. It takes too long"},
 		{"another failure", errors.New("disk <full>"), []string{"do", "pause", "sink", "hook"}, http.StatusBadGateway, "The order failed: disk &lt;full&gt;."},
 	} {

@@ -133,6 +133,34 @@ func TestPoorServer(t *testing.T) {
 	s.golden(t, s.examine(t, o), "poor")
 }
 
+// TestNoSuchNamespace: a named namespace that does not exist is a finding, unless the user may not ask for it.
+func TestNoSuchNamespace(t *testing.T) {
+	s := serve(t)
+	s.Put(core("namespaces"), "", "shop", nil)
+	o, _ := s.options(t, "")
+	for _, tc := range []struct{ namespaces, want string }{
+		{"[shop]", ""},
+		{"[shop, shopp]", "there is no namespace shopp (yet)"},
+		{"['sh*', shopp]", "there is no namespace shopp (yet)"},
+		{"[a, shop, b]", "there are no namespaces a, b (yet)"},
+	} {
+		o.Setup.File = s.write(t, "namespaces.yaml", "apiVersion: tattler.dev/v1alpha1\nkind: Config\nwatch:\n- resources: {include: [configmaps]}\n"+
+			"  namespaces: {include: "+tc.namespaces+"}\njournal: {path: "+filepath.Join(s.dir, "journal.db")+"}\n")
+		got := ""
+		for _, f := range s.examine(t, o).findings {
+			if f.Check == "server.namespaces" {
+				got = f.Title
+				if f.Level != Warning || f.Action == "" {
+					t.Errorf("%+v", f)
+				}
+			}
+		}
+		if got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.namespaces, got, tc.want)
+		}
+	}
+}
+
 // TestSinks reaches each kind of sink, or says why not; a message is only sent on request.
 func TestSinks(t *testing.T) {
 	s := serve(t)

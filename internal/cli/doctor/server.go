@@ -169,7 +169,24 @@ func (x *examined) planned(ctx context.Context) bool {
 	if len(plan.Unmatched) > 0 {
 		x.add(Server, "globs", Note, "no kind matches (yet): "+listed(plan.Unmatched), "Kinds that appear later are watched.", "")
 	}
+	x.namespaces(ctx)
 	return true
+}
+
+// namespaces reports the named namespaces that do not exist, as far as the user may ask.
+func (x *examined) namespaces(ctx context.Context) {
+	var missing []string
+	for _, ns := range x.plan.Namespaces {
+		if _, _, err := x.get(ctx, "/api/v1/namespaces/"+ns, "application/json"); apierrors.IsNotFound(err) {
+			missing = append(missing, ns)
+		}
+	}
+	switch {
+	case len(missing) == 1:
+		x.add(Server, "namespaces", Warning, "there is no namespace "+missing[0]+" (yet)", "Its changes are recorded once it exists.", "Correct the name, if it is misspelt.")
+	case len(missing) > 1:
+		x.add(Server, "namespaces", Warning, "there are no namespaces "+listed(missing)+" (yet)", "Their changes are recorded once they exist.", "Correct the names, if they are misspelt.")
+	}
 }
 
 // cause is the reason of a failed request, for a title.

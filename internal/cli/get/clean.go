@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/tattler-dev/tattler/diff"
-	"github.com/tattler-dev/tattler/internal/usage"
 )
 
 // serverFields are the paths that the API server or its controllers set, by kind; those of "" are of every kind.
@@ -60,7 +59,7 @@ func clean(all []found, keepHidden bool) error {
 		}
 		removeOwners(object)
 		if secrets := hidden(object); len(secrets) > 0 && !keepHidden {
-			return usage.Errorf("%s has hidden values, which cannot be applied: %s; --keep-hidden writes them as they are shown",
+			return fmt.Errorf("%s has hidden values, which cannot be applied: %s; --keep-hidden writes them as they are shown",
 				subject(&all[i].State), strings.Join(secrets, ", "))
 		}
 	}

@@ -208,6 +208,13 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 	if len(all) > 0 || damaged != nil {
 		return all, damaged
 	}
+	unseen, err := j.Unseen(ctx, selected.Query.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	for _, ns := range unseen {
+		o.note("the journal has nothing in namespace %q", ns)
+	}
 	what := strings.Join(o.Types, " ")
 	if len(early)+purged > 0 {
 		return nil, fmt.Errorf("the journal does not reach back to %s for %s", when.Moment(at), what)

@@ -307,6 +307,35 @@ func (j *Journal) Select(ctx context.Context, types []string, objects selection.
 	return s, err
 }
 
+// Unseen returns those of some namespaces, without globs, of which the journal has never had an object.
+func (j *Journal) Unseen(ctx context.Context, namespaces []string) (unseen []string, err error) {
+	kinds, err := j.Kinds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var resources []string
+	for _, k := range kinds {
+		resources = append(resources, k.GroupResource())
+	}
+	for _, ns := range namespaces {
+		if selection.IsGlob(ns) {
+			continue
+		}
+		inside, err := j.Names(ctx, resources, ns, "", 1)
+		if err != nil {
+			return nil, err
+		}
+		itself, err := j.Names(ctx, []string{"namespaces"}, "", ns, 1)
+		if err != nil {
+			return nil, err
+		}
+		if len(inside) == 0 && !slices.Contains(itself, ns) {
+			unseen = append(unseen, ns)
+		}
+	}
+	return unseen, nil
+}
+
 // Blame returns an object's YAML with the change that led to each line: see history.Builder.Blame.
 func (j *Journal) Blame(ctx context.Context, s *journal.State) ([]history.Line, error) {
 	return j.changes.Blame(ctx, s)

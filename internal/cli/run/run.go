@@ -326,10 +326,23 @@ func logMessage(log *slog.Logger, cluster *kube.Cluster, m capture.Message) {
 		if len(m.Ready.Absent) > 0 {
 			log.Warn("objects do not exist (yet)", "objects", strings.Join(m.Ready.Absent, ","))
 		}
-	case m.Away != nil && m.Away.Until.IsZero():
-		log.Warn("the API server is away", "error", m.Away.Err)
 	case m.Away != nil:
-		log.Info("the API server is back", "after", m.Away.Until.Sub(m.Away.Since).Round(100*time.Millisecond), "relisted", m.Away.Relisted)
+		logAway(log, m.Away)
+	}
+}
+
+// logAway logs that changes cannot be, or could not be, seen for a while.
+func logAway(log *slog.Logger, a *capture.Away) {
+	lasted := a.Until.Sub(a.Since).Round(100 * time.Millisecond)
+	switch {
+	case a.Until.IsZero():
+		log.Warn("the API server is away", "error", a.Err)
+	case a.Paused:
+		log.Warn("this process did not run, for example because it was stopped or the machine slept", "for", lasted)
+	case a.Silent && a.Err == nil: // on a connection that outlived it
+		log.Info("the API server was silent, and answers again", "for", lasted)
+	default:
+		log.Info("the API server is back", "after", lasted, "relisted", a.Relisted)
 	}
 }
 

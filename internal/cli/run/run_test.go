@@ -48,7 +48,13 @@ func TestLogMessage(t *testing.T) {
 		{"a failing kind", capture.Message{Ready: &capture.Ready{Failing: []capture.Refusal{{Resource: secrets, Err: errors.New("no")}}}},
 			[]string{`level=WARN msg="1 kind cannot be watched now and will be retried" kinds=secrets error=no`}},
 		{"an outage", capture.Message{Away: &capture.Away{Since: since, Err: errors.New("refused")}}, []string{`level=WARN msg="the API server is away" error=refused`}},
-		{"and its end", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(time.Minute), Relisted: 2}}, []string{`after=1m0s relisted=2`}},
+		{"and its end", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(time.Minute), Relisted: 2}}, []string{`msg="the API server is back" after=1m0s relisted=2`}},
+		{"the process stood still", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(25 * time.Second), Paused: true}},
+			[]string{`level=WARN msg="this process did not run, for example because it was stopped or the machine slept" for=25s`}},
+		{"the server was silent", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(25 * time.Second), Silent: true}},
+			[]string{`level=INFO msg="the API server was silent, and answers again" for=25s`}},
+		{"it was silent until the connection was closed", capture.Message{Away: &capture.Away{Since: since, Until: since.Add(time.Minute), Silent: true, Err: errors.New("timeout"), Relisted: 2}},
+			[]string{`msg="the API server is back" after=1m0s relisted=2`}},
 	} {
 		var out bytes.Buffer
 		logMessage(logger(&out, config.Log{Format: "text", Level: "info"}), cluster, tc.m)

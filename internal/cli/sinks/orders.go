@@ -79,7 +79,9 @@ func Remove(ctx context.Context, o *Options) error { return o.each(ctx, sinkadmi
 func Replay(ctx context.Context, o *Options) error {
 	order := sinkadmin.Order{Do: sinkadmin.Replay, Sink: o.Names[0]}
 	switch {
-	case o.All == (o.Since != ""):
+	case o.All && o.Since != "":
+		return usage.Errorf("--since and --all exclude each other")
+	case !o.All && o.Since == "":
 		return usage.Errorf("no start is given: use --since TIME or --all")
 	case o.Since != "":
 		at, err := when.Parse(o.Since, o.now())

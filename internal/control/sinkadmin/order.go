@@ -94,7 +94,7 @@ func (o *Order) replay(ctx context.Context, to control.Orders, after string, r *
 	if done.Again == 0 {
 		r.say("nothing to deliver again: %s has received nothing since then; up to %s to deliver", o.Sink, count(done.Behind, "change"))
 	} else {
-		r.say("%s receives up to %s again, and up to %d in all%s; quiet changes, and those that its filter rejects, are not sent",
+		r.say("%s receives up to %s again, and up to %d in all%s; quiet changes, those that its filter rejects and, without snapshots: true, snapshots are not sent",
 			o.Sink, count(done.Again, "change"), done.Behind, after)
 	}
 	if done.Paused {
