@@ -22,8 +22,9 @@ helper that drops repeated events.
 
 Delivery is at least once. The events of each object are delivered in order, except through standard SQS
 queues, standard SNS topics, and Pub/Sub with ` + "`unordered`" + `. The same change always has the same ` + "`id`" + `. Times are in
-UTC, as RFC 3339 with milliseconds; the ` + "`time`" + ` of a manager is in whole seconds. Later versions may add fields and operations of
-changes, so a consumer should ignore what it does not know.
+UTC, as RFC 3339 with milliseconds; the ` + "`time`" + ` of a manager is in whole seconds. So is the time of a creation:
+it may be up to a second before that of the deletion of the previous object of that name, although the creation came later.
+Later versions may add fields and operations of changes, so a consumer should ignore what it does not know.
 
 If the daemon exports [traces](operations.md#traces), a consumer can join the trace of an event: the trace ID is
 the 16 bytes that ` + "`id`" + ` encodes in base32. Events have no field for it.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
@@ -26,20 +27,22 @@ type builder struct {
 	decode func(before, after []byte) (b, a map[string]any, err error)
 }
 
-// narrow adds what narrows the interval of a deletion: the object's final state, and its successor. One that cannot be
-// read does not.
-func (b *builder) narrow(c *change.Change, d, next *feed.Delta) {
+// narrow adds what narrows the interval of a deletion: the object's final state, and its successor, the next object of its
+// name among the deltas that came after it in one batch. One that cannot be read does not.
+func (b *builder) narrow(c *change.Change, d *feed.Delta, rest []feed.Delta) {
 	if final, err := object(d.Final); err == nil && final != nil {
 		c.Known = append(c.Known, final)
 	}
-	if next != nil && next.Op == informer.Added && next.Key == d.Key {
-		c.Successor, _ = object(next.New)
+	i := slices.IndexFunc(rest, func(next feed.Delta) bool { return next.Op == informer.Added && next.Key == d.Key })
+	if i >= 0 && rest[i].UID != d.UID { // it may have left the selection and be back
+		c.Successor, _ = object(rest[i].New)
 	}
 }
 
 // version builds a change with the JSON of its objects. If hide is not nil, it redacts the old object by the
-// current rules, as far as that is possible. next is the delta that follows, or nil. Parts that are equal in both objects may share memory.
-func (b *builder) version(ctx context.Context, r Resource, op event.Op, d, next *feed.Delta, hide func(before, after map[string]any) error) (v Version, err error) {
+// current rules, as far as that is possible. rest are the deltas after d in its batch. Parts that are equal in both objects
+// may share memory.
+func (b *builder) version(ctx context.Context, r Resource, op event.Op, d *feed.Delta, rest []feed.Delta, hide func(before, after map[string]any) error) (v Version, err error) {
 	c := &v.Change
 	*c = change.Change{Names: r.Names(), Meta: change.Meta{
 		Op: op, Kind: r.ID(),
@@ -75,7 +78,7 @@ func (b *builder) version(ctx context.Context, r Resource, op event.Op, d, next 
 		c.Net = !c.Since.IsZero()
 	}
 	if c.Gone() && !c.Since.IsZero() {
-		b.narrow(c, d, next)
+		b.narrow(c, d, rest)
 	}
 	v.ManagedFields = change.Metadata(after)["managedFields"]
 	b.Build(c, before, after, schema)

@@ -224,11 +224,7 @@ func (w *Watcher) batch(ctx context.Context, k *kind, key streamKey, b feed.Batc
 		out.Pipeline = ""
 	}
 	for i := range b.Deltas {
-		var next *feed.Delta
-		if i+1 < len(b.Deltas) {
-			next = &b.Deltas[i+1]
-		}
-		v, err := w.version(ctx, k, o, &b.Deltas[i], next, first, formOf(o, b.Epoch == was, &b.Deltas[i]))
+		v, err := w.version(ctx, k, o, &b.Deltas[i], b.Deltas[i+1:], first, formOf(o, b.Epoch == was, &b.Deltas[i]))
 		if err != nil && !w.send(ctx, Message{Problem: err}) {
 			return false
 		}
@@ -371,7 +367,7 @@ func (w *Watcher) listState(k *kind, key streamKey) (first bool, o *foreign, epo
 // version builds one version of a batch. An error beside a version means that part of it is unknown; an error
 // without one means that its object cannot be read. It returns nothing for an object that existed at the start, if
 // those are not wanted.
-func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d, next *feed.Delta, first bool, old form) (*Version, error) {
+func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delta, rest []feed.Delta, first bool, old form) (*Version, error) {
 	if old == rewritten {
 		return rewrite(k.resource(), d)
 	}
@@ -387,7 +383,7 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d, next *fee
 	if op == event.Snapshot && !w.o.Initial && k.all() { // the owners of others are always sent
 		return nil, unsure
 	}
-	v, err := w.builder.version(ctx, k.resource(), op, d, next, hide)
+	v, err := w.builder.version(ctx, k.resource(), op, d, rest, hide)
 	if err != nil {
 		return nil, err
 	}

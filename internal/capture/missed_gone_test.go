@@ -1,11 +1,17 @@
 package capture
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/informer"
+	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
+	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // TestMissedDeletionAndSuccessor: an object was gone before another one got its name.
@@ -44,5 +50,37 @@ func TestMissedDeletionAndSuccessor(t *testing.T) {
 				t.Errorf("%d deletions", n)
 			}
 		})
+	}
+}
+
+// TestMissedSuccessor: an object was gone before the next one of its name was created, whatever arrives between the two.
+func TestMissedSuccessor(t *testing.T) {
+	after, seen := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC), time.Date(2026, 11, 21, 10, 1, 0, 0, time.UTC)
+	second := func(s int) time.Time { return after.Add(time.Duration(s) * time.Second) }
+	version := func(created time.Time) feed.Version {
+		return feed.NewVersion("5", fmt.Appendf(nil, `{"metadata":{"creationTimestamp":%q}}`, created.Format(time.RFC3339)))
+	}
+	deleted := func(name string, uid types.UID) feed.Delta {
+		return feed.Delta{Op: informer.Deleted, Key: informer.Key{Namespace: "n", Name: name}, UID: uid, Old: version(after.Add(-time.Hour)), At: seen, After: after}
+	}
+	added := func(name string, uid types.UID, created int) feed.Delta {
+		return feed.Delta{Op: informer.Added, Key: informer.Key{Namespace: "n", Name: name}, UID: uid, New: version(second(created)), At: seen, After: after}
+	}
+	b := builder{decode: jsonmap.DecodePair}
+	for _, tc := range []struct {
+		why    string
+		deltas []feed.Delta
+		want   time.Time // when the first object was gone
+	}{
+		{"the successor is next", []feed.Delta{deleted("a", "1"), added("a", "2", 10)}, second(10)},
+		{"others are in between", []feed.Delta{deleted("a", "1"), deleted("b", "3"), added("b", "4", 5), added("a", "2", 10)}, second(10)},
+		{"the successor has successors", []feed.Delta{deleted("a", "1"), added("b", "3", 5), added("a", "2", 10), deleted("a", "2"), added("a", "4", 20)}, second(10)},
+		{"it has none", []feed.Delta{deleted("a", "1"), added("b", "3", 5)}, seen},
+		{"the object left the selection and is back", []feed.Delta{deleted("a", "1"), added("b", "3", 5), added("a", "1", -3600)}, seen},
+	} {
+		v, err := b.version(t.Context(), Resource{}, event.Deleted, &tc.deltas[0], tc.deltas[1:], nil)
+		if err != nil || !v.Since.Equal(after) || !v.Time.Equal(tc.want) {
+			t.Errorf("%s: gone between %v and %v, %v; want %v and %v", tc.why, v.Since, v.Time, err, after, tc.want)
+		}
 	}
 }

@@ -324,6 +324,68 @@ func TestBlameSeveral(t *testing.T) {
 	}
 }
 
+// TestSuccessor: an object was replaced within a second. Its deletion was seen in milliseconds, and the creation of the next
+// one is dated at its whole second, but only one of them has the name at a time.
+func TestSuccessor(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := func(op event.Op, ms int, uid, before, after string) journaldb.Row {
+		at := ten.Add(time.Duration(ms) * time.Millisecond)
+		return journaldb.Row{Before: []byte(before), After: []byte(after), Meta: journaldb.Meta{
+			Op: op, Kind: cmKind, Namespace: "shop", Name: "force", UID: uid, ResourceVersion: fmt.Sprint(ms + 1), Time: at, At: at.Add(time.Second)}}
+	}
+	cm := func(uid string, second int, v string) string {
+		return fmt.Sprintf(`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"force","namespace":"shop","uid":%q,"creationTimestamp":"2026-03-01T10:00:%02dZ"},"data":{"v":%q}}`, uid, second, v)
+	}
+	_, err = j.Append(t.Context(), []journaldb.Batch{{
+		Stream: journaldb.Stream{GroupResource: "configmaps"}, Head: journaldb.Head{Version: "99999", Epoch: 1, Live: true, At: ten.Add(time.Hour)},
+		Rows: []journaldb.Row{
+			row(event.Created, 18000, "a", "", cm("a", 18, "1")),
+			row(event.Deleted, 22485, "a", cm("a", 18, "1"), ""),
+			row(event.Created, 22000, "b", "", cm("b", 22, "2")),
+		},
+	}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	c := served(t, path)
+	t.Setenv("TATTLER_JOURNAL", path)
+	t.Setenv("TZ", "UTC")
+	const day = "2026-03-01T10:00:"
+	for _, tt := range []struct {
+		args string
+		code int
+		want []string // in the lines of stdout
+	}{
+		{"get cm -o name --at " + day + "21Z", 0, []string{"configmap/force"}},
+		{"get cm -o name --at " + day + "22Z", 0, []string{"configmap/force"}},
+		{"get cm -o name --at " + day + "22.400Z", 0, []string{"configmap/force"}},
+		{"blame cm/force --path data --at " + day + "22Z", 0, []string{"| data:", `|   v: "2"`}},
+		{"diff --since " + day + "20Z --until " + day + "22Z", 1, []string{"- shop ", "+ shop ", "data:", `v: "2"`}},
+		{"diff --since " + day + "17Z --until " + day + "22.400Z", 1, []string{"+ shop ", "data:", `v: "2"`}},
+		{"diff --since " + day + "20Z --until " + day + "30Z", 1, []string{"- shop ", "+ shop ", "data:", `v: "2"`}},
+		{"diff --since " + day + "22Z --until " + day + "30Z", 0, nil},
+	} {
+		args := append([]string{"tattler"}, strings.Split(tt.args, " ")...)
+		code, out, stderr := tattler(t.Context(), args...)
+		alsoInCluster(t, c, args, code, out, stderr)
+		lines := strings.Split(strings.TrimSuffix(out, "\n"), "\n")
+		if out == "" {
+			lines = nil
+		}
+		ok := code == tt.code && len(lines) == len(tt.want)
+		for i := range lines {
+			ok = ok && strings.Contains(lines[i], tt.want[i])
+		}
+		if !ok {
+			t.Errorf("%s: exit code %d, %s%s; want %d, %q", tt.args, code, out, stderr, tt.code, tt.want)
+		}
+	}
+}
+
 // TestDiffLabels: a deleted object is selected by the labels that it had, a created one by those that it has. An object that
 // did not exist had none, and does not match app!=old either.
 func TestDiffLabels(t *testing.T) {

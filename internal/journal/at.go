@@ -50,6 +50,10 @@ type State struct {
 // namespace and name. Objects that did not exist then are left out; objects of which the journal does not reach
 // back that far have Presence Unknown.
 //
+// A name belongs to one object at a time: of several of one kind, namespace and name whose recorded times overlap at t, only
+// the one created last exists. They overlap because a creation is dated at its whole second, and the deletion before it
+// when it was seen.
+//
 // A change counts from the end of the interval in which it can have happened. An object that has not changed since
 // the journal's oldest change counts as unchanged from then on; before that, its state is unknown. So is the state of an
 // object between its creation and the snapshot in which it was first seen.
@@ -193,17 +197,82 @@ func (r *Reader) spans(object int64, f func(seq int64, op event.Op, from, to, se
 	})
 }
 
-// changedBetween reports whether an object can have changed after since and until the other time.
+// changedBetween reports whether an object can have changed after since and until the other time, or lost its name.
 func (r *Reader) changedBetween(o *selected, since, until int64) (changed bool, err error) {
-	err = r.spans(o.id, func(_ int64, _ event.Op, from, to, _ int64) bool {
+	there := true // at since
+	err = r.spans(o.id, func(_ int64, op event.Op, from, to, _ int64) bool {
 		changed = to > since && from <= until
+		there = to > since || leaves(op)
 		return !changed && to > since
 	})
-	return changed, err
+	if err != nil || changed || !there {
+		return changed, err
+	}
+	later, err := r.namesakes(o, until)
+	return len(later) > 0, err
 }
 
-// at returns the state of an object at a time.
+// namesakes returns the objects that were created after an object, by a time, under its name; the last one first.
+func (r *Reader) namesakes(o *selected, until int64) (later []selected, err error) {
+	err = r.db.query(`SELECT b.id, b.uid FROM objects a JOIN objects b ON b.resource = a.resource AND b.namespace = a.namespace AND b.name = a.name
+		WHERE a.id = ? AND b.created BETWEEN a.created AND ? AND (b.created, b.id) > (a.created, a.id) ORDER BY b.created DESC, b.id DESC`,
+		[]any{o.id, until}, func(s *sqlite3.Stmt) error {
+			b := *o
+			b.id, b.uid = s.ColumnInt64(0), uid(s.ColumnText(1))
+			later = append(later, b)
+			return nil
+		})
+	return later, err
+}
+
+// at returns the state of an object at a time. It is absent from when another object has its name.
 func (r *Reader) at(o *selected, t int64) (State, error) {
+	s, err := r.recorded(o, t)
+	if err != nil || s.Presence == Absent {
+		return s, err
+	}
+	later, err := r.namesakes(o, t)
+	for i := range later {
+		switch n, err := r.recorded(&later[i], t); {
+		case err != nil:
+			return s, err
+		case n.Presence == Present || n.snapshot && n.Presence == Unknown:
+			return r.succeeded(o, &s)
+		}
+	}
+	return s, err
+}
+
+// succeeded returns the state of an object after another one got its name. s is what its own changes say.
+func (r *Reader) succeeded(o *selected, s *State) (State, error) {
+	gone := State{Kind: s.Kind, Namespace: s.Namespace, Name: s.Name, UID: s.UID, Presence: Absent, Last: s.Last}
+	var last, end int64 // the deletion that is dated later, if it is recorded yet
+	if s.Last != nil {
+		last = s.Last.Seq
+	}
+	err := r.spans(o.id, func(seq int64, op event.Op, _, _, _ int64) bool {
+		if seq > last && !leaves(op) {
+			end = seq
+		}
+		return seq > last
+	})
+	if err == nil && end > 0 {
+		gone.Last, err = r.changeOf(o, end)
+	}
+	return gone, err
+}
+
+// changeOf returns a change of an object.
+func (r *Reader) changeOf(o *selected, seq int64) (*Entry, error) {
+	var found []Entry
+	if err := r.page(byNewest, []any{o.id, seq, seq}, nil, &found); err != nil {
+		return nil, err
+	}
+	return &found[0], nil
+}
+
+// recorded returns the state of an object at a time, as its own changes say.
+func (r *Reader) recorded(o *selected, t int64) (State, error) {
 	s := State{Namespace: o.namespace, Name: o.name, UID: o.uid}
 	var last, next, pending int64 // the change before t, the one after it, and one that was perhaps before it
 	var lastOp, nextOp event.Op
@@ -231,11 +300,9 @@ func (r *Reader) at(o *selected, t int64) (State, error) {
 		if e.seq == 0 {
 			continue
 		}
-		var found []Entry
-		if err := r.page(byNewest, []any{o.id, e.seq, e.seq}, nil, &found); err != nil {
+		if *e.to, err = r.changeOf(o, e.seq); err != nil {
 			return s, err
 		}
-		*e.to = &found[0]
 	}
 	if s.Kind, err = r.kindOf(o, last, next); err != nil {
 		return s, err

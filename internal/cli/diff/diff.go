@@ -47,7 +47,8 @@ var ErrDiffers = errors.New("there are differences")
 const long = `Show the net difference between two times, from the journal that tattler run
 writes. A change that was undone in between does not show. Each field is shown
 with the manager that owns it at the later time. An object that was created or
-deleted in between is only named; --full shows the whole object.
+deleted in between is only named; --full shows the whole object. One that was
+made again under its name is both deleted and created.
 
 Write times as ` + when.Forms + `.
 

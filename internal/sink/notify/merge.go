@@ -55,7 +55,7 @@ func (s *summary) merged(k owners) []*story {
 	for _, t := range all {
 		slices.SortFunc(t.members, func(a, b *member) int {
 			isRoot := func(m *member) int { return map[bool]int{true: -1}[m.uid == t.uid] }
-			return cmp.Or(cmp.Compare(isRoot(a), isRoot(b)), a.at.Compare(b.at), cmp.Compare(a.id, b.id))
+			return cmp.Or(cmp.Compare(isRoot(a), isRoot(b)), cmp.Compare(a.number, b.number))
 		})
 	}
 	return all
@@ -63,13 +63,8 @@ func (s *summary) merged(k owners) []*story {
 
 // public returns the story for templates.
 func (t *story) public(link func(id string) string) Story {
-	var last *member
-	for _, m := range t.members {
-		if last == nil || m.at.After(last.at) {
-			last = m
-		}
-	}
-	out := Story{Prominent: t.prominent, Changes: t.changes, Namespace: t.space, Owned: counted(t.owned), ID: last.id, At: last.at}
+	last := slices.MaxFunc(t.members, func(a, b *member) int { return cmp.Compare(a.number, b.number) })
+	out := Story{Prominent: t.prominent, Changes: t.changes, Namespace: t.space, Owned: counted(t.owned), ID: last.id, At: last.at, number: last.number}
 	head := t.members[0]
 	owned := 0
 	for _, n := range t.owned {
@@ -86,7 +81,7 @@ func (t *story) public(link func(id string) string) Story {
 		}
 		out.Fields, out.MoreFields = head.listed(out.Text != "")
 		out.Note = head.note
-		out.ID, out.At = head.id, head.at
+		out.ID, out.At, out.number = head.id, head.at, head.number
 		slices.SortStableFunc(out.Fields, func(a, b Field) int { // spec before status
 			return cmp.Compare(map[bool]int{true: 1}[a.isStatus()], map[bool]int{true: 1}[b.isStatus()])
 		})

@@ -62,6 +62,8 @@ type Story struct {
 	// At is the time of the last change, ID its id, and Link the URL that shows it.
 	At       time.Time
 	ID, Link string
+
+	number int // of the last change in the summary: by their times, a creation may come before the deletion that it followed
 }
 
 // Field is a changed field. Op is add, remove, replace or reorder; long values are cut. From and To of a reorder are the names
@@ -86,7 +88,7 @@ func (s *summary) message(k owners, link func(id string) string) *Message {
 		if a.Prominent != b.Prominent {
 			return map[bool]int{true: -1, false: 1}[a.Prominent]
 		}
-		return cmp.Or(a.At.Compare(b.At), cmp.Compare(a.ID, b.ID))
+		return cmp.Compare(a.number, b.number)
 	})
 	if len(m.Stories) > 0 {
 		m.Op, m.Prominent, m.Severity = m.Stories[0].Op, m.Stories[0].Prominent, worst(m.Stories)

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -51,6 +52,21 @@ func TestTitles(t *testing.T) {
 		if m.Title != tc.want || m.Prominent != tc.prominent || m.Total != len(tc.data) {
 			t.Errorf("%s: %q, prominent %v, total %d", tc.why, m.Title, m.Prominent, m.Total)
 		}
+	}
+}
+
+// TestOrder: an owner replaces an object within a second. The deletion was seen in milliseconds, and the creation is dated at
+// its whole second, but what happened last is the creation.
+func TestOrder(t *testing.T) {
+	set := &event.Owner{Kind: "StatefulSet", Name: "db", UID: "set"}
+	first, second := resource("Pod", "shop", "db-0", set), resource("Pod", "shop", "db-0", set)
+	first.UID, second.UID = "first", "second"
+	events := changes(event.Data{Op: event.Deleted, Resource: first}, event.Data{Op: event.Created, Resource: second})
+	events[1].Time = events[0].Time.Truncate(time.Second)
+	events[0].Time = events[1].Time.Add(485 * time.Millisecond)
+	m := messageOf(owners{}, events...)
+	if len(m.Stories) != 1 || m.Stories[0].ID != events[1].ID || !m.Stories[0].At.Equal(events[1].Time) {
+		t.Errorf("%+v; want the last change %s at %s", m.Stories, events[1].ID, events[1].Time)
 	}
 }
 
@@ -202,7 +218,7 @@ func TestSummaryIsBounded(t *testing.T) {
 		t.Errorf("texts of %d bytes", bytes)
 	}
 	// It may have to be sent again.
-	if d := cmp.Diff(m, s.message(k, sample), cmp.AllowUnexported(Message{})); d != "" {
+	if d := cmp.Diff(m, s.message(k, sample), cmp.AllowUnexported(Message{}, Story{})); d != "" {
 		t.Errorf("the second time it says something else:\n%s", d)
 	}
 }

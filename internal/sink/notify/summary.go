@@ -63,6 +63,7 @@ type member struct {
 	op       event.Op
 	id       string // of the last change
 	at       time.Time
+	number   int // of the last change in the summary, from 1
 	changes  int
 	fields   []noted
 	others   map[uint64]bool // hashes of fields that are not kept; true for fields of the status
@@ -135,7 +136,7 @@ func (s *summary) add(sent *sink.Message, k owners, known stories) {
 		}
 		t.root, t.space = root, d.Resource.Namespace
 	}
-	t.add(sent, uid, known)
+	t.add(sent, s.total, uid, known)
 }
 
 // begin adds a story, or returns nil if the summary is full.
@@ -162,7 +163,7 @@ func count(counts map[Count]int, d *event.Data) {
 	counts[c]++
 }
 
-func (t *story) add(sent *sink.Message, rootUID string, known stories) {
+func (t *story) add(sent *sink.Message, number int, rootUID string, known stories) {
 	e := sent.Event
 	d := &e.Data
 	t.changes++
@@ -175,7 +176,7 @@ func (t *story) add(sent *sink.Message, rootUID string, known stories) {
 	if i := slices.IndexFunc(t.members, func(m *member) bool { return m.uid == uid }); i >= 0 {
 		m := t.members[i]
 		m.story = known.follow(sent, uid, m.story)
-		m.add(e, fieldsOf(isRoot))
+		m.add(e, number, fieldsOf(isRoot))
 		t.failure.judge(d, uid, isRoot, m.story)
 		return
 	}
@@ -185,7 +186,7 @@ func (t *story) add(sent *sink.Message, rootUID string, known stories) {
 		return
 	}
 	m.resource.Owner = nil
-	m.add(e, fieldsOf(isRoot))
+	m.add(e, number, fieldsOf(isRoot))
 	if isRoot {
 		t.members = slices.Insert(t.members, 0, m)
 	} else {
@@ -201,10 +202,10 @@ func fieldsOf(isRoot bool) int {
 }
 
 // add merges another change of the object.
-func (m *member) add(e *event.Event, fields int) {
+func (m *member) add(e *event.Event, number, fields int) {
 	d := &e.Data
 	m.changes++
-	m.id, m.at = e.ID, e.Time
+	m.id, m.at, m.number = e.ID, e.Time, number
 	if m.op != event.Created || !d.Op.Differs() { // an update after a creation leaves it a creation
 		m.op = d.Op
 	}
