@@ -87,7 +87,7 @@ func (p *Page) detail(ctx context.Context, e *journal.Entry, c change.Change, kn
 	}
 	d.OfCluster = p.past.cluster(ctx, c.Kind)
 	d.From, d.To = c.Span()
-	d.Around = around(d.To)
+	d.Around = around(d.From, d.To)
 	if c.Owner != nil {
 		d.Owner = c.Owner.Kind + "/" + c.Owner.Name
 	}

@@ -66,7 +66,7 @@ func (o object) is(e *journal.Entry) bool {
 // version is a change of the object, as the list of versions has it.
 type version struct {
 	ID, Op, Manager string
-	At              time.Time
+	From, To        time.Time // when it happened, or the interval in which it did
 	Quiet, Current  bool
 	Recreated       bool // it begins another object with the same name
 	// URL shows the version, With compares the shown one with it.
@@ -211,9 +211,10 @@ func (p *Page) around(ctx context.Context, o object, e *journal.Entry, page *obj
 	page.Last = len(all) - 1
 	for i := range all {
 		v := version{
-			ID: all[i].ID, Op: string(all[i].Op), Manager: all[i].Manager, At: all[i].Time, Quiet: all[i].Quiet, Current: i == page.At,
+			ID: all[i].ID, Op: string(all[i].Op), Manager: all[i].Manager, Quiet: all[i].Quiet, Current: i == page.At,
 			Recreated: i > 0 && all[i].UID != all[i-1].UID, URL: o.url("version", all[i].ID, "with", ""),
 		}
+		v.From, v.To = all[i].Span()
 		v.With = o.url("with", all[i].ID, "view", "") // that of the shown one is hidden until the slider shows another
 		page.Versions = append(page.Versions, v)
 	}

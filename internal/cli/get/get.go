@@ -187,7 +187,8 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 			continue
 		}
 		if s.Next != nil {
-			o.note("%s changed between %s and %s; this is how it was before that", subject(&s), when.Moment(s.Next.Since), when.Moment(s.Next.At))
+			from, to := s.Next.Span()
+			o.note("%s changed between %s and %s; this is how it was before that", subject(&s), when.Moment(from), when.Moment(to))
 		}
 		one := found{State: s, object: object}
 		if len(clusters) > 1 {
@@ -313,7 +314,7 @@ func printTable(w io.Writer, all []found, at time.Time) error {
 			age = render.Duration(at.Sub(t).Truncate(time.Second))
 		}
 		if f.Last != nil {
-			changed, manager, id = when.Moment(f.Last.Time), f.Last.Manager, f.Last.ID[:8]
+			changed, manager, id = when.Span(f.Last.Span()), f.Last.Manager, f.Last.ID[:8]
 		}
 		line(terminal.Line(f.cluster), terminal.Line(f.Namespace), terminal.Line(qualified(&f.State)+"/"+f.Name), age, changed, terminal.Line(manager), id)
 	}
