@@ -284,6 +284,37 @@ func TestGetDamaged(t *testing.T) {
 	}
 }
 
+// TestExisted: when an object that existed before the daemon last changed is not known, nor who wrote it. Its creation is no
+// such change.
+func TestExisted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	existed := journaldb.Row{
+		Meta: journaldb.Meta{
+			Op: event.Snapshot, Kind: cmKind, Namespace: "shop", Name: "old", UID: "old", ResourceVersion: "1", Time: ten.Add(-time.Hour), At: ten, Manager: "helm",
+		},
+		After: []byte(`{"kind":"ConfigMap","metadata":{"name":"old","namespace":"shop","creationTimestamp":"2026-03-01T09:00:00Z"}}`),
+	}
+	_, err = j.Append(t.Context(), []journaldb.Batch{{Stream: journaldb.Stream{GroupResource: "configmaps"}, Head: journaldb.Head{Version: "9", Epoch: 1, Live: true, At: ten}, Rows: []journaldb.Row{existed}}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	t.Setenv("TZ", "UTC")
+	code, out, _ := tattler(t.Context(), "tattler", "get", "cm")
+	if code != 0 || !strings.Contains(out, "   before 2026-03-01 10:00:00   ") || strings.Contains(out, "09:00:00") || strings.Contains(out, "helm") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	id := out[strings.LastIndex(strings.TrimSpace(out), " ")+1:]
+	code, out, _ = tattler(t.Context(), "tattler", "show", strings.TrimSpace(id))
+	if code != 0 || !strings.Contains(out, "happened  before 2026-03-01T10:00:00") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+}
+
 // TestBlameSeveral: a name that several objects have names none of them.
 func TestBlameSeveral(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")

@@ -61,6 +61,23 @@ func TestObject(t *testing.T) {
 	has(t, p.get(links[2]+"&view=blame").Body.String(), "last state", "level: debug")
 }
 
+// TestExisted: a version that existed when it was first seen was written before that; its creation is no time of a change.
+func TestExisted(t *testing.T) {
+	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))
+	b.append(journal.Row{After: b.raw(configMap("level", "info")), Meta: journal.Meta{
+		Op: event.Snapshot, Kind: cmKind, Namespace: "shop", Name: "settings", UID: "u", ResourceVersion: "1", Time: b.at.Add(-time.Hour), At: b.at,
+	}})
+	if err := b.j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := newPage(t, b.path, b.at)
+	const before = `before <time class="dt" datetime="2026-11-24T10:00:00Z">2026-11-24 10:00:00</time>`
+	object := p.get(settingsURL).Body.String()
+	has(t, object, before+` <span class="op snapshot">`, `<dt>time</dt><dd>`+before)
+	link := regexp.MustCompile(`/changes/[a-z2-7]+`).FindString(object)
+	has(t, p.get(link).Body.String(), `<dt>time</dt><dd>`+before)
+}
+
 // TestIntervals: a change of which only an interval is known has that interval everywhere, not one of its ends.
 func TestIntervals(t *testing.T) {
 	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))

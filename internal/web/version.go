@@ -61,7 +61,7 @@ func (p *Page) viewVersion(ctx context.Context, o object, e *journal.Entry, all 
 		ID: e.ID, Op: string(e.Op), Manager: c.Manager, UID: e.UID, Version: e.ResourceVersion, Quiet: e.Quiet, Link: "/changes/" + e.ID,
 		View: cmp.Or(o.view, viewDiff),
 	}
-	v.From, v.To = c.Span()
+	v.From, v.To = happened(&c.Meta)
 	for _, t := range []tab{{Name: viewDiff, Label: "YAML"}, {Name: viewBlame, Label: "Blame"}, {Name: viewRelated, Label: "Related"}} {
 		t.URL, t.Current = o.url("view", t.Name), t.Name == v.View
 		v.Tabs = append(v.Tabs, t)
@@ -140,7 +140,7 @@ func (p *Page) viewDiff(ctx context.Context, v *versionView, o object, c *change
 			return err
 		}
 		v.Base = &version{ID: e.ID, Op: string(e.Op), Manager: e.Manager, URL: o.url("version", e.ID, "with", "")}
-		v.Base.From, v.Base.To = e.Span()
+		v.Base.From, v.Base.To = happened(&e.Meta)
 		v.Before = o.url("with", "")
 		before = base.After
 		if before == nil && after == nil {
