@@ -125,6 +125,8 @@ func TestPast(t *testing.T) {
 		{"between two times", "diff -n shop --since " + clock(10) + " --until " + clock(30), 1,
 			[]string{"cm/old", "deploy/web", "kubectl-set", "spec.template.spec.containers[name=app].image: app:1 → app:2"}, nil, []string{"cm/back", "cm/flag"}},
 		{"created and deleted", "diff deploy/web --since " + clock(-5) + " --until " + clock(56), 0, nil, []string{"the journal reaches back to 2026-03-01 10:00:00 only"}, []string{"web"}},
+		{"a creation has its own time and manager, not those of later changes", "diff cm/back --since " + clock(1) + " --until " + clock(30), 1,
+			[]string{"2026-03-01T10:02:00Z + shop     cm/back", "helm", `k: "1"`}, nil, []string{"10:21", "10:22", "seen"}},
 		{"nothing differs", "diff cm/back --since " + clock(10) + " --until " + clock(30), 0, nil, nil, []string{"back"}},
 		{"how it was before is not known", "diff cm/flag --since " + clock(-5) + " --until " + clock(30), 0, nil, []string{"1 object was first recorded after"}, []string{"flag"}},
 		{"as kubectl diff: a failure is more than 1", "diff foo --since 1h", 2, nil, []string{`the journal has no "foo"`}, nil},
