@@ -65,7 +65,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page has %q", never)
 		}
 	}
-	for _, must := range []string{`\u202e`, `\x1b[31m`, "&lt;script&gt;", "hidden #4e1f", "the journal reaches back to 10:00:02 only", "versions 1..11 were not seen", "rolled out in 6 s: 1/1 ready, 1 pod new"} {
+	for _, must := range []string{`\u202e`, `\x1b[31m`, "&lt;script&gt;", "hidden #4e1f", "the journal reaches back to 10:00:02 only", "versions between 1 and 11 were not seen", "rolled out in 6 s: 1/1 ready, 1 pod new"} {
 		if !strings.Contains(out, must) {
 			t.Errorf("the page lacks %q", must)
 		}
