@@ -111,6 +111,7 @@ func TestPast(t *testing.T) {
 		{"before the journal begins", "get cm/old --at " + clock(-1), 1, nil, []string{"configmaps/old in shop was first recorded at 2026-03-01 10:00:00", "the journal does not reach back to 2026-03-01 09:59:00 for cm/old"}, nil},
 		{"a list", "get cm,deploy --at " + clock(22) + " -o name", 0, []string{"configmap/back\nconfigmap/flag\nconfigmap/old\ndeployment.apps/web\n"}, nil, nil},
 		{"a table", "get deploy -n shop --at " + clock(30), 0, []string{"NAMESPACE", "shop", "deployment.apps/web", "30 min", "2026-03-01 10:20:00", "helm"}, nil, nil},
+		{"a change of an interval", "get cm/flag --at " + clock(50), 0, []string{"2026-03-01 10:45:00–10:50:00"}, nil, nil},
 		{"another namespace", "get deploy -n other --at " + clock(30), 0, nil, []string{`the journal has nothing in namespace "other"`, "there were none at"}, nil},
 		{"one of another namespace, for programs", "get deploy/web -n other -o yaml --at " + clock(30), 1, nil, []string{`the journal has nothing in namespace "other"`, "there was no deploy/web at"}, nil},
 		{"while a change may or may not have happened", "get cm/flag --at " + clock(47) + " -o yaml", 0, []string{`k: "on"`},
@@ -125,6 +126,8 @@ func TestPast(t *testing.T) {
 		{"between two times", "diff -n shop --since " + clock(10) + " --until " + clock(30), 1,
 			[]string{"cm/old", "deploy/web", "kubectl-set", "spec.template.spec.containers[name=app].image: app:1 → app:2"}, nil, []string{"cm/back", "cm/flag"}},
 		{"created and deleted", "diff deploy/web --since " + clock(-5) + " --until " + clock(56), 0, nil, []string{"the journal reaches back to 2026-03-01 10:00:00 only"}, []string{"web"}},
+		{"a creation has its own time and manager, not those of later changes", "diff cm/back --since " + clock(1) + " --until " + clock(30), 1,
+			[]string{"2026-03-01T10:02:00Z + shop     cm/back", "helm", `k: "1"`}, nil, []string{"10:21", "10:22", "seen"}},
 		{"nothing differs", "diff cm/back --since " + clock(10) + " --until " + clock(30), 0, nil, nil, []string{"back"}},
 		{"how it was before is not known", "diff cm/flag --since " + clock(-5) + " --until " + clock(30), 0, nil, []string{"1 object was first recorded after"}, []string{"flag"}},
 		{"as kubectl diff: a failure is more than 1", "diff foo --since 1h", 2, nil, []string{`the journal has no "foo"`}, nil},
@@ -136,6 +139,7 @@ func TestPast(t *testing.T) {
 			"helm", "| apiVersion: apps/v1", "helm", "|   replicas: 2", "10:20", "kubectl-set", "|       - image: app:2", "10:00", "helm", "|         name: app"}, nil, []string{"managedFields"}},
 		{"one path", "blame deploy/web --at " + clock(30) + " --path spec.template.spec.containers[name=app].image", 0, []string{"| spec:", "containers:", "kubectl-set", "- image: app:2"}, nil, []string{"replicas", "name: app"}},
 		{"older than the journal", "blame cm/flag --at " + clock(30), 0, []string{"<2026-03-01 10:00", "?", `k: "on"`}, nil, nil},
+		{"of an interval", "blame cm/flag --at " + clock(50), 0, []string{"2026-03-01 10:45–10:50", "?", `k: "off"`}, nil, nil},
 		{"before the journal begins", "blame cm/flag --at " + clock(-1), 1, nil, []string{"the journal does not reach back to 2026-03-01 09:59:00 for cm/flag: it was first recorded at 2026-03-01 10:00:00"}, nil},
 		{"several", "blame cm --at " + clock(30), 2, nil, []string{`"cm" names no single object: say TYPE/NAME`}, nil},
 		{"no such path", "blame cm/flag --path spec.x", 1, nil, []string{"cm/flag has nothing below spec.x"}, nil},
@@ -294,6 +298,37 @@ func TestGetDamaged(t *testing.T) {
 		if code != 1 || out != "" || !strings.Contains(stderr, "damaged") {
 			t.Errorf("%s: exit code %d, %q, %q", args, code, out, stderr)
 		}
+	}
+}
+
+// TestExisted: when an object that existed before the daemon last changed is not known, nor who wrote it. Its creation is no
+// such change.
+func TestExisted(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	j, err := journaldb.Open(t.Context(), path, journaldb.Options{Cluster: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	existed := journaldb.Row{
+		Meta: journaldb.Meta{
+			Op: event.Snapshot, Kind: cmKind, Namespace: "shop", Name: "old", UID: "old", ResourceVersion: "1", Time: ten.Add(-time.Hour), At: ten, Manager: "helm",
+		},
+		After: []byte(`{"kind":"ConfigMap","metadata":{"name":"old","namespace":"shop","creationTimestamp":"2026-03-01T09:00:00Z"}}`),
+	}
+	_, err = j.Append(t.Context(), []journaldb.Batch{{Stream: journaldb.Stream{GroupResource: "configmaps"}, Head: journaldb.Head{Version: "9", Epoch: 1, Live: true, At: ten}, Rows: []journaldb.Row{existed}}})
+	if err := errors.Join(err, j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("TATTLER_JOURNAL", path)
+	t.Setenv("TZ", "UTC")
+	code, out, _ := tattler(t.Context(), "tattler", "get", "cm")
+	if code != 0 || !strings.Contains(out, "   before 2026-03-01 10:00:00   ") || strings.Contains(out, "09:00:00") || strings.Contains(out, "helm") {
+		t.Errorf("exit code %d:\n%s", code, out)
+	}
+	id := out[strings.LastIndex(strings.TrimSpace(out), " ")+1:]
+	code, out, _ = tattler(t.Context(), "tattler", "show", strings.TrimSpace(id))
+	if code != 0 || !strings.Contains(out, "happened  before 2026-03-01T10:00:00") {
+		t.Errorf("exit code %d:\n%s", code, out)
 	}
 }
 

@@ -18,10 +18,10 @@ import (
 
 // Blame says when a field got its value, and who wrote it.
 type Blame struct {
-	// Time is when it was changed last. Before says that this was at that time or earlier: the journal does not reach
-	// back further.
-	Time   time.Time
-	Before bool
+	// Time is when it was changed last; if only an interval is known, its end, and Since is its beginning. Before says that
+	// this was at Time or earlier: the journal does not reach back further.
+	Since, Time time.Time
+	Before      bool
 	// Manager wrote it; change.Unknown where the API server does not say.
 	Manager string
 	// ID is the change's; empty where the journal does not have it.
@@ -280,11 +280,14 @@ func scalar(v any) bool {
 
 // attribute reads the changes from the newest to the oldest.
 func (t *Builder) attribute(ctx context.Context, s *journal.State, b *blaming, object map[string]any) error {
+	var later time.Time // when the change that was read last had happened at the latest
 	for step, err := range t.source.History(ctx, s) {
 		if err != nil {
 			return err
 		}
 		e := &step.Entry
+		blame := blameOf(e, later)
+		later = blame.Time
 		if e.Op.Differs() && !step.Purged && !b.root.differs(step.Before, step.After) {
 			continue
 		}
@@ -292,7 +295,7 @@ func (t *Builder) attribute(ctx context.Context, s *journal.State, b *blaming, o
 		if err != nil {
 			return err
 		}
-		blame := &Blame{Time: c.Time, Manager: c.Manager, ID: e.ID}
+		blame.Manager = c.Manager
 		if !e.Op.Differs() || c.Blind {
 			return b.first(e, step.After, blame, object)
 		}
@@ -314,6 +317,21 @@ func (t *Builder) attribute(ctx context.Context, s *journal.State, b *blaming, o
 		}
 	}
 	return nil
+}
+
+// blameOf returns the time and the id of a change. A change of which only an interval is known was over when the next one of
+// its object happened; later is the zero time without one.
+func blameOf(e *journal.Entry, later time.Time) *Blame {
+	from, to := e.Span()
+	b := &Blame{Time: to, ID: e.ID}
+	if from.Equal(to) {
+		return b
+	}
+	if !later.IsZero() && later.After(from) && later.Before(to) {
+		b.Time = later
+	}
+	b.Since = from
+	return b
 }
 
 // differs reports whether two versions can differ in a leaf at or below a node that has no blame yet: most changes
@@ -391,7 +409,7 @@ func (b *blaming) first(e *journal.Entry, after []byte, blame *Blame, object map
 	}
 	blame.Before = e.Op != "created"
 	if blame.Before {
-		blame.Time = e.At
+		blame.Since, blame.Time = time.Time{}, e.At
 	}
 	b.each(b.root, object, change.WritersOf(was), func(n *node, writers change.Writers, v any) {
 		own := *blame

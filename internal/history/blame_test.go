@@ -202,6 +202,58 @@ func TestBlameLists(t *testing.T) {
 	}
 }
 
+// TestBlameIntervals: a change of which only an interval is known has that interval, which ends when the object's next change
+// happened: an object as it was at a time has no line of a later time.
+func TestBlameIntervals(t *testing.T) {
+	p := newPast(t)
+	begin := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	at := func(second int) time.Time { return begin.Add(time.Duration(second) * time.Second) }
+	thing := func(a, b, c int) string { return fmt.Sprintf(`{"spec":{"a":%d,"b":%d,"c":%d}}`, a, b, c) }
+	created, missed, late, missedLater := row(event.Created, "1", "", thing(0, 0, 0)), row(event.Updated, "2", thing(0, 0, 0), thing(1, 0, 0)),
+		row(event.Updated, "3", thing(1, 0, 0), thing(1, 1, 0)), row(event.Updated, "4", thing(1, 1, 0), thing(1, 1, 1))
+	created.Time, created.At = at(0), at(0)
+	missed.Since, missed.Time, missed.At, missed.Net = at(10), at(40), at(40), true
+	late.Time, late.At = at(20), at(41) // the object says when
+	missedLater.Since, missedLater.Time, missedLater.At, missedLater.Net = at(50), at(60), at(60), true
+	p.add("", created, missed, late, missedLater)
+
+	want := map[string][2]time.Time{"spec.a": {at(10), at(20)}, "spec.b": {{}, at(20)}, "spec.c": {at(50), at(60)}}
+	for path, line := range blameAt(t, p, at(60)) {
+		if got := [2]time.Time{line.Blame.Since, line.Blame.Time}; got != want[path] {
+			t.Errorf("%s: %v, want %v", path, got, want[path])
+		}
+	}
+	for path, line := range blameAt(t, p, at(30)) {
+		if line.Blame.Time.After(at(30)) {
+			t.Errorf("%s changed at %v, after the time that was asked for", path, line.Blame.Time)
+		}
+	}
+}
+
+// blameAt returns the lines of the only object that have a blame, by their paths.
+func blameAt(t *testing.T, p *past, at time.Time) map[string]Line {
+	t.Helper()
+	lines := map[string]Line{}
+	for s, err := range p.r.At(t.Context(), journal.Query{}, at) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		all, err := p.tell.Blame(t.Context(), &s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, l := range all {
+			if l.Blame != nil {
+				lines[l.Path().String()] = l
+			}
+		}
+	}
+	if len(lines) == 0 {
+		t.Fatalf("no lines at %v", at)
+	}
+	return lines
+}
+
 // TestNet: what Net says, applied to the first state, gives the second.
 func TestNet(t *testing.T) {
 	for seed := range uint64(20) {

@@ -2,6 +2,7 @@ package render
 
 import (
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/tattler-dev/tattler/event"
@@ -15,7 +16,9 @@ func (t *Text) gap(c change.Change) {
 		return
 	}
 	t.counts.Shown++
-	t.begin(row{at: c.At, sign: signNotice, name: t.inCluster(c) + t.gapText(c), changes: numbers{c.Seq}})
+	r := row{sign: signNotice, name: t.inCluster(c) + t.gapText(c), changes: numbers{c.Seq}}
+	r.span(c)
+	t.begin(r)
 }
 
 // versionChange matches the reason of a gap between two API versions of a kind; see package capture.
@@ -36,8 +39,10 @@ func (t *Text) gapText(c change.Change) string {
 	}
 	missed := "versions were not seen"
 	switch {
+	case g.From != "" && adjacent(g.From, g.To):
+		missed = "versions after " + g.From + " may not have been seen"
 	case g.From != "" && g.To != "":
-		missed = "versions " + g.From + ".." + g.To + " were not seen"
+		missed = "versions between " + g.From + " and " + g.To + " were not seen"
 	case g.From != "":
 		missed = "versions after " + g.From + " were not seen"
 	}
@@ -45,6 +50,13 @@ func (t *Text) gapText(c change.Change) string {
 		missed += ": " + reasons(g.Reason)
 	}
 	return t.typeName(c.Kind, c.Names) + where + ": " + missed + "; the net change, if any, follows"
+}
+
+// adjacent reports whether no version lies between two, which were both seen.
+func adjacent(from, to string) bool {
+	a, errA := strconv.ParseUint(from, 10, 64)
+	b, errB := strconv.ParseUint(to, 10, 64)
+	return from == to || errA == nil && errB == nil && a+1 == b
 }
 
 // reasons describes the reasons of a gap.

@@ -101,7 +101,7 @@ func TestLines(t *testing.T) {
 		`10:42:15 + shop event/a.1 event Killing: Stopping\ncontainer`,
 		"10:42:16 ~ shop cm/a the previous state was purged helm",
 		"10:42:17 - shop cm/a the previous state was purged ?",
-		"10:42:18 ! cm (namespace shop): versions 3..5 were not seen: an audit found changes that the watch had not shown; the net change, if any, follows",
+		"10:42:18 ! cm (namespace shop): versions between 3 and 5 were not seen: an audit found changes that the watch had not shown; the net change, if any, follows",
 		"10:42:07 ! a change cannot be shown",
 	}
 	if d := cmp.Diff(want, got); d != "" {

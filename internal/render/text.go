@@ -294,10 +294,15 @@ func (t *Text) write() error {
 func (t *Text) row(c change.Change, sign string) row {
 	r := row{sign: sign, cluster: c.Kind.ClusterOr(t.o.Cluster), namespace: c.Namespace, owned: c.Owner != nil, name: t.typeName(c.Kind, c.Names) + "/" + c.Name, note: t.seen(c), severity: c.Severity(), object: objectOf(c)}
 	r.changes.add(c.Seq)
+	r.span(c)
+	return r
+}
+
+// span sets the time of a row: when the change happened, or the interval in which it did.
+func (r *row) span(c change.Change) {
 	if r.at, r.until = c.Span(); r.at.Equal(r.until) {
 		r.until = time.Time{}
 	}
-	return r
 }
 
 // lateness is the delay from which a line mentions when a change was seen: managers' times are in whole seconds, and clocks

@@ -86,8 +86,8 @@ func (p *Page) detail(ctx context.Context, e *journal.Entry, c change.Change, kn
 		Subject: c.Subject(), Link: "/changes/" + e.ID, c: c,
 	}
 	d.OfCluster = p.past.cluster(ctx, c.Kind)
-	d.From, d.To = c.Span()
-	d.Around = around(d.To)
+	d.From, d.To = happened(&c.Meta)
+	d.Around = around(d.From, d.To)
 	if c.Owner != nil {
 		d.Owner = c.Owner.Kind + "/" + c.Owner.Name
 	}

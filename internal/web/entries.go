@@ -151,7 +151,7 @@ func (p *Page) entry(f *filter, line render.Line) entry {
 	if len(line.Changes) > 0 {
 		e.Unfold = f.with("/unfold", "changes", encodeNumbers(line.Changes))
 	}
-	e.Around = around(line.At)
+	e.Around = around(line.At, cmp.Or(line.Until, line.At))
 	if at, err := time.Parse(time.RFC3339Nano, f.values.Get("at")); err == nil {
 		e.Marked = at.Sub(line.At).Abs() < time.Second
 	}
@@ -184,10 +184,10 @@ func clusterOf(f *filter, o render.Object) string {
 // aroundTime is how much the answer to "what changed around here?" shows on each side.
 const aroundTime = 5 * time.Minute
 
-// around returns the URL of everything that changed around a moment.
-func around(at time.Time) string {
+// around returns the URL of everything that changed around a moment, or an interval.
+func around(from, to time.Time) string {
 	f := &filter{}
-	return f.with("/", "at", machine(at), "since", machine(nameable(at.Add(-aroundTime))), "until", machine(nameable(at.Add(aroundTime))))
+	return f.with("/", "at", machine(from), "since", machine(nameable(from.Add(-aroundTime))), "until", machine(nameable(to.Add(aroundTime))))
 }
 
 // encodeNumbers encodes ascending numbers: the first, and the distances of the others, which repeat with *.

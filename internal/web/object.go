@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
@@ -66,7 +67,7 @@ func (o object) is(e *journal.Entry) bool {
 // version is a change of the object, as the list of versions has it.
 type version struct {
 	ID, Op, Manager string
-	At              time.Time
+	From, To        time.Time // when it happened, or the interval in which it did
 	Quiet, Current  bool
 	Recreated       bool // it begins another object with the same name
 	// URL shows the version, With compares the shown one with it.
@@ -187,6 +188,15 @@ func (p *Page) one(ctx context.Context, o *object, parameter, id string, e *jour
 	return nil
 }
 
+// happened returns when a change happened, or the interval in which it did. A snapshot, whose time is that of the creation,
+// shows a version that was written before it was seen.
+func happened(m *journal.Meta) (from, to time.Time) {
+	if m.Op == event.Snapshot {
+		return m.At, m.At
+	}
+	return m.Span()
+}
+
 // around fills in the versions around the shown one.
 func (p *Page) around(ctx context.Context, o object, e *journal.Entry, page *objectPage) error {
 	older, err := p.versions(ctx, o, journal.Query{Before: e.Seq, Limit: windowSize + 1})
@@ -211,9 +221,10 @@ func (p *Page) around(ctx context.Context, o object, e *journal.Entry, page *obj
 	page.Last = len(all) - 1
 	for i := range all {
 		v := version{
-			ID: all[i].ID, Op: string(all[i].Op), Manager: all[i].Manager, At: all[i].Time, Quiet: all[i].Quiet, Current: i == page.At,
+			ID: all[i].ID, Op: string(all[i].Op), Manager: all[i].Manager, Quiet: all[i].Quiet, Current: i == page.At,
 			Recreated: i > 0 && all[i].UID != all[i-1].UID, URL: o.url("version", all[i].ID, "with", ""),
 		}
+		v.From, v.To = happened(&all[i].Meta)
 		v.With = o.url("with", all[i].ID, "view", "") // that of the shown one is hidden until the slider shows another
 		page.Versions = append(page.Versions, v)
 	}

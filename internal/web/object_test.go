@@ -61,6 +61,60 @@ func TestObject(t *testing.T) {
 	has(t, p.get(links[2]+"&view=blame").Body.String(), "last state", "level: debug")
 }
 
+// TestExisted: a version that existed when it was first seen was written before that; its creation is no time of a change.
+func TestExisted(t *testing.T) {
+	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))
+	b.append(journal.Row{After: b.raw(configMap("level", "info")), Meta: journal.Meta{
+		Op: event.Snapshot, Kind: cmKind, Namespace: "shop", Name: "settings", UID: "u", ResourceVersion: "1", Time: b.at.Add(-time.Hour), At: b.at,
+	}})
+	if err := b.j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := newPage(t, b.path, b.at)
+	const before = `before <time class="dt" datetime="2026-11-24T10:00:00Z">2026-11-24 10:00:00</time>`
+	object := p.get(settingsURL).Body.String()
+	has(t, object, before+` <span class="op snapshot">`, `<dt>time</dt><dd>`+before)
+	link := regexp.MustCompile(`/changes/[a-z2-7]+`).FindString(object)
+	has(t, p.get(link).Body.String(), `<dt>time</dt><dd>`+before)
+}
+
+// TestIntervals: a change of which only an interval is known has that interval everywhere, not one of its ends.
+func TestIntervals(t *testing.T) {
+	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))
+	b.set(cmKind, "shop", "settings", "helm", configMap("level", "info"), nil)
+	was := b.objects["configmaps/shop/settings"]
+	now := obj{}
+	for k, v := range was {
+		now[k] = v
+	}
+	now["data"] = obj{"level": "debug"}
+	b.wait(time.Minute)
+	since := b.at
+	b.wait(30 * time.Second)
+	b.append(journal.Row{Before: b.raw(was), After: b.raw(now), Meta: journal.Meta{
+		Op: event.Updated, Kind: cmKind, Namespace: "shop", Name: "settings", UID: "uid-configmaps/shop/settings", ResourceVersion: "2", Time: b.at, At: b.at, Since: since, Net: true, Manager: "helm",
+	}})
+	b.wait(time.Minute)
+	if err := b.j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p := newPage(t, b.path, b.at)
+	const from, to = `<time class="dt" datetime="2026-11-24T10:01:00Z">2026-11-24 10:01:00</time>`, `<time class="dt" datetime="2026-11-24T10:01:30Z">2026-11-24 10:01:30</time>`
+	has(t, p.get("/").Body.String(),
+		`<span class="t" title="between 2026-11-24 10:01:00 and 2026-11-24 10:01:30 UTC"><time class="t" datetime="2026-11-24T10:01:00Z">10:01:00</time>–<wbr><time class="t until" datetime="2026-11-24T10:01:30Z">10:01:30</time></span>`,
+		`at=2026-11-24T10%3A01%3A00Z&amp;since=2026-11-24T09%3A56%3A00Z&amp;until=2026-11-24T10%3A06%3A30Z`)
+	object := p.get(settingsURL).Body.String()
+	has(t, object, `aria-current="true">between `+from+` and `+to+` <span class="op updated">`, `<dt>time</dt><dd>between `+from+` and `+to)
+	first := versionLinks(object)[0]
+	newest := versionLinks(object)[1]
+	u, err := url.Parse(newest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	has(t, p.get(first+"&with="+u.Query().Get("version")).Body.String(), `>between `+from+` and `+to+` updated</a>`)
+	has(t, p.get(newest+"&view=blame").Body.String(), `>between `+from+` and `+to+`</a>`)
+}
+
 // TestObjectRelated: owners and owned objects lead to their pages.
 func TestObjectRelated(t *testing.T) {
 	p := recorded(t)

@@ -19,7 +19,7 @@ var templateFiles embed.FS
 // parseTemplates parses the templates.
 func parseTemplates() (*template.Template, error) {
 	t, err := template.New("").Funcs(template.FuncMap{
-		"asset": assetURL, "clock": clock, "stamp": stamp, "machine": machine, "opSign": opSign, "thousands": thousands, "length": render.Duration, "older": olderURL,
+		"asset": assetURL, "clock": clock, "until": until, "stamp": stamp, "machine": machine, "opSign": opSign, "thousands": thousands, "length": render.Duration, "older": olderURL,
 	}).ParseFS(templateFiles, "templates/*.html")
 	if err != nil {
 		return nil, fmt.Errorf("parse templates: %w", err)
@@ -71,6 +71,14 @@ func (p *Page) html(name string, data any) ([]byte, error) {
 
 // clock formats a time of day. The browser's script shows it in the reader's time zone.
 func clock(t time.Time) string { return t.UTC().Format(time.TimeOnly) }
+
+// until formats the end of an interval: like clock, with its date if that is another one than that of the beginning.
+func until(from, to time.Time) string {
+	if from, to := from.UTC(), to.UTC(); from.Format(time.DateOnly) != to.Format(time.DateOnly) {
+		return stamp(to)
+	}
+	return clock(to)
+}
 
 // stamp formats a time with its date.
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05") }

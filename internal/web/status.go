@@ -55,7 +55,7 @@ type sinkRow struct {
 // gap is a gap or an absence in the list.
 type gap struct {
 	Stream, Reason, URL, Around string
-	At                          time.Time
+	From, To                    time.Time
 }
 
 // status serves the streams and sinks. It needs the right auth.SeeStatus.
@@ -151,7 +151,9 @@ func (p *Page) gaps(ctx context.Context) (all []gap, err error) {
 		if err != nil {
 			return nil, err
 		}
-		g := gap{Stream: inCluster(p.past.cluster(ctx, e.Kind), e.Kind.GroupResource()), URL: "/changes/" + e.ID, Around: around(e.Time), At: e.Time}
+		g := gap{Stream: inCluster(p.past.cluster(ctx, e.Kind), e.Kind.GroupResource()), URL: "/changes/" + e.ID}
+		g.From, g.To = e.Span()
+		g.Around = around(g.From, g.To)
 		switch {
 		case e.Gap != nil:
 			g.Reason = e.Gap.Reason

@@ -39,10 +39,11 @@ type versionView struct {
 
 // blameLine is a line of the YAML with its last change; the first of several lines of one change names it.
 type blameLine struct {
-	Text string
-	history.Blame
-	Known, First bool
-	URL          string
+	Text, Manager string
+	From, To      time.Time // when it changed, or the interval in which it did
+	Before        bool      // at that time or earlier
+	First         bool
+	URL           string
 }
 
 // relatedObject is a related object. How says how.
@@ -60,7 +61,7 @@ func (p *Page) viewVersion(ctx context.Context, o object, e *journal.Entry, all 
 		ID: e.ID, Op: string(e.Op), Manager: c.Manager, UID: e.UID, Version: e.ResourceVersion, Quiet: e.Quiet, Link: "/changes/" + e.ID,
 		View: cmp.Or(o.view, viewDiff),
 	}
-	v.From, v.To = c.Span()
+	v.From, v.To = happened(&c.Meta)
 	for _, t := range []tab{{Name: viewDiff, Label: "YAML"}, {Name: viewBlame, Label: "Blame"}, {Name: viewRelated, Label: "Related"}} {
 		t.URL, t.Current = o.url("view", t.Name), t.Name == v.View
 		v.Tabs = append(v.Tabs, t)
@@ -138,7 +139,8 @@ func (p *Page) viewDiff(ctx context.Context, v *versionView, o object, c *change
 		if err != nil {
 			return err
 		}
-		v.Base = &version{ID: e.ID, Op: string(e.Op), Manager: e.Manager, At: e.Time, URL: o.url("version", e.ID, "with", "")}
+		v.Base = &version{ID: e.ID, Op: string(e.Op), Manager: e.Manager, URL: o.url("version", e.ID, "with", "")}
+		v.Base.From, v.Base.To = happened(&e.Meta)
 		v.Before = o.url("with", "")
 		before = base.After
 		if before == nil && after == nil {
@@ -206,12 +208,12 @@ func (p *Page) viewBlame(ctx context.Context, v *versionView, e *journal.Entry) 
 	for _, l := range lines {
 		b := blameLine{Text: l.Text}
 		if l.Blame != nil {
-			b.Blame, b.Known = *l.Blame, true
+			b.From, b.To, b.Before, b.Manager = cmp.Or(l.Blame.Since, l.Blame.Time), l.Blame.Time, l.Blame.Before, l.Blame.Manager
 			key := l.Blame.ID + " " + l.Blame.Manager
 			b.First = key != previous
 			previous = key
-			if b.ID != "" {
-				b.URL = "/changes/" + b.ID
+			if l.Blame.ID != "" {
+				b.URL = "/changes/" + l.Blame.ID
 			}
 		}
 		v.Blame = append(v.Blame, b)

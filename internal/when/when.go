@@ -18,6 +18,17 @@ var earliest = time.Unix(0, 0)
 // Moment is a time as a person reads it, with the date, in the local zone.
 func Moment(t time.Time) string { return t.Local().Format(time.DateTime) }
 
+// Span is like Moment, of an interval. Its end has a date only if that is another one than that of the beginning.
+func Span(from, to time.Time) string {
+	switch from, to := from.Local(), to.Local(); {
+	case from.Equal(to):
+		return Moment(to)
+	case from.Format(time.DateOnly) != to.Format(time.DateOnly):
+		return Moment(from) + "–" + Moment(to)
+	}
+	return Moment(from) + "–" + to.Local().Format(time.TimeOnly)
+}
+
 // Parse reads a past time, relative to now and in its zone: RFC 3339, a time of today (10:42, 10:42:05), a day with or
 // without a time (today, yesterday 10:42, 2026-11-21, 2026-11-21 10:42), or an age (90s, 30m, 2h30m, 3d, 2w). A day alone
 // means its beginning. Of a time that occurs twice, because the clock was set back from summer time, it is the first.

@@ -45,6 +45,8 @@ begins with the time of its last change, the manager that wrote it, and the id
 of the change, for tattler show.
 
 "<" before a time means that the line has not changed since the journal began.
+If the exact time of a change is unknown, the line shows the interval in which
+the change happened, such as 10:45:01–10:45:30.
 "?" stands in place of a manager that the API server does not name.
 
 Write times as ` + when.Forms + `.`
@@ -201,10 +203,7 @@ func (o *Options) print(lines []history.Line) error {
 	for _, l := range lines {
 		at, id := "", ""
 		if l.Blame != nil {
-			at = moment(l.Blame.Time, today)
-			if l.Blame.Before {
-				at = "<" + at
-			}
+			at = times(l.Blame, today)
 			if l.Blame.ID != "" {
 				id = l.Blame.ID[:8]
 			}
@@ -222,6 +221,24 @@ func (o *Options) print(lines []history.Line) error {
 	return err
 }
 
+// times is when a line was changed: a time, or the interval in which it happened. The end of an interval has a date only if
+// that is another one.
+func times(b *history.Blame, today time.Time) string {
+	at := moment(b.Time, today)
+	switch {
+	case b.Before:
+		return "<" + at
+	case b.Since.IsZero():
+		return at
+	}
+	from := moment(b.Since, today)
+	if from == at {
+		return at
+	}
+	date, _, _ := strings.Cut(from, " ")
+	return from + "–" + strings.TrimPrefix(at, date+" ")
+}
+
 // moment is a time of today, or a date.
 func moment(t, today time.Time) string {
 	t = t.Local()
@@ -235,6 +252,7 @@ func moment(t, today time.Time) string {
 type jsonLine struct {
 	Path    string     `json:"path"`
 	Text    string     `json:"text"`
+	Since   *time.Time `json:"since,omitempty"` // the change happened between Since and Time
 	Time    *time.Time `json:"time,omitempty"`
 	Before  bool       `json:"before,omitempty"`
 	Manager string     `json:"manager,omitempty"`
@@ -247,6 +265,9 @@ func (o *Options) json(lines []history.Line) error {
 		j := jsonLine{Path: l.Path().String(), Text: l.Text}
 		if b := l.Blame; b != nil {
 			j.Time, j.Before, j.Manager, j.Change = &b.Time, b.Before, b.Manager, b.ID
+			if !b.Since.IsZero() {
+				j.Since = &b.Since
+			}
 		}
 		out = append(out, j)
 	}

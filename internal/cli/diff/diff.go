@@ -46,9 +46,10 @@ var ErrDiffers = errors.New("there are differences")
 
 const long = `Show the net difference between two times, from the journal that tattler run
 writes. A change that was undone in between does not show. Each field is shown
-with the manager that owns it at the later time. An object that was created or
-deleted in between is only named; --full shows the whole object. One that was
-made again under its name is both deleted and created.
+with the manager that owns it at the later time. An object that was created in
+between is shown with the time of its creation and its first lines; one that was
+deleted, or that a controller owns, is only named. --full shows whole objects.
+An object that was made again under its name is both deleted and created.
 
 Write times as ` + when.Forms + `.
 

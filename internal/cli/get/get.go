@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tattler-dev/tattler/diff"
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/cli/complete"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
@@ -54,6 +55,10 @@ Write times as ` + when.Forms + `.
 If the exact time of a change is unknown, and --at is within the interval in
 which the change happened, the object is shown as it was before that change, and
 a line on stderr says so.
+
+LAST CHANGE is the interval in which the last change happened if its exact time
+is unknown, and "before" a time for an object that has not changed since the
+journal began.
 
 --clean leaves out what the API server and its controllers set, so that kubectl
 apply accepts the object. It refuses objects with hidden values, because a hash
@@ -187,7 +192,8 @@ func (o *Options) read(ctx context.Context, j *past.Journal, at time.Time) ([]fo
 			continue
 		}
 		if s.Next != nil {
-			o.note("%s changed between %s and %s; this is how it was before that", subject(&s), when.Moment(s.Next.Since), when.Moment(s.Next.At))
+			from, to := s.Next.Span()
+			o.note("%s changed between %s and %s; this is how it was before that", subject(&s), when.Moment(from), when.Moment(to))
 		}
 		one := found{State: s, object: object}
 		if len(clusters) > 1 {
@@ -303,6 +309,21 @@ func qualified(s *journal.State) string {
 	return kind
 }
 
+// lastChange describes the change that led to a state: when it happened, who wrote it, and its id. Of an object that existed
+// when it was first seen, only a time is known before which it happened.
+func lastChange(s *journal.State) (at, manager, id string) {
+	switch last := s.Last; {
+	case last == nil && s.From.IsZero():
+		return "?", "", ""
+	case last == nil:
+		return "before " + when.Moment(s.From), "", ""
+	case last.Op == event.Snapshot:
+		return "before " + when.Moment(last.At), "", last.ID[:8]
+	default:
+		return when.Span(last.Span()), last.Manager, last.ID[:8]
+	}
+}
+
 func printTable(w io.Writer, all []found, at time.Time) error {
 	tw := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
 	several := slices.ContainsFunc(all, func(f found) bool { return f.cluster != "" })
@@ -315,13 +336,11 @@ func printTable(w io.Writer, all []found, at time.Time) error {
 	line("CLUSTER", "NAMESPACE", "NAME", "AGE", "LAST CHANGE", "MANAGER", "CHANGE")
 	for i := range all {
 		f := &all[i]
-		age, changed, manager, id := "?", "?", "", ""
+		age := "?"
 		if t := jsonmap.Time(f.object, "metadata", "creationTimestamp"); !t.IsZero() {
 			age = render.Duration(at.Sub(t).Truncate(time.Second))
 		}
-		if f.Last != nil {
-			changed, manager, id = when.Moment(f.Last.Time), f.Last.Manager, f.Last.ID[:8]
-		}
+		changed, manager, id := lastChange(&f.State)
 		line(terminal.Line(f.cluster), terminal.Line(f.Namespace), terminal.Line(qualified(&f.State)+"/"+f.Name), age, changed, terminal.Line(manager), id)
 	}
 	return tw.Flush()

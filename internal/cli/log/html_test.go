@@ -65,7 +65,7 @@ func TestPage(t *testing.T) {
 			t.Errorf("the page has %q", never)
 		}
 	}
-	for _, must := range []string{`\u202e`, `\x1b[31m`, "&lt;script&gt;", "hidden #4e1f", "the journal reaches back to 10:00:02 only", "versions 1..11 were not seen", "rolled out in 6 s: 1/1 ready, 1 pod new"} {
+	for _, must := range []string{`\u202e`, `\x1b[31m`, "&lt;script&gt;", "hidden #4e1f", "the journal reaches back to 10:00:02 only", "versions between 1 and 11 were not seen", "rolled out in 6 s: 1/1 ready, 1 pod new"} {
 		if !strings.Contains(out, must) {
 			t.Errorf("the page lacks %q", must)
 		}
@@ -82,6 +82,37 @@ func TestPage(t *testing.T) {
 	}
 	if entries := strings.Count(out, `<li class="entry`); entries != heads {
 		t.Errorf("%d entries, but the text has %d lines", entries, heads)
+	}
+}
+
+// TestIntervals: a change of which only an interval is known has that interval, in every form of output.
+func TestIntervals(t *testing.T) {
+	b := newBook(t, start)
+	b.add(maps, event.Created, "shop", "a", nil, data("1"))
+	b.at = start.Add(time.Minute)
+	b.add(maps, event.Updated, "shop", "a", data("1"), data("2"), func(r *journal.Row) {
+		r.Since, r.Time, r.At, r.Net = start.Add(30*time.Second), b.at, b.at, true
+	})
+	path := b.close()
+	for _, tt := range []struct {
+		o    Options
+		want []string
+	}{
+		{Options{Output: text}, []string{"10:00:30Z/2026-03-01T10:01:00Z ~ "}},
+		{Options{Output: "oneline"}, []string{"10:00:30Z/2026-03-01T10:01:00Z ~ "}},
+		{Options{Stat: true, Output: text, Options: selection.Options{Ops: []string{"updated"}}}, []string{"10:00:30 to 10:01:00", "2026-03-01T10:00:30Z       2026-03-01T10:01:00Z"}},
+		{Options{HTML: "-", Output: text}, []string{
+			`title="between 2026-03-01 10:00:30 UTC and 2026-03-01 10:01:00 UTC">10:00:30–10:01:00</time>`}},
+	} {
+		out, _, err := play(t, path, tt.o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range tt.want {
+			if !strings.Contains(out, want) {
+				t.Errorf("no %q in\n%s", want, out)
+			}
+		}
 	}
 }
 

@@ -223,7 +223,7 @@ func TestTallyBounds(t *testing.T) {
 	of := newTable()
 	of.max = 1
 	for _, key := range []string{"a", "b", "a", "c"} {
-		of.add(key, event.Updated, start, func() tally { return tally{Name: key} })
+		of.add(key, event.Updated, start, start, func() tally { return tally{Name: key} })
 	}
 	if rows, cut := of.top(0); len(rows) != 1 || rows[0].Changes != 2 || cut != 0 || of.beyond != 2 {
 		t.Errorf("%d rows, %d cut, %d beyond", len(rows), cut, of.beyond)

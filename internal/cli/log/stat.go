@@ -70,7 +70,7 @@ func (t *counter) count(ctx context.Context, e *journal.Entry) error {
 		return nil
 	}
 	t.shown++
-	_, at := c.Span()
+	from, to := c.Span()
 	switch c.Op {
 	case event.Gap:
 		t.gaps++
@@ -79,13 +79,13 @@ func (t *counter) count(ctx context.Context, e *journal.Entry) error {
 		t.absences++
 		return nil
 	}
-	t.total.add(c.Op, at)
-	t.objects.add(c.Kind.Cluster+"\x00"+c.Kind.GroupResource()+"\x00"+c.Namespace+"\x00"+c.Name, c.Op, at, func() tally { return t.object(&c) })
+	t.total.add(c.Op, from, to)
+	t.objects.add(c.Kind.Cluster+"\x00"+c.Kind.GroupResource()+"\x00"+c.Namespace+"\x00"+c.Name, c.Op, from, to, func() tally { return t.object(&c) })
 	for _, m := range managersIn(&c, t.Noise) {
-		t.managers.add(m, c.Op, at, func() tally { return tally{Name: m} })
+		t.managers.add(m, c.Op, from, to, func() tally { return tally{Name: m} })
 	}
 	for _, p := range pathsIn(&c, t.Noise) {
-		t.paths.add(p, c.Op, at, func() tally { return tally{Name: cmp.Or(p, "(everything)")} })
+		t.paths.add(p, c.Op, from, to, func() tally { return tally{Name: cmp.Or(p, "(everything)")} })
 	}
 	return nil
 }

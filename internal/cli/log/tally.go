@@ -26,8 +26,8 @@ type tally struct {
 	Via string `json:"via,omitempty"`
 }
 
-// add counts a change. Entering a selection counts as created, leaving it as deleted, and a snapshot only as a change.
-func (t *tally) add(op event.Op, at time.Time) {
+// add counts a change that happened between two times, or at one. Entering a selection counts as created, leaving it as deleted, and a snapshot only as a change.
+func (t *tally) add(op event.Op, from, to time.Time) {
 	t.Changes++
 	switch op {
 	case event.Created, event.Entered:
@@ -37,11 +37,11 @@ func (t *tally) add(op event.Op, at time.Time) {
 	case event.Updated, event.Converted:
 		t.Updated++
 	}
-	if t.First.IsZero() || at.Before(t.First) {
-		t.First = at
+	if t.First.IsZero() || from.Before(t.First) {
+		t.First = from
 	}
-	if at.After(t.Last) {
-		t.Last = at
+	if to.After(t.Last) {
+		t.Last = to
 	}
 }
 
@@ -58,7 +58,7 @@ type table struct {
 func newTable() *table { return &table{rows: map[string]*tally{}, max: maxKeys} }
 
 // add counts a change under a key. row describes a new key.
-func (t *table) add(key string, op event.Op, at time.Time, row func() tally) {
+func (t *table) add(key string, op event.Op, from, to time.Time, row func() tally) {
 	r := t.rows[key]
 	if r == nil {
 		if len(t.rows) >= t.max {
@@ -69,7 +69,7 @@ func (t *table) add(key string, op event.Op, at time.Time, row func() tally) {
 		r = &n
 		t.rows[key] = r
 	}
-	r.add(op, at)
+	r.add(op, from, to)
 }
 
 // top returns the rows with the most changes; 0 is all. cut is the number of the others.

@@ -143,7 +143,11 @@ func head(id, cluster string, c *change.Change) string {
 	}
 	line("version", c.ResourceVersion)
 	line("manager", c.Manager)
-	line("happened", between(c.Span()))
+	if c.Op == event.Snapshot { // its time is that of the creation
+		line("happened", "before "+c.At.Local().Format(time.RFC3339))
+	} else {
+		line("happened", between(c.Span()))
+	}
 	line("seen", c.At.Local().Format(time.RFC3339))
 	switch {
 	case c.Op == event.Converted:

@@ -103,7 +103,7 @@ func TestShow(t *testing.T) {
 			"image: " + longText + "1", "phase: Running", "uid: u"}},
 		{"an update, completely, on a narrow terminal", ids[1], []string{"spec.containers[name=app].image", longText + "2"}},
 		{"a deletion, with its interval", ids[2], []string{"what      deleted", "happened  between ", "seen      2", "image: " + longText + "2"}},
-		{"a gap", ids[3], []string{"what      gap", "kind      pods", "namespace shop", "versions 4..9 were not seen"}},
+		{"a gap", ids[3], []string{"what      gap", "kind      pods", "namespace shop", "versions between 4 and 9 were not seen"}},
 	} {
 		out, err := play(t, path, tc.id, "text")
 		if err != nil {

@@ -74,7 +74,7 @@ type Writer struct {
 func New(w io.Writer, p Page) (*Writer, error) {
 	o := &Writer{w: w, page: p, left: maxAllLines}
 	t, err := template.New("page").Funcs(template.FuncMap{
-		"clock": func(t time.Time) string { return t.In(p.Written.Location()).Format(time.TimeOnly) },
+		"clock": o.clock, "until": o.until,
 		"stamp": o.stamp, "machine": func(t time.Time) string { return t.UTC().Format(time.RFC3339Nano) },
 		"css": func() template.CSS { return template.CSS(style) }, //nolint:gosec // our own
 	}).Parse(source)
@@ -83,6 +83,19 @@ func New(w io.Writer, p Page) (*Writer, error) {
 	}
 	o.templates = t
 	return o, o.execute("top", p)
+}
+
+func (o *Writer) clock(t time.Time) string {
+	return t.In(o.page.Written.Location()).Format(time.TimeOnly)
+}
+
+// until formats the end of an interval, with its date if that is another one than that of the beginning.
+func (o *Writer) until(from, to time.Time) string {
+	from, to = from.In(o.page.Written.Location()), to.In(o.page.Written.Location())
+	if from.Format(time.DateOnly) != to.Format(time.DateOnly) {
+		return to.Format(time.DateTime)
+	}
+	return o.clock(to)
 }
 
 func (o *Writer) stamp(t time.Time) string {
@@ -111,7 +124,7 @@ type shownEntry struct {
 // shownChange is what the template shows of a change below an entry.
 type shownChange struct {
 	Op                  event.Op
-	At                  time.Time
+	At, Until           time.Time // as in render.Line
 	Kind, Name, Manager string
 	Note                string
 	Fields              []Field
@@ -141,8 +154,12 @@ func (o *Writer) Entry(e Entry) error {
 }
 
 func (o *Writer) change(c *change.Change, head bool) shownChange {
-	_, at := c.Span()
-	s := shownChange{Op: c.Op, At: at, Kind: c.Kind.Kind, Name: c.Name, Manager: c.Manager, Head: head}
+	s := shownChange{Op: c.Op, Kind: c.Kind.Kind, Name: c.Name, Manager: c.Manager, Head: head}
+	if from, to := c.Span(); from.Equal(to) {
+		s.At = to
+	} else {
+		s.At, s.Until = from, to
+	}
 	most := min(maxLines, o.left)
 	switch {
 	case c.Blind:

@@ -59,7 +59,7 @@ type Story struct {
 	Owned []Count
 	// Note is the reason of a gap.
 	Note string
-	// At is the time of the last change, ID its id, and Link the URL that shows it.
+	// At is the time of the last change, or the end of the interval in which it happened, ID its id, and Link the URL that shows it.
 	At       time.Time
 	ID, Link string
 

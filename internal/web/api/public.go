@@ -468,6 +468,7 @@ type BlameLine struct {
 	Path string `json:"path" doc:"the field's path; see docs/paths.md"`
 	Text string `json:"text"`
 	// Time, Manager and Change are absent from lines that only name the fields below them.
+	Since   time.Time `json:"since,omitzero" doc:"set if it got its value between since and time"`
 	Time    time.Time `json:"time,omitzero" doc:"when it got its value"`
 	Before  bool      `json:"before,omitempty" doc:"at that time or earlier: the journal does not reach back further"`
 	Manager string    `json:"manager,omitempty" doc:"? where the API server does not say"`
@@ -491,7 +492,7 @@ func (a *api) blame(r *http.Request) (any, error) {
 			return nil, tooLarge()
 		}
 		if b := l.Blame; b != nil {
-			line.Time, line.Before, line.Manager, line.Change = b.Time, b.Before, b.Manager, b.ID
+			line.Since, line.Time, line.Before, line.Manager, line.Change = b.Since, b.Time, b.Before, b.Manager, b.ID
 		}
 		out.Lines = append(out.Lines, line)
 	}

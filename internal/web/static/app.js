@@ -16,7 +16,8 @@
       const d = new Date(t.dateTime);
       if (isNaN(d)) continue;
       t.dataset.local = "1";
-      if (t.classList.contains("t")) t.textContent = clock(d);
+      if (t.classList.contains("until") && day(d) !== day(new Date($("time", t.parentNode).dateTime))) t.textContent = day(d) + " " + clock(d);
+      else if (t.classList.contains("t")) t.textContent = clock(d);
       else if (t.classList.contains("dt")) t.textContent = day(d) + " " + clock(d);
       else if (t.classList.contains("d")) t.textContent = d.getDate() + " " + months[d.getMonth()] + " " + two(d.getHours()) + ":" + two(d.getMinutes());
     }
