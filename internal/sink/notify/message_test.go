@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -331,6 +332,15 @@ func TestIcons(t *testing.T) {
 	for _, op := range []event.Op{event.Snapshot, event.Created, event.Updated, event.Deleted, event.Entered, event.Left, event.Gap, event.Converted, event.Absent} {
 		if icons[string(op)] == "" {
 			t.Errorf("%s has no icon", op)
+		}
+	}
+}
+
+// TestAbsenceBound: how long Tattler was not running is an upper bound, and is rounded up; other times are rounded.
+func TestAbsenceBound(t *testing.T) {
+	for reason, want := range map[string]string{event.AbsenceStopped: "for at most 37s,", event.AbsenceUnreachable: "for 36s,"} {
+		if got := absence(&event.Absence{Reason: reason}, 36129*time.Millisecond); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", reason, got, want)
 		}
 	}
 }
