@@ -28,16 +28,20 @@ func absenceText(c change.Change) string {
 	if a == nil {
 		a = &event.Absence{}
 	}
+	lasted := c.At.Sub(c.Since)
+	length := Duration(lasted)
 	text := "tattler was not running for at most " // nothing records the time of a kill, so the last sign of life counts
 	switch a.Reason {
 	case event.AbsenceUnwritten:
 		text = "tattler could not write its journal for "
 	case event.AbsenceUnreachable:
 		text = "tattler could not reach the API server for "
-	}
-	length := Duration(c.At.Sub(c.Since))
-	if c.At.Sub(c.Since) < time.Second { // the clock may have been set back
-		text = strings.TrimSuffix(text, "at most ")
+	default:
+		if lasted < time.Second { // the clock may have been set back
+			text = strings.TrimSuffix(text, "at most ")
+		} else {
+			length = UpperBound(lasted)
+		}
 	}
 	text += length + ": "
 	switch {

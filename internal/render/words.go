@@ -60,6 +60,24 @@ func Duration(d time.Duration) string {
 	return two(d/(365*day), "y", d%(365*day)/day, "d")
 }
 
+// UpperBound is like Duration, for a duration that was at most d: it is rounded up, where Duration rounds down.
+func UpperBound(d time.Duration) string {
+	const day = 24 * time.Hour
+	for _, up := range []struct{ below, unit time.Duration }{{time.Hour, time.Second}, {day, time.Minute}, {8 * day, time.Hour}} {
+		if d < up.below {
+			return Duration(roundUp(d, up.unit))
+		}
+	}
+	return Duration(roundUp(d, day))
+}
+
+func roundUp(d, unit time.Duration) time.Duration {
+	if down := d.Truncate(unit); down < d {
+		return down + unit
+	}
+	return d
+}
+
 func plural[N int | int64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun

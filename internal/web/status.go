@@ -161,7 +161,11 @@ func (p *Page) gaps(ctx context.Context) (all []gap, err error) {
 			g.Stream = inCluster(p.past.cluster(ctx, e.Kind), "not watched")
 			g.Reason = e.Absence.Reason
 			if !e.Since.IsZero() {
-				g.Reason = fmt.Sprintf("%s, for %s", g.Reason, render.Duration(e.Time.Sub(e.Since)))
+				lasted := render.Duration(e.Time.Sub(e.Since))
+				if g.Reason == event.AbsenceStopped {
+					lasted = "at most " + render.UpperBound(e.Time.Sub(e.Since))
+				}
+				g.Reason = fmt.Sprintf("%s, for %s", g.Reason, lasted)
 			}
 		}
 		all = append(all, g)

@@ -30,7 +30,7 @@ func TestStatus(t *testing.T) {
 	}
 	body := c.get("/status", "reader")
 	golden(t, "status.html", mainOf(t, body))
-	has(t, body, "&lt;b&gt;no&lt;/b&gt;\\x1b[31m", `type=secrets`, "not watched: stopped, for 4 min")
+	has(t, body, "&lt;b&gt;no&lt;/b&gt;\\x1b[31m", `type=secrets`, "not watched: stopped, for at most 4 min")
 	has(t, body, "lacks 2 of the rights", "secrets: may not list, watch in shop</li>", "west: namespaces: may not get: &lt;i&gt;less&lt;/i&gt; is known", "Not all rights are known: no answer from west")
 	has(t, body, "https://&lt;i&gt;collector&lt;/i&gt;:4318", "<td>11</td><td>22</td><td>33</td>", "503 &lt;u&gt;away&lt;/u&gt; (<time")
 	has(t, body, `connection &lt;i&gt;lost&lt;/i&gt; (passed, <time class="dt" datetime="2026-11-24T`, `\x1b[31m (<time class="dt"`)

@@ -69,13 +69,13 @@ func (x *examined) measure(ctx context.Context, known []version, unknown func(wh
 	const meaning = "This was measured now. It is shorter right after a compaction, whose interval the API server does not publish; and its watch caches can hold less, such as after its restart. What is missed then becomes a net change behind a gap."
 	switch {
 	case kept == 0 && gone <= 2*time.Minute:
-		x.add(Server, "history", Warning, "the server's history reaches back less than "+span(gone), meaning, "Raise --etcd-compaction-interval of the API server, so that a restart of the daemon misses nothing.")
+		x.add(Server, "history", Warning, "the server's history reaches back less than "+upTo(gone), meaning, "Raise --etcd-compaction-interval of the API server, so that a restart of the daemon misses nothing.")
 	case kept == 0:
-		x.add(Server, "history", Note, fmt.Sprintf("the server's history reaches back less than %s; the journal has no newer version", span(gone)), meaning, "")
+		x.add(Server, "history", Note, fmt.Sprintf("the server's history reaches back less than %s; the journal has no newer version", upTo(gone)), meaning, "")
 	case gone == 0:
 		x.add(Server, "history", OK, fmt.Sprintf("the server's history reaches back at least %s, the oldest version that the journal knows", span(kept)), meaning, "")
 	default:
-		x.add(Server, "history", OK, fmt.Sprintf("the server's history reaches back at least %s, and less than %s", span(kept), span(gone)), meaning, "")
+		x.add(Server, "history", OK, fmt.Sprintf("the server's history reaches back at least %s, and less than %s", span(kept), upTo(gone)), meaning, "")
 	}
 }
 

@@ -133,7 +133,7 @@ func (x *examined) clock(date string, began, ended time.Time) {
 	skew := began.Add(ended.Sub(began) / 2).Sub(server.Add(time.Second / 2))
 	uncertain := ended.Sub(began)/2 + time.Second/2
 	if skew.Abs() <= clockTolerance+uncertain {
-		x.add(Server, "clock", OK, fmt.Sprintf("the clocks agree, to %s", span(max(skew.Abs(), uncertain, time.Second))), "", "")
+		x.add(Server, "clock", OK, fmt.Sprintf("the clocks agree, to %s", upTo(max(skew.Abs(), uncertain, time.Second))), "", "")
 		return
 	}
 	way := "ahead of"

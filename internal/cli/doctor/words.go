@@ -30,7 +30,7 @@ func volume(n int64) string {
 	return fmt.Sprintf("%d KiB", n>>10)
 }
 
-// span is a time for people: 12s, 5m10s, 7h, 3d.
+// span is a time for people: 12s, 5m10s, 7h, 3d. It is rounded down.
 func span(d time.Duration) string {
 	switch {
 	case d >= 48*time.Hour:
@@ -38,9 +38,26 @@ func span(d time.Duration) string {
 	case d >= 3*time.Hour:
 		return fmt.Sprintf("%dh", d/time.Hour)
 	case d >= time.Second:
-		return d.Round(time.Second).String()
+		return d.Truncate(time.Second).String()
 	}
-	return d.Round(time.Millisecond).String()
+	return d.Truncate(time.Millisecond).String()
+}
+
+// upTo is like span, rounded up.
+func upTo(d time.Duration) string {
+	unit := time.Millisecond
+	switch {
+	case d >= 48*time.Hour:
+		unit = 24 * time.Hour
+	case d >= 3*time.Hour:
+		unit = time.Hour
+	case d >= time.Second:
+		unit = time.Second
+	}
+	if down := d.Truncate(unit); down < d {
+		d = down + unit
+	}
+	return span(d)
 }
 
 // sort groups the findings by section, and those of the API server and of the rights by cluster; within a section, they keep

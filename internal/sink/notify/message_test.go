@@ -350,3 +350,12 @@ func TestIcons(t *testing.T) {
 		}
 	}
 }
+
+// TestAbsenceBound: how long Tattler was not running is an upper bound, and is rounded up; other times are rounded.
+func TestAbsenceBound(t *testing.T) {
+	for reason, want := range map[string]string{event.AbsenceStopped: "for at most 37s,", event.AbsenceUnreachable: "for 36s,"} {
+		if got := absence(&event.Absence{Reason: reason}, 36129*time.Millisecond); !strings.Contains(got, want) {
+			t.Errorf("%s: %s, want %s", reason, got, want)
+		}
+	}
+}

@@ -230,14 +230,17 @@ func (m *member) add(e *event.Event, number, fields int) {
 
 // absence describes a span in which nothing was recorded, and its outcome.
 func absence(a *event.Absence, lasted time.Duration) string {
-	text := "Tattler was not running for at most "
+	text, exact, bound := "Tattler was not running for at most ", lasted, true
 	switch a.Reason {
 	case event.AbsenceUnwritten:
-		text = "Tattler could not write its journal for "
+		text, bound = "Tattler could not write its journal for ", false
 	case event.AbsenceUnreachable:
-		text = "Tattler could not reach the API server for "
+		text, bound = "Tattler could not reach the API server for ", false
 	}
-	text += lasted.Round(time.Second).String() + ", and has caught up with " + plural(int(a.Changes), "change")
+	if lasted = lasted.Round(time.Second); bound && lasted < exact {
+		lasted += time.Second
+	}
+	text += lasted.String() + ", and has caught up with " + plural(int(a.Changes), "change")
 	if a.Incomplete > 0 {
 		text += "; " + plural(int(a.Incomplete), "kind") + " incomplete"
 	}
