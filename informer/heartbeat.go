@@ -40,14 +40,6 @@ func (h *heartbeat) stalled(asked time.Time) bool {
 	return elapsed(asked, time.Now()) > stallAfter*h.every
 }
 
-// Answered returns when the server answered a heartbeat last; zero before the first answer, and without heartbeats.
-func (c *Cluster) Answered() time.Time {
-	if last := c.heartbeat.answered.Load(); last != nil {
-		return *last
-	}
-	return time.Time{}
-}
-
 // beat sends heartbeats until ctx ends.
 func (c *Cluster) beat(ctx context.Context) {
 	h := &c.heartbeat

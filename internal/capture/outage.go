@@ -59,8 +59,8 @@ const (
 )
 
 // observe takes a state transition of a stream that was live before. The state may stay the same, so st.Since
-// is not the time of the transition. answered is when the server answered a heartbeat last.
-func (o *outage) observe(now, answered time.Time, key outageKey, st informer.Status) {
+// is not the time of the transition.
+func (o *outage) observe(now time.Time, key outageKey, st informer.Status) {
 	if st.State == informer.Waiting && st.Synced && serverAway(st.Err) {
 		proof := provesAbsence(key, st.Err)
 		if o.down == nil && !proof {
@@ -70,9 +70,6 @@ func (o *outage) observe(now, answered time.Time, key outageKey, st informer.Sta
 			*o = outage{
 				ended: o.ended, begun: now, since: now, silent: fellSilent(st.Err),
 				cut: map[outageKey]bool{}, down: map[outageKey]bool{}, relisted: map[outageKey]bool{},
-			}
-			if o.silent { // perhaps only this stream has been cut yet, which had nothing to say for long
-				o.alive(answered)
 			}
 		}
 		if proof {
@@ -91,6 +88,10 @@ func (o *outage) observe(now, answered time.Time, key outageKey, st informer.Sta
 		delete(o.down, key)
 	}
 }
+
+// unsure reports whether the last sign of life may be that of a stream which has not been cut: the one that noticed the
+// silence may have had nothing to say for long.
+func (o *outage) unsure() bool { return o.silent && !o.reported }
 
 // alive takes a stream's last sign of life; the newest of all streams is the server's.
 func (o *outage) alive(at time.Time) {

@@ -27,7 +27,7 @@ func (w *Watcher) onState(k *kind, source int, st informer.Status) {
 		s.lastErr, s.lastErrAt = st.Err, st.Since
 	}
 	if !k.discoveryOnly {
-		w.outage.observe(time.Now(), w.cluster.Answered(), outageKey{k.GroupResource(), key}, st)
+		w.outage.observe(time.Now(), outageKey{k.GroupResource(), key}, st)
 	}
 	switch st.State {
 	case informer.Watching:

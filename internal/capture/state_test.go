@@ -154,7 +154,7 @@ func TestOutage(t *testing.T) {
 						}
 						continue
 					}
-					o.observe(at(i.at), time.Time{}, i.key, informer.Status{State: i.state, Err: i.err, Synced: true, Since: start.Add(-time.Hour)})
+					o.observe(at(i.at), i.key, informer.Status{State: i.state, Err: i.err, Synced: true, Since: start.Add(-time.Hour)})
 				}
 				if away := o.tick(at(s)); away != nil {
 					got = append(got, *away)
@@ -186,20 +186,23 @@ func TestSilence(t *testing.T) {
 		err    error
 		silent bool
 		since  time.Time
-
-		answered time.Time
+		other  time.Time // the last sign of life of a stream that has not been cut
 	}{
-		{"HTTP/2's ping was not answered", errors.New("http2: client connection lost"), true, at(12), time.Time{}},
-		{"the watchdog gave up", errors.New("the watch fell silent"), true, at(12), time.Time{}},
-		{"a heartbeat was answered after all of these", errors.New("the watch fell silent"), true, at(25), at(25)},
+		{"HTTP/2's ping was not answered", errors.New("http2: client connection lost"), true, at(12), at(2)},
+		{"the watchdog gave up", errors.New("the watch fell silent"), true, at(12), at(2)},
+		{"another stream came later", errors.New("the watch fell silent"), true, at(25), at(25)},
+		{"another stream is live again", errors.New("the watch fell silent"), true, at(12), at(61)},
 		{"the peer closed: it was alive until then", io.ErrUnexpectedEOF, false, at(60), at(25)},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
 			var o outage
-			o.observe(at(60), tt.answered, a, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(5)})
-			o.observe(at(60), tt.answered, b, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(12)})
-			o.observe(at(63), at(63), a, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
-			o.observe(at(63), at(63), b, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
+			o.observe(at(60), a, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(5)})
+			o.observe(at(60), b, informer.Status{State: informer.Waiting, Err: tt.err, Synced: true, LastCurrent: at(12)})
+			if o.unsure() {
+				o.alive(tt.other)
+			}
+			o.observe(at(63), a, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
+			o.observe(at(63), b, informer.Status{State: informer.Watching, Synced: true, LastCurrent: at(63)})
 			got := o.tick(at(64))
 			if got == nil || got.Silent != tt.silent || !got.Since.Equal(tt.since) || !got.Until.Equal(at(63)) {
 				t.Errorf("got %+v, want silent %v since %v until %v", got, tt.silent, tt.since, at(63))

@@ -255,6 +255,13 @@ func (w *Watcher) tick(ctx context.Context, now time.Time) {
 	w.mu.Lock()
 	stalls := w.stalls
 	w.stalls = nil
+	if w.outage.unsure() {
+		for _, k := range w.kinds {
+			for _, st := range k.status() {
+				w.outage.alive(st.LastCurrent)
+			}
+		}
+	}
 	away := w.outage.tick(now)
 	w.mu.Unlock()
 	for i := range stalls {
