@@ -11,11 +11,13 @@ import (
 func TestPool(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(3, 2)
-		if !p.Try("a") || !p.Try("a") || p.Try("a") {
-			t.Error("a viewer has two places")
-		}
-		if !p.Try("b") || p.Try("b") {
-			t.Error("there are three places")
+		for i, tc := range []struct {
+			who  string
+			want bool
+		}{{"a", true}, {"a", true}, {"a", false}, {"b", true}, {"b", false}} { // a has its share, then all are taken
+			if got := p.Try(tc.who); got != tc.want {
+				t.Errorf("%d: %s has a place: %v", i, tc.who, got)
+			}
 		}
 		entered := make(chan string)
 		for _, who := range []string{"a", "c"} {
