@@ -64,7 +64,7 @@ func TestObject(t *testing.T) {
 	b.run(chromedp.MouseClickXY(slider.x+3, slider.y+slider.height/2))
 	b.until(current + " === 0")
 	b.is(level, "info")
-	b.is(label, "2026-11-24 08:41:12 snapshot helm")
+	b.is(label, "before 2026-11-24 08:41:12 snapshot helm")
 	b.is(`document.querySelector('a[rel="prev"]').hidden`, "true")
 	if got := b.location().RequestURI(); got == newest || !strings.Contains(got, "version=") {
 		t.Errorf("the slider leads to %s", got)
@@ -96,7 +96,7 @@ func TestObject(t *testing.T) {
 	// Two versions that are not neighbours: the shown one with the first.
 	b.follow(`#versions li:first-child a.with`)
 	got := b.eval(`document.querySelector("#version").innerText`)
-	if !strings.Contains(got, "Compared with 2026-11-24 08:41:12 snapshot") || !strings.Contains(got, "LOG_LEVEL: warn") || !strings.Contains(got, "http.timeout=30s") {
+	if !strings.Contains(got, "Compared with the version before 2026-11-24 08:41:12 (snapshot)") || !strings.Contains(got, "LOG_LEVEL: warn") || !strings.Contains(got, "http.timeout=30s") {
 		t.Errorf("the first and the last version:\n%s", got)
 	}
 	b.follow(".base > a:last-child")

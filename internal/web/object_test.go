@@ -111,7 +111,7 @@ func TestIntervals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	has(t, p.get(first+"&with="+u.Query().Get("version")).Body.String(), `>between `+from+` and `+to+` updated</a>`)
+	has(t, p.get(first+"&with="+u.Query().Get("version")).Body.String(), `>between `+from+` and `+to+` (updated)</a>`)
 	has(t, p.get(newest+"&view=blame").Body.String(), `>between `+from+` and `+to+`</a>`)
 }
 
