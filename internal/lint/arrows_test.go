@@ -170,8 +170,18 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/severity/...",
-		only: []string{"std", "./event", "./internal/jsonmap"},
+		only: []string{"std", "./event", "./internal/health", "./internal/jsonmap"},
 		why:  "a change is judged by its two objects alone, so that it has one severity everywhere",
+	},
+	{
+		who:  "./internal/health/...",
+		only: []string{"std", "./event", "./internal/jsonmap"},
+		why:  "what is wrong with an object is what the object says",
+	},
+	{
+		who:  "./internal/story/...",
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/health", "./internal/jsonmap", "./internal/owners"},
+		why:  "stories follow from changes alone: no clock, no store, no layout",
 	},
 	{
 		who:  "./internal/where/...",
@@ -328,7 +338,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/render/...",
-		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/jsonmap", "./internal/severity", "./internal/managers", "./internal/reconstruct", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
+		only: []string{"std", "./diff", "./event", "./internal/change", "./internal/health", "./internal/jsonmap", "./internal/severity", "./internal/story/...", "./internal/managers", "./internal/reconstruct", "golang.org/x/term", "sigs.k8s.io/yaml", "k8s.io/apimachinery/pkg/util/duration"},
 		why:  "a renderer sees finished changes; it asks no server and reads no store",
 	},
 	{
