@@ -76,16 +76,16 @@ func (e *Engine) parent(s *Story) string {
 	return ""
 }
 
-// covers reports whether a story of an object below p's is part of p. What somebody asked for covers what began while it was
+// covers reports whether a story of an object below s's is part of s. What somebody asked for covers what began while it was
 // under way; anything else covers what it overlaps. Nothing comes after the end of an object but the end of what it owned.
-func (p *Story) covers(s *Story) bool {
+func (s *Story) covers(part *Story) bool {
 	switch {
-	case p.State.Word == Gone:
-		return s.Kind == Deletion && !s.Begin.Before(p.Begin)
-	case p.Kind.asked() || s.Kind == Deletion:
-		return (p.Unknown || !s.Begin.Before(p.Begin)) && (p.Open() || !s.Begin.After(p.End))
+	case s.State.Word == Gone:
+		return part.Kind == Deletion && !part.Begin.Before(s.Begin)
+	case s.Kind.asked() || part.Kind == Deletion:
+		return (s.Unknown || !part.Begin.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
 	}
-	return (s.Open() || p.Unknown || !s.End.Before(p.Begin)) && (p.Open() || !s.Begin.After(p.End))
+	return (part.Open() || s.Unknown || !part.End.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
 }
 
 // relink places the stories of all objects below n again, because a story of n or an owner is news.

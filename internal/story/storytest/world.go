@@ -133,7 +133,7 @@ func owned(kind, name string, by obj) obj {
 	return o
 }
 
-// deployment is a Deployment with what its controllers and kubelets do about it.
+// Deployment is one with what its controllers and kubelets do about it.
 type Deployment struct {
 	*World
 	r     *rand.Rand
@@ -296,7 +296,7 @@ func (d *Deployment) Scale(n int) {
 	d.reconcile(n)
 }
 
-// crash lets the container of a pod crash some times.
+// Crash lets the container of a pod crash some times.
 func (d *Deployment) Crash(name string, times int, pause time.Duration) {
 	for range times {
 		d.Pass(pause)
