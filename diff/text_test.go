@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -266,6 +267,9 @@ func FuzzYAML(f *testing.F) {
 			if _, ok := Hidden(s); ok {
 				return
 			}
+		}
+		if len(strconv.Quote(k)) > 1000 { // a key of YAML has at most 1,024 characters
+			return
 		}
 		value := map[string]any{k: v, "z": []any{v, map[string]any{k: v, "y": []any{[]any{v}, map[string]any{}}}}}
 		text := strings.Join(YAML(value), "\n") + "\n"
