@@ -179,7 +179,7 @@ func yamlString(s string) string {
 	if isWord(s) {
 		return s
 	}
-	plain := printable(s) && s == strings.TrimSpace(s) && s != "-" && s != "---" && !strings.HasPrefix(s, "- ") &&
+	plain := printable(s) && s == strings.TrimSpace(s) && s != "-" && !strings.HasPrefix(s, "- ") && !strings.HasPrefix(s, "---") && !strings.HasPrefix(s, "...") &&
 		yamlPlain.MatchString(s) && !yamlMark.MatchString(s)
 	if plain && (!yamlOther.MatchString(s) || version.MatchString(s)) {
 		return s
