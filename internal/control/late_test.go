@@ -10,10 +10,10 @@ import (
 )
 
 // stopped is the listener of a process that the kernel stops: connections wait until it continues, and the test learns
-// when the server is done with one.
+// when there is one, and when the server is done with it.
 type stopped struct {
 	net.Listener
-	goOn, done chan struct{}
+	accepted, goOn, done chan struct{}
 }
 
 func (s *stopped) Accept() (net.Conn, error) {
@@ -21,6 +21,7 @@ func (s *stopped) Accept() (net.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.accepted <- struct{}{}
 	<-s.goOn
 	return &watched{Conn: c, done: s.done}, nil
 }
@@ -44,7 +45,7 @@ func stop(t *testing.T, o Orders) (*Client, *stopped) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stopped{l, make(chan struct{}), make(chan struct{}, 10)}
+	s := &stopped{l, make(chan struct{}, 10), make(chan struct{}), make(chan struct{}, 10)}
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- Serve(ctx, s, Options{Orders: o}) }()
@@ -75,7 +76,10 @@ func TestStoppedDaemon(t *testing.T) {
 			c.patience = 20 * time.Millisecond
 			if interrupted {
 				c.patience = time.Hour
-				time.AfterFunc(20*time.Millisecond, cancel)
+				go func() {
+					<-daemon.accepted
+					cancel()
+				}()
 			}
 			err := give(ctx, c)
 			cancel()

@@ -88,19 +88,19 @@ func (h *Health) waits(c object, name, reason string, waiting object) {
 
 // ended adds a sign for a container's end. The same end moves from state to lastState.
 func (h *Health) ended(name string, end object) {
-	s := Sign{
-		Key: "ended " + name + " " + jsonmap.Text(end, "finishedAt"), Past: true,
-		Reason: how(end), Container: name, At: jsonmap.Time(end, "finishedAt"),
-	}
+	severity := event.Warning
 	switch {
+	case end == nil:
+		return
 	case jsonmap.Text(end, "reason") == "OOMKilled":
-		s.Severity = event.Failure
-	case count(end, "exitCode") != 0:
-		s.Severity = event.Warning
-	default:
+		severity = event.Failure
+	case count(end, "exitCode") == 0:
 		return
 	}
-	h.Signs = append(h.Signs, s)
+	h.Signs = append(h.Signs, Sign{
+		Key: "ended " + name + " " + jsonmap.Text(end, "finishedAt"), Severity: severity, Past: true,
+		Reason: how(end), Container: name, At: jsonmap.Time(end, "finishedAt"),
+	})
 }
 
 // how says how a container ended.
