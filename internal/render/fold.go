@@ -9,6 +9,7 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/health"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
@@ -424,7 +425,7 @@ func (f *fold) severity(r change.Kind) event.Severity {
 	if s := severity.Of(op, r.GroupKind(), f.from, f.to); s != event.Normal {
 		return s
 	}
-	return severity.Failing(r.GroupKind(), f.to)
+	return health.Failing(r.GroupKind(), f.to)
 }
 
 // rebase starts the next line of a transition where the last one ended.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/health"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
@@ -115,7 +116,7 @@ func (t *Text) reported(o *object, summary string, s event.Severity) (string, ev
 		r = worse(old, r)
 	}
 	delete(t.reports, o.key.uid)
-	failing := severity.Failing(o.kind.GroupKind(), f.to)
+	failing := health.Failing(o.kind.GroupKind(), f.to)
 	switch {
 	case r.severity == "" || r.severity == event.Normal:
 		return summary, s

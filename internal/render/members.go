@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/health"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/severity"
 )
@@ -103,7 +104,7 @@ func (t *Text) whyNotRunning(o *object, pod map[string]any) string {
 		return "on " + node + " NotReady"
 	case heldBack(pod):
 		return "not ready on " + node + ", though the containers are"
-	case severity.Failing("Pod", pod) == event.Failure:
+	case health.Failing("Pod", pod) == event.Failure:
 		return failing(pod)
 	case o.fold != nil && o.fold.crashed:
 		return crashLoop
@@ -166,7 +167,7 @@ func (f *fold) absorbs(o *object) bool {
 	case o.fold.lastState != "" && !o.gone:
 		return false // a failure with a line ends with a line
 	case kind != "Pod":
-		return severity.Failing(kind, o.fold.to) != event.Failure && o.fold.report.severity != event.Failure
+		return health.Failing(kind, o.fold.to) != event.Failure && o.fold.report.severity != event.Failure
 	case o.gone:
 		return true
 	case terminating(o.fold.to):
@@ -190,7 +191,7 @@ func failureOf(f *fold) string {
 		op = event.Created
 	}
 	switch {
-	case severity.Failing("Pod", f.to) == event.Failure:
+	case health.Failing("Pod", f.to) == event.Failure:
 		return failing(f.to)
 	case f.report.severity == event.Failure:
 		return f.report.reason
@@ -283,7 +284,7 @@ func (t *Text) incomplete(w *object) bool {
 			return false
 		}
 		pod := o.fold.to
-		return !podReady(pod) && !podEnded(pod) && !terminating(pod) && severity.Failing("Pod", pod) != event.Failure
+		return !podReady(pod) && !podEnded(pod) && !terminating(pod) && health.Failing("Pod", pod) != event.Failure
 	})
 }
 

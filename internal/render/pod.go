@@ -7,8 +7,8 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/health"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
-	"github.com/tattler-dev/tattler/internal/severity"
 )
 
 // containers returns the statuses of a pod's containers, init containers first.
@@ -52,7 +52,7 @@ func trouble(pod map[string]any) (reason, detail string, container map[string]an
 	for _, c := range containers(pod) {
 		reason := jsonmap.Text(c, "state", "waiting", "reason")
 		switch {
-		case !severity.Stuck[reason]:
+		case !health.Stuck[reason]:
 		case reason == "ErrImagePull", reason == "ImagePullBackOff":
 			// The two alternate while nothing changes.
 			return "ImagePullBackOff", jsonmap.Text(c, "image"), c
@@ -289,7 +289,7 @@ func newPodSummary(v view) string {
 		s += joined(", Pending → Ready", " ", took(created, readySince(v.to)))
 	case podEnded(v.to):
 		s += joined(", Pending → "+podState(v.to), " ", took(created, finished(v.to)))
-	case severity.Failing("Pod", v.to) == event.Failure:
+	case health.Failing("Pod", v.to) == event.Failure:
 		s = podState(v.to) + ", " + s
 		switch reason, _ := podTrouble(v.to); {
 		case reason != "":

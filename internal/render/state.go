@@ -10,8 +10,8 @@ import (
 	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/health"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
-	"github.com/tattler-dev/tattler/internal/severity"
 )
 
 // isState reports whether a field describes an object's state rather than its spec: its status, the steps of its deletion,
@@ -173,7 +173,7 @@ func stateOf(r change.Kind, obj map[string]any) string {
 
 // gist is the part of a state that a line repeats only after a while: the state without counts.
 func gist(r change.Kind, obj map[string]any) string {
-	if isPod(r) && severity.Failing("Pod", obj) == event.Failure {
+	if isPod(r) && health.Failing("Pod", obj) == event.Failure {
 		return podWord(obj)
 	}
 	return stateOf(r, obj)

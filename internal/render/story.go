@@ -11,8 +11,8 @@ import (
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
+	"github.com/tattler-dev/tattler/internal/health"
 	"github.com/tattler-dev/tattler/internal/jsonmap"
-	"github.com/tattler-dev/tattler/internal/severity"
 )
 
 // Story is the net effect of several changes of one object, in the words of Text, for messages that each cover several
@@ -114,7 +114,7 @@ func (s *Story) Severity() event.Severity {
 	f := &s.fold
 	worst := f.severity(s.kind)
 	if s.appeared {
-		worst = severity.Failing(s.kind.GroupKind(), f.to)
+		worst = health.Failing(s.kind.GroupKind(), f.to)
 	}
 	if worst == event.Normal && s.moved && !s.Moving() && !terminating(f.to) {
 		return event.Recovery

@@ -1,0 +1,424 @@
+package story
+
+import (
+	"cmp"
+	"encoding/base32"
+	"encoding/binary"
+	"hash/fnv"
+	"strconv"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/owners"
+)
+
+// Update is what a change proved about a story.
+type Update struct {
+	// Story is the story as it is now. It is a copy.
+	Story Story
+	// States are those that it reached with this change, in order.
+	States []State
+}
+
+// Engine follows changes. It is not safe for concurrent use.
+type Engine struct {
+	cluster string // of kinds that name none
+	owners  *owners.Graph
+	objects map[owners.Node]*object
+	places  map[place]owners.Node // nodes and namespaces
+	updates []Update
+}
+
+// place is a node or a namespace that an object is in.
+type place struct {
+	cluster string
+	node    bool
+	name    string
+}
+
+// New returns an engine for a cluster, whose name is for kinds that name none.
+func New(cluster string) *Engine {
+	return &Engine{cluster: cluster, owners: owners.New(50_000), objects: map[owners.Node]*object{}, places: map[place]owners.Node{}}
+}
+
+// object is an object with stories: those that ended, oldest first, and the open one last.
+type object struct{ stories []*Story }
+
+func (o *object) last() *Story {
+	if o == nil || len(o.stories) == 0 {
+		return nil
+	}
+	return o.stories[len(o.stories)-1]
+}
+
+// open returns the object's open story; nil without one.
+func (o *object) open() *Story {
+	if s := o.last(); s != nil && s.Open() {
+		return s
+	}
+	return nil
+}
+
+// steady is how long a recovery must last, by the times in the object, so that a failure after it is another story.
+const steady = time.Minute
+
+// Apply follows a change, and returns what it proved. An input without a UID has no stories.
+func (e *Engine) Apply(in *Input) []Update {
+	e.updates = nil
+	if in.Object.UID == "" || !in.Op.HasObject() || in.Op == event.Converted {
+		return nil
+	}
+	n := in.Object.Node()
+	owner := in.Owner
+	if in.About != "" {
+		owner = &event.Owner{UID: in.About}
+	}
+	if e.owners.See(n, owner) {
+		e.relink(n)
+	}
+	a := &act{Engine: e, in: in, node: n}
+	switch kind := in.Object.GroupKind(); {
+	case kind == "Event" || kind == "Event.events.k8s.io":
+		a.report()
+		return e.updates
+	case kind == "Node" || kind == "Namespace":
+		e.places[place{in.Object.Cluster, kind == "Node", in.Object.Name}] = n
+	}
+	switch in.Op {
+	case event.Deleted:
+		a.gone()
+	case event.Left:
+		if s := e.objects[n].open(); s != nil {
+			a.reach(s, State{Word: Left})
+		}
+	default:
+		a.advance()
+	}
+	return e.updates
+}
+
+// act applies one input.
+type act struct {
+	*Engine
+	in   *Input
+	node owners.Node
+}
+
+func (a *act) open() *Story { return a.objects[a.node].open() }
+
+// advance applies a change after which the object exists.
+func (a *act) advance() {
+	in := a.in
+	switch {
+	case in.Asks:
+		a.supersede()
+		a.begin(Deletion, in.Asked, stamp(in.Asked))
+		return
+	case !in.Asked.IsZero():
+		if a.open() == nil { // seen while it was being deleted
+			a.begin(Deletion, in.Asked, stamp(in.Asked))
+		}
+		a.cover()
+		return
+	case in.Cordons:
+		a.supersede()
+		a.begin(Drain, in.At, stamp(in.At))
+	case in.Op == event.Updated:
+		a.asked()
+	default:
+		a.appeared()
+	}
+	a.failing()
+	a.settle()
+}
+
+// asked begins a story if somebody wants something else of a workload.
+func (a *act) asked() {
+	in, s := a.in, a.open()
+	was, is := in.Was.Pods.Wanted, in.Is.Pods.Wanted
+	switch {
+	case in.Template != in.TemplateWas:
+		a.supersede()
+		s = a.begin(Rollout, in.At, a.generation())
+		s.Facts.Images, s.Facts.Template = in.Images, in.Template
+		if was != is {
+			s.Facts.From = &was
+		}
+	case was == is || !workloads[in.Object.GroupKind()]:
+	case s != nil && s.Kind.asked():
+		if s.Facts.From == nil && s.Kind != Start {
+			s.Facts.From = &was
+		}
+	default:
+		a.supersede()
+		a.begin(Scale, in.At, a.generation()).Facts.From = &was
+	}
+}
+
+// appeared begins the story of an object that is new, or that was there when the recording began.
+func (a *act) appeared() {
+	in := a.in
+	if !in.Is.Moving || a.open() != nil {
+		return
+	}
+	isNew := in.Op == event.Created
+	switch kind := in.Object.GroupKind(); {
+	case kind == "Job.batch":
+		a.begin(Run, in.Created, "")
+	case isNew || kind == "Pod" && in.Is.Word == "Pending":
+		a.begin(Start, in.Created, "")
+	case workloads[kind] && in.Is.Pods.Updated < in.Is.Pods.Wanted:
+		a.begin(Rollout, in.At, a.generation()).Unknown = true
+	case workloads[kind]:
+		a.begin(Disruption, in.At, stamp(in.At)).Unknown = true
+	}
+}
+
+// generation identifies a story by the object's generation.
+func (a *act) generation() string {
+	if a.in.Generation == 0 {
+		return stamp(a.in.At)
+	}
+	return strconv.FormatInt(a.in.Generation, 10)
+}
+
+// failing begins a story where something is newly wrong, or makes that a state of the open one.
+func (a *act) failing() {
+	in := a.in
+	for i := range in.Is.Signs {
+		sign := &in.Is.Signs[i]
+		if in.Was.Sign(sign.Key) != nil || sign.Past && in.Op != event.Updated {
+			continue
+		}
+		at := cmp.Or(sign.At, in.At)
+		s := a.open()
+		if s == nil {
+			s = a.again(at)
+		}
+		if s == nil {
+			s = a.begin(Incident, at, sign.Key+" "+stamp(at))
+		}
+		st := State{Word: Failing, At: at, Severity: sign.Severity}
+		st.Facts.Reason, st.Facts.Message, st.Facts.Container = sign.Reason, short(sign.Message), sign.Container
+		if sign.At.IsZero() {
+			st.Since = in.since()
+		}
+		a.reach(s, st)
+	}
+}
+
+// report follows a Kubernetes Event that warns. Its own deletion says nothing.
+func (a *act) report() {
+	in := a.in
+	if in.About == "" {
+		return
+	}
+	s := a.objects[a.node].last()
+	if s == nil {
+		s = a.begin(Report, in.First, "")
+	}
+	sign := &in.Is.Signs[0]
+	a.reach(s, State{Word: Done, At: in.Last, Severity: sign.Severity, Facts: Facts{Reason: sign.Reason, Message: short(sign.Message), Count: in.Count}})
+}
+
+// again opens the object's last story again if that has just ended: a recovery must last until a time.
+func (a *act) again(at time.Time) *Story {
+	s := a.objects[a.node].last()
+	if s == nil || s.State.Word != Done || s.Kind == Status || at.Sub(s.End) >= steady {
+		return nil
+	}
+	if s.Worst == event.Normal && s.Kind != Disruption {
+		return nil
+	}
+	s.End = time.Time{}
+	return s
+}
+
+// settle ends the open story once the object has nothing to do and nothing is wrong with it, and begins one where it has
+// something to do that nobody asked for.
+func (a *act) settle() {
+	in, s := a.in, a.open()
+	bad := in.Is.Failing() != event.Normal
+	switch {
+	case s == nil && in.Op == event.Updated && in.Is.Moving && !in.Was.Moving && workloads[in.Object.GroupKind()]:
+		if s = a.again(in.At); s != nil {
+			a.reach(s, State{Word: Moving, At: in.At, Since: in.since(), Severity: event.Normal})
+			return
+		}
+		had := in.Was.Pods.Ready
+		s = a.begin(Disruption, in.At, stamp(in.At))
+		s.Facts.From = &had
+	case s == nil && in.State:
+		a.status()
+	case s == nil:
+	case s.Kind == Drain && !in.Uncordons:
+		a.cover()
+	case !in.Is.Moving && !bad:
+		a.done(s)
+	case !in.Is.Moving && s.Kind == Run: // a failed Job
+		a.reach(s, State{Word: Failed, At: cmp.Or(in.Is.Since, in.At), Severity: event.Failure})
+	case s.State.Word == Failing && !bad:
+		a.reach(s, State{Word: Moving, At: in.At, Since: in.since()})
+	default:
+		a.cover()
+	}
+}
+
+// done ends a story well.
+func (a *act) done(s *Story) {
+	in := a.in
+	st := State{Word: Done, At: in.Is.Since, Severity: event.Normal}
+	if st.At.Before(s.Begin) || st.At.After(in.At) { // the object does not say when
+		st.At, st.Since = in.At, in.since()
+	}
+	if s.Worst != event.Normal {
+		st.Severity = event.Recovery
+	}
+	a.reach(s, st)
+}
+
+// status covers a change of the state of an object without an open story.
+func (a *act) status() {
+	in := a.in
+	s := a.objects[a.node].last()
+	if s == nil || s.Kind != Status || in.At.Sub(s.End) >= steady {
+		s = a.begin(Status, in.At, stamp(in.At))
+	}
+	a.reach(s, State{Word: Done, At: in.At, Since: in.since(), Severity: event.Normal})
+}
+
+// gone ends the stories of an object that was deleted.
+func (a *act) gone() {
+	in, s := a.in, a.open()
+	if s == nil || s.Kind != Deletion {
+		if s == nil && !workloads[in.Object.GroupKind()] && in.Owner == nil { // the change itself says it
+			return
+		}
+		a.supersede()
+		s = a.begin(Deletion, in.At, stamp(cmp.Or(in.Asked, in.At)))
+	}
+	a.reach(s, State{Word: Gone, At: in.At, Since: in.since(), Severity: event.Normal})
+}
+
+// supersede ends the open story because another one begins.
+func (a *act) supersede() {
+	if s := a.open(); s != nil {
+		a.reach(s, State{Word: Superseded, At: cmp.Or(a.in.Asked, a.in.At), Severity: event.Normal})
+	}
+}
+
+// begin begins a story with this change.
+func (a *act) begin(kind Kind, at time.Time, mark string) *Story {
+	in := a.in
+	s := &Story{
+		ID:   a.id(kind, mark),
+		Kind: kind, Object: in.Object, Cause: in.Seq, Manager: in.Manager, Begin: cmp.Or(at, in.At), First: in.Seq, Worst: event.Normal,
+	}
+	if in.Op == event.Snapshot || in.Op == event.Entered {
+		s.Cause, s.Manager = 0, ""
+	}
+	o := a.objects[a.node]
+	if o == nil {
+		o = &object{}
+		a.objects[a.node] = o
+	}
+	o.stories = append(o.stories, s)
+	a.reach(s, State{Word: Began, At: s.Begin, Severity: event.Normal})
+	return s
+}
+
+// id makes the id of a story from what the object says.
+func (a *act) id(kind Kind, mark string) string {
+	h := fnv.New128a()
+	for _, part := range []string{a.in.Object.ClusterOr(a.cluster), kind.String(), a.in.Object.UID, mark} {
+		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(part))))
+		_, _ = h.Write([]byte(part))
+	}
+	return base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:10])
+}
+
+// reach adds a state to a story.
+func (a *act) reach(s *Story, st State) {
+	st.Seq, st.At = a.in.Seq, cmp.Or(st.At, a.in.At)
+	a.facts(&st.Facts)
+	s.State = st
+	if st.Word.ends() {
+		s.End = st.At
+	}
+	if rank(st.Severity) > rank(s.Worst) {
+		s.Worst = st.Severity
+	}
+	a.note(s, &st)
+	a.place(s)
+}
+
+// cover counts a change of a story that is no state of it.
+func (a *act) cover() {
+	if s := a.open(); s != nil {
+		a.note(s, nil)
+	}
+}
+
+// note records that a change belongs to a story.
+func (a *act) note(s *Story, st *State) {
+	if s.Last != a.in.Seq || s.Changes == 0 {
+		s.Last = a.in.Seq
+		s.Changes++
+	}
+	var u *Update
+	if n := len(a.updates); n > 0 && a.updates[n-1].Story.ID == s.ID {
+		u = &a.updates[n-1]
+	} else {
+		a.updates = append(a.updates, Update{})
+		u = &a.updates[len(a.updates)-1]
+	}
+	if st != nil {
+		u.States = append(u.States, *st)
+	}
+	u.Story = *s
+}
+
+// facts adds what the object says.
+func (a *act) facts(f *Facts) {
+	in := a.in
+	is := &in.Is
+	if in.Op == event.Deleted {
+		is = &in.Was
+	}
+	f.Word, f.Restarts, f.Node, f.Evicted = is.Word, is.Restarts, in.Node, in.Evicted
+	if workloads[in.Object.GroupKind()] {
+		pods := is.Pods
+		f.Pods = &pods
+	}
+}
+
+// since returns the beginning of the interval in which the change happened; zero if its time is known.
+func (in *Input) since() time.Time {
+	if in.From.Equal(in.At) {
+		return time.Time{}
+	}
+	return in.From
+}
+
+// stamp writes a time as part of an id, in whole seconds as the server has it.
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+
+// shortest bounds the messages of states, in bytes.
+const longest = 1000
+
+func short(text string) string {
+	if len(text) <= longest {
+		return text
+	}
+	return text[:longest] + "…"
+}
+
+func rank(s event.Severity) int {
+	switch s {
+	case event.Failure:
+		return 3
+	case event.Warning:
+		return 2
+	}
+	return 0
+}

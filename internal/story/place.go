@@ -1,0 +1,114 @@
+package story
+
+import (
+	"slices"
+
+	"github.com/tattler-dev/tattler/internal/owners"
+)
+
+// place finds the story that another one is part of: that of the highest object above it that covers it.
+func (e *Engine) place(s *Story) {
+	e.link(s)
+	switch n := s.Object.Node(); s.Object.GroupKind() {
+	case "Node":
+		e.within(place{s.Object.Cluster, true, s.Object.Name})
+	case "Namespace":
+		e.within(place{s.Object.Cluster, false, s.Object.Name})
+	default:
+		e.relink(n)
+	}
+}
+
+// link finds what a story is part of, and what explains it.
+func (e *Engine) link(s *Story) {
+	parent, via := e.parent(s), e.via(s)
+	if parent != s.Parent || via != s.Via {
+		s.Parent, s.Via = parent, via
+		e.placed(s)
+	}
+}
+
+// via returns the story of a pod's node, or of its namespace's deletion, that covers a story.
+func (e *Engine) via(s *Story) string {
+	in := []place{{s.Object.Cluster, false, s.Object.Namespace}, {s.Object.Cluster, true, s.State.Facts.Node}}
+	for _, p := range in {
+		n, ok := e.places[p]
+		if !ok || p.name == "" || e.objects[n] == nil {
+			continue
+		}
+		for _, over := range slices.Backward(e.objects[n].stories) {
+			switch {
+			case p.node && over.Kind == Drain && s.Kind != Deletion:
+			case !p.node && over.Kind != Deletion:
+			case over.covers(s):
+				return over.ID
+			}
+		}
+	}
+	return ""
+}
+
+// within places the stories of everything on a node, or in a namespace, again.
+func (e *Engine) within(p place) {
+	for _, o := range e.objects {
+		for _, s := range o.stories {
+			if p.node && s.State.Facts.Node == p.name || !p.node && s.Object.Namespace == p.name {
+				e.link(s)
+			}
+		}
+	}
+}
+
+func (e *Engine) parent(s *Story) string {
+	chain := e.owners.Chain(s.Object.Node())
+	for i := len(chain) - 1; i >= 0; i-- {
+		o := e.objects[chain[i].Node]
+		if o == nil {
+			continue
+		}
+		for _, p := range slices.Backward(o.stories) {
+			if p.covers(s) {
+				return p.ID
+			}
+		}
+	}
+	return ""
+}
+
+// covers reports whether a story of an object below p's is part of p. What somebody asked for covers what began while it was
+// under way; anything else covers what it overlaps. Nothing comes after the end of an object but the end of what it owned.
+func (p *Story) covers(s *Story) bool {
+	switch {
+	case p.State.Word == Gone:
+		return s.Kind == Deletion && !s.Begin.Before(p.Begin)
+	case p.Kind.asked() || s.Kind == Deletion:
+		return (p.Unknown || !s.Begin.Before(p.Begin)) && (p.Open() || !s.Begin.After(p.End))
+	}
+	return (s.Open() || p.Unknown || !s.End.Before(p.Begin)) && (p.Open() || !s.Begin.After(p.End))
+}
+
+// relink places the stories of all objects below n again, because a story of n or an owner is news.
+func (e *Engine) relink(n owners.Node) {
+	again := func(n owners.Node) {
+		o := e.objects[n]
+		if o == nil {
+			return
+		}
+		for _, s := range o.stories {
+			e.link(s)
+		}
+	}
+	again(n)
+	e.owners.Below(n, again)
+}
+
+// placed tells that a story has another parent.
+func (e *Engine) placed(s *Story) {
+	for i := range e.updates {
+		if e.updates[i].Story.ID == s.ID {
+			e.updates[i].Story = *s
+			return
+		}
+	}
+	e.updates = append(e.updates, Update{Story: *s})
+}
