@@ -58,6 +58,7 @@ type Journal struct {
 	shares     shares
 	file       os.FileInfo // at path when it was opened
 	reread     bool        // retention changed the newest block in the file
+	stories    follower
 	changed    chan struct{}
 }
 

@@ -5,7 +5,9 @@ import (
 	"encoding/base32"
 	"encoding/binary"
 	"hash/fnv"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -20,14 +22,36 @@ type Update struct {
 	States []State
 }
 
+// Past answers what an engine has not seen.
+type Past interface {
+	// Owner returns the controller of an object, which a reference names by its kind; nil if it has none or is unknown.
+	Owner(kind string, n owners.Node) (*event.Owner, error)
+}
+
 // Engine follows changes. It is not safe for concurrent use.
+//
+// It holds the open stories, and those with a change among the last ones; see Window. What it does depends on no others, so
+// an engine that begins anew with these goes on like the one before.
 type Engine struct {
 	cluster string // of kinds that name none
+	past    Past
 	owners  *owners.Graph
+	unowned map[owners.Node]bool // without a known controller
 	objects map[owners.Node]*object
 	places  map[place]owners.Node // nodes and namespaces
-	updates []Update
+	seq     int64
+	swept   int64
+	updates []update // by the change that is followed
 }
+
+// update is an Update in the making.
+type update struct {
+	story  *Story
+	states []State
+}
+
+// Window is for how many changes a story that has ended can be continued, or be found to be part of another one.
+const Window = 50_000
 
 // place is a node or a namespace that an object is in.
 type place struct {
@@ -36,65 +60,166 @@ type place struct {
 	name    string
 }
 
-// New returns an engine for a cluster, whose name is for kinds that name none.
-func New(cluster string) *Engine {
-	return &Engine{cluster: cluster, owners: owners.New(50_000), objects: map[owners.Node]*object{}, places: map[place]owners.Node{}}
+// New returns an engine for a cluster, whose name is for kinds that name none. past may be nil.
+func New(cluster string, past Past) *Engine {
+	return &Engine{
+		cluster: cluster, past: past, owners: owners.New(), unowned: map[owners.Node]bool{},
+		objects: map[owners.Node]*object{}, places: map[place]owners.Node{},
+	}
+}
+
+// Load makes the engine go on from stories: the open ones, and those of the last Window changes, each object's in the order
+// in which they began. seq is the number of the last change.
+func (e *Engine) Load(stories []*Story, seq int64) error {
+	e.seq = seq
+	for _, s := range stories {
+		n := s.Object.Node()
+		o := e.objects[n]
+		if o == nil {
+			o = &object{}
+			e.objects[n] = o
+		}
+		o.stories = append(o.stories, s)
+		e.found(&s.Object)
+		if err := e.climb(s.Object.Kind.Kind, n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// found notes the place that a node or a namespace is.
+func (e *Engine) found(o *Object) {
+	if kind := o.GroupKind(); kind == "Node" || kind == "Namespace" {
+		e.places[place{o.Cluster, kind == "Node", o.Name}] = o.Node()
+	}
+}
+
+// climb learns the controllers above an object.
+func (e *Engine) climb(kind string, n owners.Node) error {
+	if e.past == nil {
+		return nil
+	}
+	for range owners.Depth {
+		o, known := e.owners.Owner(n)
+		if !known {
+			if e.unowned[n] {
+				return nil
+			}
+			owner, err := e.past.Owner(kind, n)
+			if err != nil {
+				return err
+			}
+			if !e.owners.See(n, owner) {
+				e.unowned[n] = true
+				return nil
+			}
+			o, _ = e.owners.Owner(n)
+		}
+		kind, n = o.Kind, o.Node
+	}
+	return nil
 }
 
 // object is an object with stories: those that ended, oldest first, and the open one last.
 type object struct{ stories []*Story }
 
-func (o *object) last() *Story {
-	if o == nil || len(o.stories) == 0 {
+// last returns the object's last story that counts; nil without one.
+func (e *Engine) last(n owners.Node) *Story {
+	o := e.objects[n]
+	if o == nil {
 		return nil
 	}
-	return o.stories[len(o.stories)-1]
-}
-
-// open returns the object's open story; nil without one.
-func (o *object) open() *Story {
-	if s := o.last(); s != nil && s.Open() {
+	if s := o.stories[len(o.stories)-1]; e.counts(s) {
 		return s
 	}
 	return nil
 }
 
+// open returns the object's open story; nil without one.
+func (e *Engine) open(n owners.Node) *Story {
+	if s := e.last(n); s != nil && s.Open() {
+		return s
+	}
+	return nil
+}
+
+// counts reports whether a story is open, or has a change among the last ones.
+func (e *Engine) counts(s *Story) bool { return s.Open() || s.Last > e.seq-Window }
+
+// sweep forgets stories that do not count, once in a while.
+func (e *Engine) sweep() {
+	if e.seq-e.swept < Window/4 {
+		return
+	}
+	e.swept = e.seq
+	for n, o := range e.objects {
+		o.stories = slices.DeleteFunc(o.stories, func(s *Story) bool { return !e.counts(s) })
+		if len(o.stories) == 0 {
+			delete(e.objects, n)
+		}
+	}
+	e.owners.Keep(func(n owners.Node) bool { return e.objects[n] != nil })
+	clear(e.unowned)
+	for p, n := range e.places {
+		if e.objects[n] == nil {
+			delete(e.places, p)
+		}
+	}
+}
+
 // steady is how long a recovery must last, by the times in the object, so that a failure after it is another story.
 const steady = time.Minute
 
-// Apply follows a change, and returns what it proved. An input without a UID has no stories.
-func (e *Engine) Apply(in *Input) []Update {
+// Apply follows a change, and returns what it proved. An input without a UID has no stories. After an error, which is past's,
+// the engine is unusable.
+func (e *Engine) Apply(in *Input) ([]Update, error) {
 	e.updates = nil
-	if in.Object.UID == "" || !in.Op.HasObject() || in.Op == event.Converted {
-		return nil
+	if e.seq = in.Seq; in.Object.UID == "" || !in.Op.HasObject() || in.Op == event.Converted {
+		return nil, nil
 	}
+	e.sweep()
 	n := in.Object.Node()
 	owner := in.Owner
-	if in.About != "" {
-		owner = &event.Owner{UID: in.About}
+	if in.About != nil {
+		owner = in.About
 	}
 	if e.owners.See(n, owner) {
+		delete(e.unowned, n)
+		if err := e.climb(owner.Kind, owners.Node{Cluster: n.Cluster, UID: owner.UID}); err != nil {
+			return nil, err
+		}
 		e.relink(n)
 	}
 	a := &act{Engine: e, in: in, node: n}
 	switch kind := in.Object.GroupKind(); {
-	case kind == "Event" || kind == "Event.events.k8s.io":
+	case kind == "Event", kind == "Event.events.k8s.io":
 		a.report()
-		return e.updates
-	case kind == "Node" || kind == "Namespace":
-		e.places[place{in.Object.Cluster, kind == "Node", in.Object.Name}] = n
-	}
-	switch in.Op {
-	case event.Deleted:
+	case in.Op == event.Deleted:
 		a.gone()
-	case event.Left:
-		if s := e.objects[n].open(); s != nil {
+	case in.Op == event.Left:
+		if s := a.open(); s != nil {
 			a.reach(s, State{Word: Left})
 		}
 	default:
 		a.advance()
 	}
-	return e.updates
+	return e.proved(), nil
+}
+
+// proved returns what the change proved: states in their order, then the stories that it only placed, which come from maps.
+func (e *Engine) proved() []Update {
+	slices.SortStableFunc(e.updates, func(a, b update) int {
+		if r := cmp.Compare(min(len(b.states), 1), min(len(a.states), 1)); r != 0 || len(a.states) > 0 {
+			return r
+		}
+		return strings.Compare(a.story.ID, b.story.ID)
+	})
+	out := make([]Update, 0, len(e.updates))
+	for _, u := range e.updates {
+		out = append(out, Update{Story: *u.story, States: u.states})
+	}
+	return out
 }
 
 // act applies one input.
@@ -104,7 +229,9 @@ type act struct {
 	node owners.Node
 }
 
-func (a *act) open() *Story { return a.objects[a.node].open() }
+func (a *act) open() *Story { return a.Engine.open(a.node) }
+
+func (a *act) last() *Story { return a.Engine.last(a.node) }
 
 // advance applies a change after which the object exists.
 func (a *act) advance() {
@@ -210,10 +337,10 @@ func (a *act) failing() {
 // report follows a Kubernetes Event that warns. Its own deletion says nothing.
 func (a *act) report() {
 	in := a.in
-	if in.About == "" {
+	if in.About == nil {
 		return
 	}
-	s := a.objects[a.node].last()
+	s := a.last()
 	if s == nil {
 		s = a.begin(Report, in.First, "")
 	}
@@ -223,7 +350,7 @@ func (a *act) report() {
 
 // again opens the object's last story again if that has just ended: a recovery must last until a time.
 func (a *act) again(at time.Time) *Story {
-	s := a.objects[a.node].last()
+	s := a.last()
 	if s == nil || s.State.Word != Done || s.Kind == Status || at.Sub(s.End) >= steady {
 		return nil
 	}
@@ -280,7 +407,7 @@ func (a *act) done(s *Story) {
 // status covers a change of the state of an object without an open story.
 func (a *act) status() {
 	in := a.in
-	s := a.objects[a.node].last()
+	s := a.last()
 	if s == nil || s.Kind != Status || in.At.Sub(s.End) >= steady {
 		s = a.begin(Status, in.At, stamp(in.At))
 	}
@@ -321,6 +448,7 @@ func (a *act) begin(kind Kind, at time.Time, mark string) *Story {
 	if o == nil {
 		o = &object{}
 		a.objects[a.node] = o
+		a.found(&in.Object)
 	}
 	o.stories = append(o.stories, s)
 	a.reach(s, State{Word: Began, At: s.Begin, Severity: event.Normal})
@@ -365,17 +493,21 @@ func (a *act) note(s *Story, st *State) {
 		s.Last = a.in.Seq
 		s.Changes++
 	}
-	var u *Update
-	if n := len(a.updates); n > 0 && a.updates[n-1].Story.ID == s.ID {
-		u = &a.updates[n-1]
-	} else {
-		a.updates = append(a.updates, Update{})
-		u = &a.updates[len(a.updates)-1]
-	}
+	u := a.update(s)
 	if st != nil {
-		u.States = append(u.States, *st)
+		u.states = append(u.states, *st)
 	}
-	u.Story = *s
+}
+
+// update returns the update of a story.
+func (e *Engine) update(s *Story) *update {
+	for i := range e.updates {
+		if e.updates[i].story == s {
+			return &e.updates[i]
+		}
+	}
+	e.updates = append(e.updates, update{story: s})
+	return &e.updates[len(e.updates)-1]
 }
 
 // facts adds what the object says.

@@ -39,7 +39,7 @@ type Input struct {
 	// Cordons and Uncordons say that a node takes no more pods, or takes some again.
 	Cordons, Uncordons bool
 	// About is what a Kubernetes Event that warns is about, First and Last are when it happened, and Count is how often.
-	About       string
+	About       *event.Owner
 	First, Last time.Time
 	Count       int
 	// Node is the node of a pod; Evicted says that its eviction was asked for.
@@ -99,7 +99,9 @@ func (in *Input) report(obj map[string]any) {
 	if about == nil {
 		about = jsonmap.Object(obj, "regarding")
 	}
-	in.About = jsonmap.Text(about, "uid")
+	if uid := jsonmap.Text(about, "uid"); uid != "" {
+		in.About = &event.Owner{Kind: jsonmap.Text(about, "kind"), Name: jsonmap.Text(about, "name"), UID: uid}
+	}
 	for _, path := range [][]string{{"series", "lastObservedTime"}, {"lastTimestamp"}, {"deprecatedLastTimestamp"}, {"eventTime"}} {
 		if at := jsonmap.Time(obj, path...); at.After(in.Last) {
 			in.Last = at

@@ -24,7 +24,7 @@ func (e *Engine) link(s *Story) {
 	parent, via := e.parent(s), e.via(s)
 	if parent != s.Parent || via != s.Via {
 		s.Parent, s.Via = parent, via
-		e.placed(s)
+		e.update(s)
 	}
 }
 
@@ -38,6 +38,7 @@ func (e *Engine) via(s *Story) string {
 		}
 		for _, over := range slices.Backward(e.objects[n].stories) {
 			switch {
+			case !e.counts(over):
 			case p.node && over.Kind == Drain && s.Kind != Deletion:
 			case !p.node && over.Kind != Deletion:
 			case over.covers(s):
@@ -52,7 +53,7 @@ func (e *Engine) via(s *Story) string {
 func (e *Engine) within(p place) {
 	for _, o := range e.objects {
 		for _, s := range o.stories {
-			if p.node && s.State.Facts.Node == p.name || !p.node && s.Object.Namespace == p.name {
+			if e.counts(s) && (p.node && s.State.Facts.Node == p.name || !p.node && s.Object.Namespace == p.name) {
 				e.link(s)
 			}
 		}
@@ -67,7 +68,7 @@ func (e *Engine) parent(s *Story) string {
 			continue
 		}
 		for _, p := range slices.Backward(o.stories) {
-			if p.covers(s) {
+			if e.counts(p) && p.covers(s) {
 				return p.ID
 			}
 		}
@@ -95,20 +96,11 @@ func (e *Engine) relink(n owners.Node) {
 			return
 		}
 		for _, s := range o.stories {
-			e.link(s)
+			if e.counts(s) {
+				e.link(s)
+			}
 		}
 	}
 	again(n)
 	e.owners.Below(n, again)
-}
-
-// placed tells that a story has another parent.
-func (e *Engine) placed(s *Story) {
-	for i := range e.updates {
-		if e.updates[i].Story.ID == s.ID {
-			e.updates[i].Story = *s
-			return
-		}
-	}
-	e.updates = append(e.updates, Update{Story: *s})
 }

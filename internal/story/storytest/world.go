@@ -1,10 +1,12 @@
-package story
+// Package storytest plays what happens in a cluster, as the changes of its objects, for tests of stories.
+package storytest
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
-	"testing"
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -23,28 +25,30 @@ var kinds = map[string]change.Kind{
 	"ConfigMap":  {Version: "v1", Resource: "configmaps", Kind: "ConfigMap", Namespaced: true},
 }
 
-// world is a cluster in a test. Its clock stands still during a write.
-type world struct {
+// World is a cluster in a test. Its clock stands still during a write.
+type World struct {
 	now     time.Time
 	version int
 	objects map[string]obj
-	changes []change.Change // of all kinds, in the order of their writes
+	Changes []change.Change // of all kinds, in the order of their writes
 }
 
-func newWorld() *world {
-	return &world{now: time.Date(2026, 11, 27, 10, 42, 0, 0, time.UTC), objects: map[string]obj{}}
+// NewWorld returns an empty cluster.
+func NewWorld() *World {
+	return &World{now: time.Date(2026, 11, 27, 10, 42, 0, 0, time.UTC), objects: map[string]obj{}}
 }
 
-func (w *world) pass(d time.Duration) { w.now = w.now.Add(d) }
+// Pass moves the clock.
+func (w *World) Pass(d time.Duration) { w.now = w.now.Add(d) }
 
-func (w *world) clock() string { return w.now.Format(time.RFC3339) }
+func (w *World) clock() string { return w.now.Format(time.RFC3339) }
 
 func key(o obj) string {
 	m := o["metadata"].(obj)
 	return o["kind"].(string) + "/" + m["name"].(string)
 }
 
-func (w *world) record(op event.Op, manager string, before, after obj) {
+func (w *World) record(op event.Op, manager string, before, after obj) {
 	o := after
 	if o == nil {
 		o = before
@@ -53,7 +57,7 @@ func (w *world) record(op event.Op, manager string, before, after obj) {
 	k := kinds[o["kind"].(string)]
 	c := change.Change{
 		Meta: change.Meta{
-			Op: op, Kind: k, Namespace: "shop", Name: m["name"].(string), UID: m["uid"].(string), Time: w.now.Truncate(time.Second), At: w.now.Add(20 * time.Millisecond), Manager: manager,
+			Op: op, Kind: k, Namespace: "shop", Name: m["name"].(string), UID: m["uid"].(string), ResourceVersion: m["resourceVersion"].(string), Time: w.now.Truncate(time.Second), At: w.now.Add(20 * time.Millisecond), Manager: manager,
 			Owner: change.Controller(o),
 		},
 		Before: before, After: after,
@@ -66,10 +70,10 @@ func (w *world) record(op event.Op, manager string, before, after obj) {
 			c.Fields = append(c.Fields, change.FieldChange{Change: d, Manager: manager, Quiet: strings.HasSuffix(d.Path.String(), "resourceVersion")})
 		}
 	}
-	w.changes = append(w.changes, c)
+	w.Changes = append(w.Changes, c)
 }
 
-func (w *world) create(manager string, o obj) {
+func (w *World) Create(manager string, o obj) {
 	w.version++
 	m := o["metadata"].(obj)
 	m["uid"], m["creationTimestamp"], m["resourceVersion"], m["generation"] = fmt.Sprint("uid-", m["name"], "-", w.version), w.clock(), fmt.Sprint(w.version), int64(1)
@@ -77,7 +81,7 @@ func (w *world) create(manager string, o obj) {
 	w.record(event.Created, manager, nil, clone(o).(obj))
 }
 
-func (w *world) write(manager, name string, edit func(o obj)) {
+func (w *World) Write(manager, name string, edit func(o obj)) {
 	o := w.objects[name]
 	if o == nil {
 		return
@@ -92,7 +96,7 @@ func (w *world) write(manager, name string, edit func(o obj)) {
 	w.record(event.Updated, manager, before, clone(o).(obj))
 }
 
-func (w *world) remove(name string) {
+func (w *World) Remove(name string) {
 	if o := w.objects[name]; o != nil {
 		delete(w.objects, name)
 		w.record(event.Deleted, "?", o, nil)
@@ -127,8 +131,8 @@ func owned(kind, name string, by obj) obj {
 }
 
 // deployment is a Deployment with what its controllers and kubelets do about it.
-type deployment struct {
-	*world
+type Deployment struct {
+	*World
 	r     *rand.Rand
 	name  string
 	set   int            // number of the current ReplicaSet
@@ -136,15 +140,15 @@ type deployment struct {
 	names int
 }
 
-func (d *deployment) self() string { return "Deployment/" + d.name }
+func (d *Deployment) self() string { return "Deployment/" + d.name }
 
-func (d *deployment) setName(i int) string { return fmt.Sprintf("%s-%d", d.name, i) }
+func (d *Deployment) setName(i int) string { return fmt.Sprintf("%s-%d", d.name, i) }
 
-func newDeployment(w *world, r *rand.Rand, name string, replicas int) *deployment {
-	d := &deployment{world: w, r: r, name: name, pods: map[string]int{}}
+func NewDeployment(w *World, r *rand.Rand, name string, replicas int) *Deployment {
+	d := &Deployment{World: w, r: r, name: name, pods: map[string]int{}}
 	o := owned("Deployment", name, nil)
 	o["spec"] = obj{"replicas": int64(replicas), "template": template("web:1")}
-	w.create("kubectl", o)
+	w.Create("kubectl", o)
 	d.makeSet()
 	d.reconcile(replicas)
 	return d
@@ -154,15 +158,15 @@ func template(image string) obj {
 	return obj{"spec": obj{"containers": []any{obj{"name": "app", "image": image}}}}
 }
 
-func (d *deployment) makeSet() {
+func (d *Deployment) makeSet() {
 	d.set++
 	o := owned("ReplicaSet", d.setName(d.set), d.objects[d.self()])
 	o["spec"], o["status"] = obj{"replicas": int64(0)}, obj{"observedGeneration": int64(1)}
-	d.create("kube-controller-manager", o)
+	d.Create("kube-controller-manager", o)
 }
 
 // status writes the counters.
-func (d *deployment) status() {
+func (d *Deployment) status() {
 	ready, updated := 0, 0
 	for name, set := range d.pods {
 		if isReady(d.objects["Pod/"+name]) {
@@ -172,7 +176,7 @@ func (d *deployment) status() {
 			updated++
 		}
 	}
-	d.write("kube-controller-manager", d.self(), func(o obj) {
+	d.Write("kube-controller-manager", d.self(), func(o obj) {
 		o["status"] = obj{
 			"observedGeneration": o["metadata"].(obj)["generation"], "replicas": int64(len(d.pods)), "updatedReplicas": int64(updated),
 			"readyReplicas": int64(ready), "availableReplicas": int64(ready),
@@ -190,8 +194,8 @@ func isReady(pod obj) bool {
 	return false
 }
 
-func (d *deployment) podStatus(name string, ready bool, container obj) {
-	d.write("kubelet", "Pod/"+name, func(o obj) {
+func (d *Deployment) podStatus(name string, ready bool, container obj) {
+	d.Write("kubelet", "Pod/"+name, func(o obj) {
 		status := "False"
 		if ready {
 			status = "True"
@@ -207,14 +211,14 @@ func (d *deployment) podStatus(name string, ready bool, container obj) {
 	})
 }
 
-func (d *deployment) startPod(good bool) {
+func (d *Deployment) startPod(good bool) {
 	d.names++
 	name := fmt.Sprintf("%s-%d", d.setName(d.set), d.names)
 	o := owned("Pod", name, d.objects["ReplicaSet/"+d.setName(d.set)])
 	o["status"] = obj{"phase": "Pending", "conditions": []any{obj{"type": "Ready", "status": "False", "lastTransitionTime": d.clock()}}}
-	d.create("kube-controller-manager", o)
+	d.Create("kube-controller-manager", o)
 	d.pods[name] = d.set
-	d.pass(time.Duration(1+d.r.IntN(3)) * time.Second)
+	d.Pass(time.Duration(1+d.r.IntN(3)) * time.Second)
 	if !good {
 		d.podStatus(name, false, obj{"state": obj{"waiting": obj{"reason": "ImagePullBackOff"}}})
 		return
@@ -222,20 +226,20 @@ func (d *deployment) startPod(good bool) {
 	d.podStatus(name, true, obj{"state": obj{"running": obj{"startedAt": d.clock()}}})
 }
 
-func (d *deployment) stopPod(name string) {
-	d.write("?", "Pod/"+name, func(o obj) {
+func (d *Deployment) StopPod(name string) {
+	d.Write("?", "Pod/"+name, func(o obj) {
 		o["metadata"].(obj)["deletionTimestamp"], o["metadata"].(obj)["deletionGracePeriodSeconds"] = d.now.Add(30*time.Second).Format(time.RFC3339), int64(30)
 	})
 	delete(d.pods, name)
 }
 
 // reconcile replaces pods of older sets, up to the wanted number.
-func (d *deployment) reconcile(want int) {
+func (d *Deployment) reconcile(want int) {
 	var leaving []string
-	for _, name := range sorted(d.pods) {
+	for _, name := range d.PodNames() {
 		if d.pods[name] != d.set || len(d.pods) > want {
 			d.startIf(want)
-			d.stopPod(name)
+			d.StopPod(name)
 			leaving = append(leaving, name)
 			d.status()
 		}
@@ -246,12 +250,12 @@ func (d *deployment) reconcile(want int) {
 	}
 	d.status()
 	for _, name := range leaving {
-		d.pass(time.Second)
-		d.remove("Pod/" + name)
+		d.Pass(time.Second)
+		d.Remove("Pod/" + name)
 	}
 }
 
-func (d *deployment) startIf(want int) {
+func (d *Deployment) startIf(want int) {
 	n := 0
 	for _, set := range d.pods {
 		if set == d.set {
@@ -263,9 +267,9 @@ func (d *deployment) startIf(want int) {
 	}
 }
 
-func (d *deployment) rollOut(image string) {
+func (d *Deployment) RollOut(image string) {
 	want := 0
-	d.write("kubectl-set", d.self(), func(o obj) {
+	d.Write("kubectl-set", d.self(), func(o obj) {
 		o["spec"].(obj)["template"] = template(image)
 		o["metadata"].(obj)["generation"] = o["metadata"].(obj)["generation"].(int64) + 1
 		want = int(o["spec"].(obj)["replicas"].(int64))
@@ -274,8 +278,8 @@ func (d *deployment) rollOut(image string) {
 	d.reconcile(want)
 }
 
-func (d *deployment) scale(n int) {
-	d.write("kubectl", d.self(), func(o obj) {
+func (d *Deployment) Scale(n int) {
+	d.Write("kubectl", d.self(), func(o obj) {
 		if o["spec"].(obj)["replicas"] == int64(n) {
 			return
 		}
@@ -286,46 +290,75 @@ func (d *deployment) scale(n int) {
 }
 
 // crash lets the container of a pod crash some times.
-func (d *deployment) crash(name string, times int, pause time.Duration) {
+func (d *Deployment) Crash(name string, times int, pause time.Duration) {
 	for range times {
-		d.pass(pause)
+		d.Pass(pause)
 		end := obj{"terminated": obj{"exitCode": int64(1), "reason": "Error", "finishedAt": d.clock()}}
 		d.podStatus(name, false, obj{"restartCount": int64(1), "state": obj{"waiting": obj{"reason": "CrashLoopBackOff"}}, "lastState": end})
 		d.status()
-		d.pass(5 * time.Second)
+		d.Pass(5 * time.Second)
 		d.podStatus(name, true, obj{"restartCount": int64(1), "state": obj{"running": obj{"startedAt": d.clock()}}, "lastState": end})
 		d.status()
 	}
 }
 
-func sorted[V any](m map[string]V) []string {
-	var all []string
-	for k := range m {
-		all = append(all, k)
+// PodNames returns the names of the pods that are not being deleted.
+func (d *Deployment) PodNames() []string { return slices.Sorted(maps.Keys(d.pods)) }
+
+// Random plays a random hour of two Deployments.
+func Random(r *rand.Rand) []change.Change {
+	w := NewWorld()
+	var all []*Deployment
+	for i := range 2 {
+		all = append(all, NewDeployment(w, r, fmt.Sprint("d", i), 1+r.IntN(3)))
+		w.Pass(time.Duration(r.IntN(100)) * time.Second)
 	}
-	sortStrings(all)
-	return all
+	for i := range 6 {
+		d := all[r.IntN(len(all))]
+		switch r.IntN(4) {
+		case 0:
+			d.RollOut(fmt.Sprint("web:", i+2))
+		case 1:
+			d.Scale(1 + r.IntN(4))
+		case 2:
+			if names := d.PodNames(); len(names) > 0 {
+				d.Crash(names[r.IntN(len(names))], 1+r.IntN(3), time.Duration(1+r.IntN(90))*time.Second)
+			}
+		case 3:
+			if names := d.PodNames(); len(names) > 0 {
+				name := names[0]
+				d.StopPod(name)
+				d.status()
+				d.reconcile(len(d.pods) + 1)
+				w.Pass(time.Second)
+				w.Remove("Pod/" + name)
+			}
+		}
+		w.Pass(time.Duration(r.IntN(200)) * time.Second)
+	}
+	return w.Changes
 }
 
-func sortStrings(all []string) {
-	for i := range all {
-		for j := i; j > 0 && all[j] < all[j-1]; j-- {
-			all[j], all[j-1] = all[j-1], all[j]
+// Shuffled interleaves the changes of kinds anew. The order within a kind stays.
+func Shuffled(r *rand.Rand, changes []change.Change) []change.Change {
+	streams := map[string][]change.Change{}
+	for _, c := range changes {
+		streams[c.Kind.Resource] = append(streams[c.Kind.Resource], c)
+	}
+	names := slices.Sorted(maps.Keys(streams))
+	var out []change.Change
+	for len(names) > 0 {
+		i := r.IntN(len(names))
+		for range 1 + r.IntN(20) {
+			if len(streams[names[i]]) == 0 {
+				break
+			}
+			out = append(out, streams[names[i]][0])
+			streams[names[i]] = streams[names[i]][1:]
+		}
+		if len(streams[names[i]]) == 0 {
+			names = slices.Delete(names, i, i+1)
 		}
 	}
-}
-
-// follow applies changes, numbered in this order, and returns the stories as they are then.
-func follow(t *testing.T, changes []change.Change) map[string]Story {
-	t.Helper()
-	e := New("c")
-	all := map[string]Story{}
-	for i := range changes {
-		in := Read(&changes[i])
-		in.Seq = int64(i + 1)
-		for _, u := range e.Apply(&in) {
-			all[u.Story.ID] = u.Story
-		}
-	}
-	return all
+	return out
 }
