@@ -222,6 +222,7 @@ func (j *Journal) write(ctx context.Context, op string, f func() error) error {
 		err := j.db.transaction(f)
 		if err != nil {
 			j.names.forget() // the transaction may have made some of them
+			j.stories = follower{}
 		}
 		return err
 	})

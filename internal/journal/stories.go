@@ -2,6 +2,7 @@ package journal
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -203,6 +204,38 @@ func (db *db) states(where string, args ...any) (all []story.State, err error) {
 
 const ownerByUID = `SELECT o.owner FROM kinds k JOIN resources r ON r.id = k.resource JOIN clusters c ON c.id = r.cluster
 	JOIN objects o ON o.resource = r.id AND o.uid = ?2 WHERE k.kind = ?1 AND ` + clusterKey + ` = ?3`
+
+// forgetStories removes what removed changes of an object proved. A story goes with the change that proved its last state; one
+// that is open stays, unless its object is purged.
+func (j *Journal) forgetStories(object int64, seqs []int64, purged bool) error {
+	db := j.db
+	stories := map[int64]string{}
+	for _, seq := range seqs {
+		err := db.query("SELECT id, key FROM stories WHERE object = ? AND reached = ? AND (end IS NOT NULL OR ?)", []any{object, seq, purged}, func(s *sqlite3.Stmt) error {
+			stories[s.ColumnInt64(0)] = s.ColumnText(1)
+			return nil
+		})
+		if err == nil {
+			err = db.exec("DELETE FROM states WHERE seq = ?1 AND (?2 OR seq <> (SELECT reached FROM stories WHERE id = story))", seq, purged)
+		}
+		if err == nil {
+			err = db.exec("UPDATE stories SET cause = 0, manager = NULL, unknown = 1 WHERE object = ? AND cause = ?", object, seq)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range slices.Sorted(maps.Keys(stories)) {
+		if err := errors.Join(db.exec("DELETE FROM states WHERE story = ?", id), db.exec("DELETE FROM stories WHERE id = ?", id)); err != nil {
+			return err
+		}
+		delete(j.stories.rows, stories[id])
+		if j.stories.engine != nil {
+			j.stories.engine.Forget(stories[id])
+		}
+	}
+	return nil
+}
 
 // past answers an engine from the file.
 type past struct{ db *db }

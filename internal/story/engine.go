@@ -38,6 +38,7 @@ type Engine struct {
 	owners  *owners.Graph
 	unowned map[owners.Node]bool // without a known controller
 	objects map[owners.Node]*object
+	byID    map[string]owners.Node
 	places  map[place]owners.Node // nodes and namespaces
 	seq     int64
 	swept   int64
@@ -64,7 +65,7 @@ type place struct {
 func New(cluster string, past Past) *Engine {
 	return &Engine{
 		cluster: cluster, past: past, owners: owners.New(), unowned: map[owners.Node]bool{},
-		objects: map[owners.Node]*object{}, places: map[place]owners.Node{},
+		objects: map[owners.Node]*object{}, byID: map[string]owners.Node{}, places: map[place]owners.Node{},
 	}
 }
 
@@ -80,6 +81,7 @@ func (e *Engine) Load(stories []*Story, seq int64) error {
 			e.objects[n] = o
 		}
 		o.stories = append(o.stories, s)
+		e.byID[s.ID] = n
 		e.found(&s.Object)
 		if err := e.climb(s.Object.Kind.Kind, n); err != nil {
 			return err
@@ -147,6 +149,20 @@ func (e *Engine) open(n owners.Node) *Story {
 // counts reports whether a story is open, or has a change among the last ones.
 func (e *Engine) counts(s *Story) bool { return s.Open() || s.Last > e.seq-Window }
 
+// Forget drops a story that the journal no longer has.
+func (e *Engine) Forget(id string) {
+	n, ok := e.byID[id]
+	if !ok {
+		return
+	}
+	delete(e.byID, id)
+	o := e.objects[n]
+	o.stories = slices.DeleteFunc(o.stories, func(s *Story) bool { return s.ID == id })
+	if len(o.stories) == 0 {
+		delete(e.objects, n)
+	}
+}
+
 // sweep forgets stories that do not count, once in a while.
 func (e *Engine) sweep() {
 	if e.seq-e.swept < Window/4 {
@@ -154,7 +170,13 @@ func (e *Engine) sweep() {
 	}
 	e.swept = e.seq
 	for n, o := range e.objects {
-		o.stories = slices.DeleteFunc(o.stories, func(s *Story) bool { return !e.counts(s) })
+		o.stories = slices.DeleteFunc(o.stories, func(s *Story) bool {
+			if e.counts(s) {
+				return false
+			}
+			delete(e.byID, s.ID)
+			return true
+		})
 		if len(o.stories) == 0 {
 			delete(e.objects, n)
 		}
@@ -451,6 +473,7 @@ func (a *act) begin(kind Kind, at time.Time, mark string) *Story {
 		a.found(&in.Object)
 	}
 	o.stories = append(o.stories, s)
+	a.byID[s.ID] = a.node
 	a.reach(s, State{Word: Began, At: s.Begin, Severity: event.Normal})
 	return s
 }
