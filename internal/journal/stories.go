@@ -57,7 +57,11 @@ func (w *writer) continued(seq int64) error {
 	if err != nil {
 		return err
 	}
-	return w.stories.engine.Load(all, seq)
+	stories := make([]*story.Story, len(all))
+	for i := range all {
+		stories[i] = &all[i].Story
+	}
+	return w.stories.engine.Load(stories, seq)
 }
 
 // story writes what a change proved about a story of an object.
@@ -146,45 +150,50 @@ func textOrNull(s string) any {
 func severityNumber(s event.Severity) int { return max(0, slices.Index(severities[:], s)) }
 
 const selectStories = `SELECT s.id, s.key, s.kind, s."of", s.cause, ifnull(m.name, ''), s.begin, s.unknown, s.end, s.first, s.last, s.changes, s.worst,
-	ifnull(s.parent, ''), ifnull(s.via, ''), s.facts, o.name, o.uid, n.name
+	ifnull(s.parent, ''), ifnull(s.via, ''), s.facts, o.id, o.name, o.uid, o.namespace, o.created, n.name
 	FROM stories s JOIN objects o ON o.id = s.object JOIN namespaces n ON n.id = o.namespace LEFT JOIN managers m ON m.id = s.manager `
 
+// storyRecord is the row of a story, with the numbers of its object.
+type storyRecord struct {
+	story.Story
+	id, of, object, namespace, created int64
+}
+
 // stories reads stories with their last states.
-func (db *db) stories(where string, args ...any) ([]*story.Story, error) {
-	var all []*story.Story
-	var ids []int64
-	var kinds []int64
+func (db *db) stories(where string, args ...any) ([]storyRecord, error) {
+	var all []storyRecord
 	err := db.query(selectStories+where, args, func(s *sqlite3.Stmt) error {
-		st := &story.Story{
+		r := storyRecord{id: s.ColumnInt64(0), of: s.ColumnInt64(3), object: s.ColumnInt64(16), namespace: s.ColumnInt64(19), created: s.ColumnInt64(20)}
+		r.Story = story.Story{
 			ID: s.ColumnText(1), Kind: story.Kind(s.ColumnInt(2)), Cause: s.ColumnInt64(4), Manager: s.ColumnText(5), //nolint:gosec // it was written from one
 			Begin: columnTime(s, 6), Unknown: s.ColumnBool(7), End: columnTime(s, 8), First: s.ColumnInt64(9), Last: s.ColumnInt64(10), Changes: s.ColumnInt(11),
 			Worst: severities[s.ColumnInt(12)], Parent: s.ColumnText(13), Via: s.ColumnText(14),
 		}
-		st.Object.Name, st.Object.UID, st.Object.Namespace = s.ColumnText(16), uid(s.ColumnText(17)), s.ColumnText(18)
-		if err := json.Unmarshal(s.ColumnRawText(15), &st.Facts); err != nil {
-			return damaged(db.path, "stories", "facts of story %s: %v", st.ID, err)
+		r.Object.Name, r.Object.UID, r.Object.Namespace = s.ColumnText(17), uid(s.ColumnText(18)), s.ColumnText(21)
+		if err := json.Unmarshal(s.ColumnRawText(15), &r.Facts); err != nil {
+			return damaged(db.path, "stories", "facts of story %s: %v", r.ID, err)
 		}
-		all, ids, kinds = append(all, st), append(ids, s.ColumnInt64(0)), append(kinds, s.ColumnInt64(3))
+		all = append(all, r)
 		return nil
 	})
-	if err != nil {
-		return nil, err
-	}
 	n := newNames(db)
-	for i, st := range all {
-		if st.Object.Kind, err = n.kind(kinds[i]); err != nil {
-			return nil, err
-		}
-		states, err := db.states("WHERE story = ? ORDER BY seq DESC, n DESC LIMIT 1", ids[i])
+	for i := range all {
 		if err != nil {
 			return nil, err
 		}
-		if len(states) == 0 {
-			return nil, damaged(db.path, "stories", "story %s has no state", st.ID)
+		r := &all[i]
+		if r.Object.Kind, err = n.kind(r.of); err != nil {
+			return nil, err
 		}
-		st.State = states[0]
+		var states []story.State
+		if states, err = db.states("WHERE story = ? ORDER BY seq DESC, n DESC LIMIT 1", r.id); err == nil && len(states) == 0 {
+			err = damaged(db.path, "stories", "story %s has no state", r.ID)
+		}
+		if err == nil {
+			r.State = states[0]
+		}
 	}
-	return all, nil
+	return all, err
 }
 
 // states reads states of stories.

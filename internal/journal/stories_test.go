@@ -46,7 +46,7 @@ func dump(t *testing.T, j *Journal) string {
 	must(t, err)
 	var b strings.Builder
 	for _, s := range all {
-		text, err := json.Marshal(s)
+		text, err := json.Marshal(s.Story)
 		must(t, err)
 		fmt.Fprintf(&b, "%s\n", text)
 		states, err := j.db.states("WHERE story = (SELECT id FROM stories WHERE key = ?) ORDER BY seq, n", s.ID)
