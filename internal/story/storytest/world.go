@@ -362,3 +362,6 @@ func Shuffled(r *rand.Rand, changes []change.Change) []change.Change {
 	}
 	return out
 }
+
+// Now returns the time.
+func (w *World) Now() time.Time { return w.now }
