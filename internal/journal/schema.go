@@ -51,6 +51,18 @@ CREATE INDEX changes_object ON changes (object);
 CREATE INDEX changes_severe ON changes (seq, namespace, severity) WHERE severity >= 2;
 CREATE INDEX changes_deleted ON changes (seq, namespace) WHERE op = 4;
 CREATE TABLE contents (seq INTEGER PRIMARY KEY, before BLOB, after BLOB);
+CREATE TABLE stories (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, object INTEGER NOT NULL, "of" INTEGER NOT NULL, kind INTEGER NOT NULL,
+  cause INTEGER NOT NULL, manager INTEGER, begin INTEGER NOT NULL, unknown INTEGER NOT NULL, end INTEGER,
+  first INTEGER NOT NULL, last INTEGER NOT NULL, reached INTEGER NOT NULL, changes INTEGER NOT NULL, worst INTEGER NOT NULL,
+  parent TEXT, via TEXT, facts TEXT NOT NULL);
+CREATE INDEX stories_object ON stories (object);
+CREATE INDEX stories_reached ON stories (reached, worst);
+CREATE INDEX stories_parent ON stories (parent) WHERE parent IS NOT NULL;
+CREATE TABLE states (
+  story INTEGER NOT NULL, seq INTEGER NOT NULL, n INTEGER NOT NULL, word INTEGER NOT NULL, at INTEGER NOT NULL, since INTEGER,
+  severity INTEGER NOT NULL, facts TEXT NOT NULL, PRIMARY KEY (story, seq, n)) WITHOUT ROWID;
+CREATE INDEX states_seq ON states (seq);
 CREATE TABLE gaps (
   seq INTEGER PRIMARY KEY, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE INDEX gaps_versions ON gaps ("from", "to");
