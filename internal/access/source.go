@@ -11,6 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/story"
 )
 
 // Journal is a journal that can be read within a scope: *journal.Reader.
@@ -18,6 +19,7 @@ type Journal interface {
 	history.Source
 	NamesWithin(ctx context.Context, s *journal.Scope, resources []string, namespace, prefix string, limit int) ([]string, error)
 	WithID(ctx context.Context, s *journal.Scope, prefix string, most int) iter.Seq2[journal.Entry, error]
+	StoryWithin(ctx context.Context, s *journal.Scope, prefix string) (story.Tree, error)
 	Places(ctx context.Context) (map[selection.Place]bool, error)
 	PlacesBetween(ctx context.Context, after, before int64) (map[selection.Place]bool, error)
 }
@@ -80,6 +82,29 @@ func (s *Source) Close() error { return s.Journal.Close() }
 // Rows yields the visible changes that a query selects.
 func (s *Source) Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error] {
 	return within(ctx, s, q, s.Journal.Rows)
+}
+
+// Stories yields the visible stories that a query selects, with what is visible of them. Parts may be of any kind, so the
+// rights to all kinds in the query's namespaces decide.
+func (s *Source) Stories(ctx context.Context, q journal.Query) iter.Seq2[story.Tree, error] {
+	return func(yield func(story.Tree, error) bool) {
+		scope, err := s.view(ctx, &journal.Query{Clusters: q.Clusters, Namespaces: q.Namespaces, Without: q.Without})
+		if err != nil {
+			yield(story.Tree{}, err)
+			return
+		}
+		q.Scope = scope
+		s.Journal.Stories(ctx, q)(yield)
+	}
+}
+
+// Story returns the visible story whose id begins with prefix.
+func (s *Source) Story(ctx context.Context, prefix string) (story.Tree, error) {
+	scope, err := s.view(ctx, &journal.Query{})
+	if err != nil {
+		return story.Tree{}, err
+	}
+	return s.Journal.StoryWithin(ctx, scope, prefix)
 }
 
 // within yields what read yields of the visible part of a query.

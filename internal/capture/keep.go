@@ -416,7 +416,7 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 	}
 	v.Judge()
 	in := story.Read(&v.Change)
-	v.Story = &in
+	v.Story, v.Routine = &in, in.Routine
 	v.Before, v.After, v.ManagedFields = nil, nil, nil
 	return &v, unsure
 }

@@ -265,8 +265,8 @@ func (w *writer) insert(r *Row, kind int64, object, owner any) error {
 		n.from, _ = c.span()
 	}
 	r.Seq = w.tail.next()
-	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		r.Seq, object, kind, n.namespace, n.op, r.Quiet, n.severity, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, epochValue(r.Epoch), sumValue(r.Form))
+	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		r.Seq, object, kind, n.namespace, n.op, r.Quiet, r.Routine, n.severity, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, epochValue(r.Epoch), sumValue(r.Form))
 	if err != nil {
 		return err
 	}

@@ -152,6 +152,9 @@ func (f *filter) narrow() {
 	if !f.q.Quiet {
 		f.sql = " AND NOT c.quiet"
 	}
+	if f.q.Plain {
+		f.sql += " AND NOT c.routine"
+	}
 	oneOf := func(ids map[int64]bool, condition string) {
 		n := fewIDs
 		for n < len(ids) {
@@ -244,6 +247,8 @@ func wantedSeverities(q Query) (bits uint64) {
 // rare returns a partial index that has all changes that match, with its condition; empty if there is none.
 func (f *filter) rare() (index, condition string) {
 	switch {
+	case f.q.Plain && !f.q.Quiet:
+		return "changes_plain", "NOT c.routine AND NOT c.quiet"
 	case f.severities != 0 && f.severities&(1<<severe-1) == 0: // gaps, which match, are warnings
 		return "changes_severe", fmt.Sprintf("c.severity >= %d", severe)
 	case f.ops == 1<<opNumber(event.Deleted):
@@ -355,7 +360,7 @@ func (f *filter) wants(r *record) bool {
 	op := opOf(r.op)
 	absent := op == event.Absent // belongs to every kind and namespace
 	switch {
-	case r.quiet && !f.q.Quiet,
+	case r.quiet && !f.q.Quiet, r.routine && f.q.Plain,
 		op != "" && f.ops>>r.op&1 == 0, // an unknown operation is damage, which the caller reports
 		f.clusters != nil && !f.clusters[r.kind],
 		f.kinds != nil && !f.kinds[r.kind] && !absent,

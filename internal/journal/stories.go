@@ -50,7 +50,7 @@ func (w *writer) follow(object int64, r *Row) error {
 	return nil
 }
 
-// continued makes an engine that goes on from what the file has.
+// continued makes an engine that resumes from what the file has.
 func (w *writer) continued(seq int64) error {
 	w.stories.engine = story.New(w.cluster, past{w.db})
 	all, err := w.db.stories("WHERE s.end IS NULL OR s.last > ? ORDER BY s.id", seq-story.Window)
@@ -107,8 +107,8 @@ func (w *writer) storyRow(object int64, s *story.Story) (int64, error) {
 				return 0, err
 			}
 		}
-		err = w.db.exec(`INSERT INTO stories (key, object, "of", kind, cause, manager, begin, unknown, first, last, reached, changes, worst, facts)
-			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, '')`,
+		err = w.db.exec(`INSERT INTO stories (key, object, "of", kind, cause, manager, begin, unknown, first, last, reached, changes, worst, moved, "all", facts)
+			VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, 0, 0, 0, 0, 0, 0, '')`,
 			s.ID, object, of, int(s.Kind), s.Cause, manager, s.Begin, s.Unknown, s.First)
 		if err != nil {
 			return 0, err
@@ -130,8 +130,8 @@ func (w *writer) saveStories() error {
 		if err != nil {
 			return fmt.Errorf("encode facts: %w", err)
 		}
-		err = w.db.exec(`UPDATE stories SET end = ?, last = ?, reached = ?, changes = ?, worst = ?, parent = ?, via = ?, facts = ? WHERE id = ?`,
-			s.End, s.Last, s.State.Seq, s.Changes, severityNumber(s.Worst), textOrNull(s.Parent), textOrNull(s.Via), string(facts), id)
+		err = w.db.exec(`UPDATE stories SET end = ?, last = ?, reached = ?, changes = ?, worst = ?, moved = ?, "all" = ?, parent = ?, via = ?, facts = ? WHERE id = ?`,
+			s.End, s.Last, s.State.Seq, s.Changes, severityNumber(s.Worst), s.Moved, severityNumber(s.All), textOrNull(s.Parent), textOrNull(s.Via), string(facts), id)
 		if err != nil {
 			return err
 		}
@@ -150,7 +150,7 @@ func textOrNull(s string) any {
 func severityNumber(s event.Severity) int { return max(0, slices.Index(severities[:], s)) }
 
 const selectStories = `SELECT s.id, s.key, s.kind, s."of", s.cause, ifnull(m.name, ''), s.begin, s.unknown, s.end, s.first, s.last, s.changes, s.worst,
-	ifnull(s.parent, ''), ifnull(s.via, ''), s.facts, o.id, o.name, o.uid, o.namespace, o.created, n.name
+	ifnull(s.parent, ''), ifnull(s.via, ''), s.facts, o.id, o.name, o.uid, o.namespace, o.created, n.name, o.owner, s.moved, s."all"
 	FROM stories s JOIN objects o ON o.id = s.object JOIN namespaces n ON n.id = o.namespace LEFT JOIN managers m ON m.id = s.manager `
 
 // storyRecord is the row of a story, with the numbers of its object.
@@ -169,6 +169,7 @@ func (db *db) stories(where string, args ...any) ([]storyRecord, error) {
 			Begin: columnTime(s, 6), Unknown: s.ColumnBool(7), End: columnTime(s, 8), First: s.ColumnInt64(9), Last: s.ColumnInt64(10), Changes: s.ColumnInt(11),
 			Worst: severities[s.ColumnInt(12)], Parent: s.ColumnText(13), Via: s.ColumnText(14),
 		}
+		r.Owner, r.Moved, r.All = ownerOf(s.ColumnText(22)), s.ColumnInt64(23), severities[s.ColumnInt(24)]
 		r.Object.Name, r.Object.UID, r.Object.Namespace = s.ColumnText(17), uid(s.ColumnText(18)), s.ColumnText(21)
 		if err := json.Unmarshal(s.ColumnRawText(15), &r.Facts); err != nil {
 			return damaged(db.path, "stories", "facts of story %s: %v", r.ID, err)

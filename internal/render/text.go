@@ -37,6 +37,8 @@ type Options struct {
 	Whole bool
 	// Flat prints each change instead of folding status changes and the changes of a rollout.
 	Flat bool
+	// Stories leaves out routine changes, and what others change of an object's state: Story prints what they come to.
+	Stories bool
 	// Noise also shows quiet fields.
 	Noise bool
 	// Only are the requested paths: their fields are printed for an object that appears or disappears, except those that
@@ -126,6 +128,8 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 	t.node(c)
 	t.family.see(c)
 	switch {
+	case t.o.Stories && c.Routine:
+		t.counts.Folded++
 	case c.Op == event.Gap:
 		t.gap(c)
 	case c.Op == event.Absent:

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/tattler-dev/tattler/diff"
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/health"
@@ -31,6 +32,8 @@ type Input struct {
 	// Asked is when the deletion of the object was asked for; zero if it was not. Asks says that the change did that.
 	Asked time.Time
 	Asks  bool
+	// Finalizers are what its deletion waits for.
+	Finalizers []string
 	// Generation counts the changes of the object's spec; 0 if the server does not count them.
 	Generation int64
 	// Template identifies the workload's pod template, TemplateWas the one before; both are empty for other kinds.
@@ -45,13 +48,21 @@ type Input struct {
 	// Node is the node of a pod; Evicted says that its eviction was asked for.
 	Node    string
 	Evicted bool
-	// State says that the change changed the object's state.
-	State bool
+	// State says that the change changed the object's state, and Changed is its first field that did, as a line. Routine: it
+	// changed nothing else, or a controller created or deleted a member of a workload; then a story covers it.
+	State, Routine bool
+	Changed        string
 }
 
 // workloads are the kinds with a pod template and a number of pods.
 var workloads = map[string]bool{
 	"Deployment.apps": true, "StatefulSet.apps": true, "DaemonSet.apps": true, "ReplicaSet.apps": true, "ReplicationController": true,
+}
+
+// isMember reports whether an object is created and deleted in the course of stories: a controller's pod, ReplicaSet or Job.
+func (in *Input) isMember() bool {
+	kind := in.Object.GroupKind()
+	return in.Owner != nil && (workloads[kind] || kind == "Pod" || kind == "Job.batch")
 }
 
 // Read returns what stories need of a change, which has its whole objects.
@@ -70,6 +81,13 @@ func Read(c *change.Change) Input {
 	in.Created = change.Timestamp(obj, "creationTimestamp")
 	in.Generation, _ = jsonmap.Integer(obj, "metadata", "generation")
 	in.Asked = health.Asked(obj)
+	if !in.Asked.IsZero() {
+		for _, f := range jsonmap.List(obj, "metadata", "finalizers") {
+			if name, ok := f.(string); ok {
+				in.Finalizers = append(in.Finalizers, name)
+			}
+		}
+	}
 	in.Asks = health.Terminating(c.After) && !health.Terminating(c.Before)
 	switch {
 	case kind == "Pod":
@@ -83,11 +101,35 @@ func Read(c *change.Change) Input {
 	case workloads[kind]:
 		in.template(c)
 	}
-	for i := range c.Fields {
-		f := &c.Fields[i]
-		in.State = in.State || !f.Quiet && IsState(c, f)
-	}
+	in.changes(c)
 	return in
+}
+
+// changes tells changes of the object's state from others.
+func (in *Input) changes(c *change.Change) {
+	others := false
+	var first *change.FieldChange
+	for i := range c.Fields {
+		switch f := &c.Fields[i]; {
+		case f.Quiet:
+		case !IsState(c, f):
+			others = true
+		case first == nil || field(first.Path, 0) == "metadata":
+			first = f
+		}
+	}
+	if in.State = first != nil; in.State {
+		in.Changed = cut(diff.Text([]diff.Change{first.Change}, diff.TextOptions{})[0].Text, longestChange)
+	}
+	switch {
+	case in.Object.UID == "":
+	case in.Op == event.Updated && in.About == nil:
+		in.Routine = in.State && !others && !c.Quiet
+	case in.Op == event.Created || in.Op == event.Updated:
+		in.Routine = in.About != nil || in.isMember()
+	case in.Op == event.Deleted:
+		in.Routine = in.isMember()
+	}
 }
 
 // report reads a Kubernetes Event that warns. The two groups, and their reporters, have different fields.

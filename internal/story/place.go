@@ -3,6 +3,7 @@ package story
 import (
 	"slices"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/owners"
 )
 
@@ -25,6 +26,9 @@ func (e *Engine) link(s *Story) {
 	if parent != s.Parent || via != s.Via {
 		s.Parent, s.Via = parent, via
 		e.update(s)
+		if s.All != event.Normal {
+			e.raiseParent(s, s.Moved)
+		}
 	}
 }
 
@@ -67,13 +71,20 @@ func (e *Engine) parent(s *Story) string {
 		if o == nil {
 			continue
 		}
-		for _, p := range slices.Backward(o.stories) {
-			if e.counts(p) && p.covers(s) {
-				return p.ID
+		for _, loosely := range []bool{false, true} {
+			for _, p := range slices.Backward(o.stories) {
+				if e.counts(p) && (p.covers(s) || loosely && p.follows(s)) {
+					return p.ID
+				}
 			}
 		}
 	}
 	return ""
+}
+
+// follows reports whether a story that nobody asked for came of a deletion below it.
+func (s *Story) follows(part *Story) bool {
+	return part.Kind == Deletion && !s.Kind.asked() && (part.Open() || !part.End.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
 }
 
 // covers reports whether a story of an object below s's is part of s. What somebody asked for covers what began while it was

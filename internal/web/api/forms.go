@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -137,8 +138,10 @@ type Line struct {
 	State   *State    `json:"state,omitempty"`
 	Between *[2]State `json:"between,omitempty" doc:"the states at both ends"`
 	Step    *Step     `json:"step,omitempty"`
-	Error   *Error    `json:"error,omitempty"`
-	End     bool      `json:"end,omitempty"`
+	// Story is a story.Tree.
+	Story json.RawMessage `json:"story,omitempty" doc:"a story, as the commands of this version read it"`
+	Error *Error          `json:"error,omitempty"`
+	End   bool            `json:"end,omitempty"`
 }
 
 // The reasons of errors, for programs.

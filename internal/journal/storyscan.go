@@ -1,0 +1,376 @@
+package journal
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/story"
+)
+
+// Stories yields the selected stories by Seq, the highest first, or with OldestFirst last. One that is part of another
+// selected story is left out.
+//
+// A query selects stories by their objects, the manager of the change that began them, their highest severity or that of a
+// part, and by their time: from when they began until when they ended, or last changed. With Until, they are as of then.
+// After and Before bound Seq.
+func (r *Reader) Stories(ctx context.Context, q Query) iter.Seq2[story.Tree, error] {
+	return func(yield func(story.Tree, error) bool) {
+		p := storyScan{r: r, q: q}
+		for n := 0; !p.done; {
+			var page []story.Tree
+			err := r.do(ctx, func() (err error) {
+				page, err = p.next()
+				return err
+			})
+			if err != nil {
+				yield(story.Tree{}, err)
+				return
+			}
+			for i := range page {
+				if n++; !yield(page[i], nil) || n == q.Limit {
+					return
+				}
+			}
+		}
+	}
+}
+
+// Story returns the story whose id begins with prefix: else ErrNotFound, or an *AmbiguousError.
+func (r *Reader) Story(ctx context.Context, prefix string) (story.Tree, error) {
+	return r.StoryWithin(ctx, nil, prefix)
+}
+
+// StoryWithin is Story within a scope.
+func (r *Reader) StoryWithin(ctx context.Context, scope *Scope, prefix string) (tree story.Tree, err error) {
+	err = r.do(ctx, func() error {
+		p := storyScan{r: r, q: Query{Scope: scope}}
+		if err := p.begin(); err != nil {
+			return err
+		}
+		all, err := r.db.stories("WHERE s.key >= ?1 AND s.key < ?1 || 'Z' ORDER BY s.key LIMIT 4", prefix)
+		all = slices.DeleteFunc(all, func(s storyRecord) bool { return !p.f.shows(&s) })
+		switch {
+		case err != nil:
+			return err
+		case len(all) == 0 || prefix == "":
+			return ErrNotFound
+		case len(all) > 1:
+			several := &AmbiguousError{Prefix: prefix}
+			for _, s := range all {
+				several.IDs = append(several.IDs, s.ID)
+			}
+			return several
+		}
+		t, err := p.tell(&all[0])
+		if err == nil {
+			tree = *t
+		}
+		return err
+	})
+	return tree, err
+}
+
+// StoryStates returns the states of a story, in the order in which they were proved.
+func (r *Reader) StoryStates(ctx context.Context, id string) (states []story.State, err error) {
+	err = r.do(ctx, func() (err error) {
+		states, err = r.db.states("WHERE story = (SELECT id FROM stories WHERE key = ?) ORDER BY seq, n", id)
+		return err
+	})
+	return states, err
+}
+
+// storyScan is one run of Stories, in pages. Each page is one read transaction.
+type storyScan struct {
+	r        *Reader
+	q        Query
+	f        *filter
+	objects  map[int64]bool // those that the query names; nil: all
+	selected map[string]bool
+	open     []story.Tree // those that moved after the end, as of the end, in order
+	seq, id  int64        // of the last one that was read
+	done     bool
+}
+
+// storyPage is how many stories a page reads.
+const storyPage = 128
+
+func (p *storyScan) next() (page []story.Tree, err error) {
+	if p.f == nil {
+		if err = p.begin(); err == nil {
+			err = p.cutShort()
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	where, bound := "WHERE (s.moved, s.id) < (?, ?) AND s.moved >= ?"+p.severe()+" ORDER BY s.moved DESC, s.id DESC LIMIT ", p.f.low
+	if p.f.q.OldestFirst {
+		where, bound = "WHERE (s.moved, s.id) > (?, ?) AND s.moved <= ?"+p.severe()+" ORDER BY s.moved, s.id LIMIT ", p.f.high
+	}
+	all, err := p.r.db.stories(where+strconv.Itoa(storyPage), p.seq, p.id, bound)
+	if err != nil {
+		return nil, err
+	}
+	if p.done = len(all) < storyPage; !p.done {
+		last := &all[len(all)-1]
+		p.seq, p.id = last.Moved, last.id
+	}
+	for i := range all {
+		t, err := p.head(&all[i])
+		if err != nil {
+			return nil, err
+		}
+		if t != nil {
+			page = append(page, *t)
+		}
+	}
+	return p.merged(page), nil
+}
+
+// severe is the condition of the wanted severities, which the index has.
+func (p *storyScan) severe() string {
+	if p.f.severities == 0 {
+		return ""
+	}
+	return fmt.Sprintf(` AND s."all" >= %d`, lowestBit(p.f.severities))
+}
+
+func lowestBit(bits uint64) (n int) {
+	for bits&1 == 0 {
+		bits, n = bits>>1, n+1
+	}
+	return n
+}
+
+// begin resolves the query.
+func (p *storyScan) begin() (err error) {
+	p.selected = map[string]bool{}
+	if p.f, err = p.r.db.filter(p.q); err != nil {
+		return err
+	}
+	if p.f.byObject {
+		p.objects = map[int64]bool{}
+		for _, o := range p.f.objects {
+			p.objects[o.id] = true
+		}
+	}
+	if p.seq, p.id = p.f.high, 1<<62; p.f.q.OldestFirst {
+		p.seq, p.id = p.f.low, 0
+	}
+	return nil
+}
+
+// cutShort reads the stories that go on after the end of the query's time.
+func (p *storyScan) cutShort() error {
+	if p.f.until == 0 {
+		return nil
+	}
+	last, err := p.r.db.integer("SELECT max(seq) FROM changes WHERE seq <= ?", p.f.high)
+	if err != nil {
+		return err
+	}
+	all, err := p.r.db.stories("WHERE s.moved > ?1 AND s.first <= ?1 AND s.begin < ?2"+p.severe()+" ORDER BY s.id", last, p.f.until)
+	for i := range all {
+		var t *story.Tree
+		if err == nil {
+			t, err = p.head(&all[i])
+		}
+		if t != nil {
+			p.open = append(p.open, *t)
+		}
+	}
+	slices.SortStableFunc(p.open, p.compare)
+	return err
+}
+
+func (p *storyScan) compare(a, b story.Tree) int {
+	if p.f.q.OldestFirst {
+		return cmp.Compare(a.Seq, b.Seq)
+	}
+	return cmp.Compare(b.Seq, a.Seq)
+}
+
+// merged adds the stories that were cut short to a page, where they belong.
+func (p *storyScan) merged(page []story.Tree) []story.Tree {
+	n := 0
+	for n < len(p.open) && (p.done || len(page) > 0 && p.compare(p.open[n], page[len(page)-1]) <= 0) {
+		n++
+	}
+	page = append(page, p.open[:n]...)
+	p.open = p.open[n:]
+	slices.SortStableFunc(page, p.compare)
+	return page
+}
+
+// head tells a story that matches and is no part of another one that is selected; else it returns nil.
+func (p *storyScan) head(s *storyRecord) (*story.Tree, error) {
+	if !p.selects(s) {
+		return nil, nil
+	}
+	if part, err := p.hasHead(s); part || err != nil {
+		return nil, err
+	}
+	t, err := p.tell(s)
+	if err != nil || t == nil {
+		return nil, err
+	}
+	if !p.wants(t) {
+		return nil, nil
+	}
+	return t, nil
+}
+
+// wants reports whether a story has a wanted severity and did not end, or stop to change, too early.
+func (p *storyScan) wants(t *story.Tree) bool {
+	worst, at := t.Worst, t.State.At
+	for i := range t.Parts {
+		part := &t.Parts[i]
+		if severityNumber(part.Worst) > severityNumber(worst) {
+			worst = part.Worst
+		}
+		if part.State.At.After(at) {
+			at = part.State.At
+		}
+	}
+	bits := uint64(1) << severityNumber(worst)
+	if worst != event.Normal && t.State.Word == story.Done {
+		bits |= 1 << severityNumber(event.Recovery)
+	}
+	return (p.f.severities == 0 || p.f.severities&bits != 0) && (p.f.since == 0 || at.UnixMilli() >= p.f.since)
+}
+
+// hasHead reports whether a story belongs to another one that is selected: one that it is part of, or for an incident the one
+// that explains it.
+func (p *storyScan) hasHead(s *storyRecord) (bool, error) {
+	of := s.Parent
+	if of == "" && s.Kind == story.Incident {
+		of = s.Via
+	}
+	if of == "" {
+		return false, nil
+	}
+	known, ok := p.selected[of]
+	if ok {
+		return known, nil
+	}
+	heads, err := p.r.db.stories("WHERE s.key = ?", of)
+	known = err == nil && len(heads) > 0 && p.selects(&heads[0])
+	if len(p.selected) >= storyRows {
+		clear(p.selected)
+	}
+	p.selected[of] = known
+	return known, err
+}
+
+const storyParts = `WHERE s.key IN (WITH RECURSIVE part(key) AS (SELECT key FROM stories WHERE parent = ?1 OR via = ?1
+	UNION SELECT c.key FROM part JOIN stories c ON c.parent = part.key) SELECT key FROM part) ORDER BY s.begin, s.id`
+
+// tell returns a story with its visible parts, as of the end of the query's time; nil if it began later.
+func (p *storyScan) tell(s *storyRecord) (*story.Tree, error) {
+	all, err := p.r.db.stories(storyParts, s.ID)
+	if err != nil {
+		return nil, err
+	}
+	t := &story.Tree{Story: s.Story, Seq: s.Moved}
+	if p.f.until != 0 || p.f.limited() { // what moved it may be out of sight
+		t.Seq = 0
+	}
+	if there, err := p.asOf(&t.Story, s.id); !there || err != nil {
+		return nil, err
+	}
+	for i := range all {
+		part := &all[i]
+		if !p.f.shows(part) {
+			continue
+		}
+		there, err := p.asOf(&part.Story, part.id)
+		if err != nil {
+			return nil, err
+		}
+		if there {
+			t.Parts = append(t.Parts, part.Story)
+		}
+	}
+	if err := p.explain(t); err != nil {
+		return nil, err
+	}
+	if t.Seq == 0 {
+		t.Seq = t.State.Seq
+		for i := range t.Parts {
+			if st := &t.Parts[i].State; st.Severity != event.Normal {
+				t.Seq = max(t.Seq, st.Seq)
+			}
+		}
+	}
+	return t, nil
+}
+
+// explain adds the visible stories that explain it or its parts, other than itself.
+func (p *storyScan) explain(t *story.Tree) error {
+	ids := map[string]bool{"": true, t.ID: true}
+	for _, s := range append([]story.Story{t.Story}, t.Parts...) {
+		if ids[s.Via] {
+			continue
+		}
+		ids[s.Via] = true
+		of, err := p.r.db.stories("WHERE s.key = ?", s.Via)
+		if err != nil {
+			return err
+		}
+		if len(of) > 0 && p.f.shows(&of[0]) {
+			t.Via = append(t.Via, of[0].Story)
+		}
+	}
+	return nil
+}
+
+// asOf sets a story back to the end of the query's time. It returns false if the story began later.
+func (p *storyScan) asOf(s *story.Story, id int64) (there bool, err error) {
+	if p.f.until == 0 || s.State.At.UnixMilli() < p.f.until {
+		return true, nil
+	}
+	states, err := p.r.db.states("WHERE story = ? ORDER BY seq, n", id)
+	states = slices.DeleteFunc(states, func(st story.State) bool { return st.At.UnixMilli() >= p.f.until })
+	if err != nil || len(states) == 0 {
+		return false, err
+	}
+	s.State, s.End, s.Worst = states[len(states)-1], time.Time{}, event.Normal
+	for i := range states {
+		if severityNumber(states[i].Severity) > severityNumber(s.Worst) {
+			s.Worst = states[i].Severity
+		}
+	}
+	if !s.Open() {
+		s.End = s.State.At
+	}
+	return true, nil
+}
+
+// selects reports whether a story's object and its beginning match.
+func (p *storyScan) selects(s *storyRecord) bool {
+	f := p.f
+	switch {
+	case p.objects != nil && !p.objects[s.object], f.clusters != nil && !f.clusters[s.of], f.kinds != nil && !f.kinds[s.of] && p.objects == nil,
+		p.objects == nil && !f.has(s.namespace, s.Object.Name), !f.shows(s):
+		return false
+	case f.until != 0 && s.Begin.UnixMilli() >= f.until:
+		return false
+	}
+	return len(f.q.Managers) == 0 || selection.MatchesManager(f.q.Managers, s.Manager)
+}
+
+// shows reports whether the object of a story is visible.
+func (f *filter) shows(s *storyRecord) bool {
+	if f.scope == nil {
+		return true
+	}
+	since, ok := f.scope.in(f.scope.kinds[s.of], s.namespace)
+	return ok && s.created >= since
+}
