@@ -229,14 +229,14 @@ func (p *storyScan) head(s *storyRecord) (*story.Tree, error) {
 
 // wants reports whether a story has a wanted severity and did not end, or stop to change, too early.
 func (p *storyScan) wants(t *story.Tree) bool {
-	worst, at := t.Worst, t.State.At
+	worst, at := t.Worst, t.Latest()
 	for i := range t.Parts {
 		part := &t.Parts[i]
 		if severityNumber(part.Worst) > severityNumber(worst) {
 			worst = part.Worst
 		}
-		if part.State.At.After(at) {
-			at = part.State.At
+		if part.Latest().After(at) {
+			at = part.Latest()
 		}
 	}
 	bits := uint64(1) << severityNumber(worst)
@@ -302,7 +302,9 @@ func (p *storyScan) tell(s *storyRecord) (*story.Tree, error) {
 		return nil, err
 	}
 	if t.Seq == 0 {
-		t.Seq = t.State.Seq
+		if t.Seq = t.State.Seq; t.Open() && t.Facts.At != nil {
+			t.Seq = t.Last
+		}
 		for i := range t.Parts {
 			if st := &t.Parts[i].State; st.Severity != event.Normal {
 				t.Seq = max(t.Seq, st.Seq)
@@ -333,7 +335,7 @@ func (p *storyScan) explain(t *story.Tree) error {
 
 // asOf sets a story back to the end of the query's time. It returns false if the story began later.
 func (p *storyScan) asOf(s *story.Story, id int64) (there bool, err error) {
-	if p.f.until == 0 || s.State.At.UnixMilli() < p.f.until {
+	if p.f.until == 0 || s.Latest().UnixMilli() < p.f.until {
 		return true, nil
 	}
 	states, err := p.r.db.states("WHERE story = ? ORDER BY seq, n", id)
@@ -341,7 +343,7 @@ func (p *storyScan) asOf(s *story.Story, id int64) (there bool, err error) {
 	if err != nil || len(states) == 0 {
 		return false, err
 	}
-	s.State, s.End, s.Worst = states[len(states)-1], time.Time{}, event.Normal
+	s.State, s.End, s.Worst, s.Facts.At = states[len(states)-1], time.Time{}, event.Normal, nil
 	for i := range states {
 		if severityNumber(states[i].Severity) > severityNumber(s.Worst) {
 			s.Worst = states[i].Severity

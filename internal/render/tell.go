@@ -28,7 +28,10 @@ type Told struct {
 // Tell puts a story into words, which depend on nothing else, so that all readers at any time read the same. now, which may be
 // the zero time, decides only whether a story that has just begun needs a line yet.
 func Tell(s *story.Tree, now time.Time) Told {
-	t := teller{s: s, now: s.State.Severity, at: s.State.At, since: s.State.Since, changes: s.Changes}
+	t := teller{s: s, now: s.State.Severity, at: s.Latest(), changes: s.Changes, facts: s.Now()}
+	if t.at.Equal(s.State.At) {
+		t.since = s.State.Since
+	}
 	for i := range s.Parts {
 		t.part(&s.Parts[i])
 	}
@@ -41,7 +44,8 @@ func Tell(s *story.Tree, now time.Time) Told {
 
 // teller sums up a story and its parts.
 type teller struct {
-	s *story.Tree
+	s     *story.Tree
+	facts story.Facts // of its object, as it is
 
 	created, leaving, gone int            // pods
 	evicted                map[string]int // pods, by their nodes
@@ -117,8 +121,8 @@ func (t *teller) part(p *story.Story) {
 	default:
 		t.failed.add(p, p.State.Facts.Reason)
 	}
-	if p.State.At.After(t.at) {
-		t.at, t.since = p.State.At, p.State.Since
+	if p.Latest().After(t.at) {
+		t.at, t.since = p.Latest(), p.State.Since
 	}
 }
 
@@ -230,7 +234,7 @@ func (t *teller) self() string {
 		return t.deletion()
 	case s.Kind == story.Status:
 		return t.status()
-	case s.State.Facts.Pods != nil:
+	case t.facts.Pods != nil:
 		said = t.workload()
 	case s.Kind == story.Run:
 		said = t.run()
@@ -277,7 +281,7 @@ func (t *teller) after() string {
 
 // wrong is what is wrong with the object itself.
 func (t *teller) wrong() string {
-	f := &t.s.State.Facts
+	f := &t.facts
 	if t.s.State.Word != story.Failing && t.s.State.Word != story.Failed {
 		return ""
 	}
@@ -290,7 +294,7 @@ func (t *teller) wrong() string {
 // workload says how a workload's pods came, went and failed.
 func (t *teller) workload() string {
 	s := t.s
-	p := s.State.Facts.Pods
+	p := t.facts.Pods
 	ready := fmt.Sprintf("%d/%d ready", p.Ready, p.Wanted)
 	pods := list(ready, t.pods())
 	var said string
@@ -321,7 +325,7 @@ func (t *teller) workload() string {
 
 func (t *teller) rollout(pods string) string {
 	s := t.s
-	p := s.State.Facts.Pods
+	p := t.facts.Pods
 	done, going := "rolled out", "rolling out"
 	if s.Facts.Back {
 		done, going = "rolled back", "rolling back"
@@ -343,7 +347,7 @@ func (t *teller) rollout(pods string) string {
 // run says how a Job ran.
 func (t *teller) run() string {
 	s := t.s
-	f := &s.State.Facts
+	f := &t.facts
 	switch s.State.Word {
 	case story.Done:
 		return joined(strings.ToLower(f.Word), " ", t.took())
@@ -376,7 +380,7 @@ func (t *teller) drain() string {
 // single says what became of an object by itself, such as a pod.
 func (t *teller) single() string {
 	s := t.s
-	f := &s.State.Facts
+	f := &t.facts
 	if wrong := t.wrong(); wrong != "" {
 		return list(wrong, t.restarts(), t.place())
 	}
@@ -408,7 +412,7 @@ func (t *teller) place() string {
 }
 
 func (t *teller) restarts() string {
-	if n := t.s.State.Facts.Restarts; n > 0 {
+	if n := t.facts.Restarts; n > 0 {
 		return plural(n, "restart")
 	}
 	return ""
@@ -416,14 +420,29 @@ func (t *teller) restarts() string {
 
 // status says how the state of an object changed.
 func (t *teller) status() string {
-	f := &t.s.State.Facts
+	f := &t.facts
 	switch was := t.s.Facts.Was; {
 	case was != "" && f.Word != "" && was != f.Word:
 		return was + " → " + f.Word
 	case was == "" && f.Word != "" && t.s.Changes > 1:
 		return f.Word
 	}
-	return f.Changed
+	return fieldWords(f.Field)
+}
+
+// fieldWords says what became of a field.
+func fieldWords(f *story.Field) string {
+	switch {
+	case f == nil:
+		return ""
+	case f.Path == "":
+		return f.Text
+	case f.Text != "":
+		return f.Path + ": " + f.Text
+	case f.From == f.To:
+		return f.Path + ": changed and back"
+	}
+	return f.Path + ": " + f.From + " → " + f.To
 }
 
 func (t *teller) deletion() string {

@@ -37,7 +37,8 @@ type Options struct {
 	Whole bool
 	// Flat prints each change instead of folding status changes and the changes of a rollout.
 	Flat bool
-	// Stories leaves out routine changes, and what others change of an object's state: Story prints what they come to.
+	// Stories leaves out routine changes, and what others change of an object's state: Story prints what they come to. Like
+	// Flat, it prints each other change.
 	Stories bool
 	// Noise also shows quiet fields.
 	Noise bool
@@ -113,6 +114,7 @@ func New(o Options) *Text {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
+	o.Flat = o.Flat || o.Stories
 	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, family: newFamily(), down: map[string]map[string]bool{}, reports: map[string]report{}}
 }
 

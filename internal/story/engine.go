@@ -447,9 +447,12 @@ func (a *act) status() {
 		s = a.begin(Status, in.At, stamp(in.At))
 	}
 	st := State{Word: Done, At: in.At, Since: in.since(), Severity: event.Normal}
-	st.Facts.Changed = in.Changed
+	st.Facts.Field = in.Field
+	if was := s.State.Facts.Field; was != nil && in.Field != nil && was.Path == in.Field.Path && was.To != "" && in.Field.Text == "" {
+		st.Facts.Field = &Field{Path: was.Path, From: was.From, To: in.Field.To}
+	}
 	if in.Was.Word == "" && in.Is.Word != "" {
-		st.Facts.Changed = in.Is.Word
+		st.Facts.Field = &Field{Text: in.Is.Word}
 	}
 	if s.First == in.Seq {
 		s.Facts.Was = in.Was.Word

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/diff"
@@ -48,10 +49,10 @@ type Input struct {
 	// Node is the node of a pod; Evicted says that its eviction was asked for.
 	Node    string
 	Evicted bool
-	// State says that the change changed the object's state, and Changed is its first field that did, as a line. Routine: it
-	// changed nothing else, or a controller created or deleted a member of a workload; then a story covers it.
+	// State says that the change changed the object's state, and Field is the first field that did. Routine: it changed nothing
+	// else, or a controller created or deleted a member of a workload; then a story covers it.
 	State, Routine bool
-	Changed        string
+	Field          *Field
 }
 
 // workloads are the kinds with a pod template and a number of pods.
@@ -119,7 +120,7 @@ func (in *Input) changes(c *change.Change) {
 		}
 	}
 	if in.State = first != nil; in.State {
-		in.Changed = cut(diff.Text([]diff.Change{first.Change}, diff.TextOptions{})[0].Text, longestChange)
+		in.Field = fieldOf(&first.Change)
 	}
 	switch {
 	case in.Object.UID == "":
@@ -130,6 +131,18 @@ func (in *Input) changes(c *change.Change) {
 	case in.Op == event.Deleted:
 		in.Routine = in.isMember()
 	}
+}
+
+// fieldOf describes a changed field.
+func fieldOf(c *diff.Change) *Field {
+	f := &Field{Path: c.Path.String()}
+	text := diff.Text([]diff.Change{*c}, diff.TextOptions{})[0].Text
+	if from, to := diff.Scalar(c.From), diff.Scalar(c.To); text == f.Path+": "+from+" → "+to && len(from)+len(to) <= longestChange {
+		f.From, f.To = from, to
+		return f
+	}
+	f.Text = cut(strings.TrimPrefix(text, f.Path+": "), longestChange)
+	return f
 }
 
 // report reads a Kubernetes Event that warns. The two groups, and their reporters, have different fields.

@@ -73,9 +73,10 @@ func (a *act) cover() {
 // note records that a change belongs to a story.
 func (a *act) note(s *Story, st *State) {
 	if s.Last != a.in.Seq || s.Changes == 0 {
-		s.Last = a.in.Seq
+		s.Last, s.Moved = a.in.Seq, a.in.Seq
 		s.Changes++
 	}
+	a.present(s)
 	u := a.update(s)
 	if st != nil {
 		u.states = append(u.states, *st)
@@ -110,6 +111,14 @@ func (a *act) facts(f *Facts) {
 		pods := is.Pods
 		f.Pods = &pods
 	}
+}
+
+// present brings up to date what a story says of its object.
+func (a *act) present(s *Story) {
+	var f Facts
+	a.facts(&f)
+	at := a.in.At
+	s.Facts.Word, s.Facts.Pods, s.Facts.Restarts, s.Facts.At = f.Word, f.Pods, f.Restarts, &at
 }
 
 // since returns the beginning of the interval in which the change happened; zero if its time is known.

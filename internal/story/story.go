@@ -100,8 +100,7 @@ type Story struct {
 	Changes     int
 	// Facts are what it has to say about the whole.
 	Facts Facts
-	// Moved is the number of the change with which it came to its last state, or with which a part of it failed or recovered; All
-	// is the highest severity of it and its parts. They help to find stories; what counts are the parts that a reader may see.
+	// Moved is the number of its last change, or of a later one with which a part of it failed or recovered; All is the highest severity of it and its parts. They help to find stories; what counts are the parts that a reader may see.
 	Moved int64
 	All   event.Severity
 	// Parent is the story that it is part of: one of an object above it; empty if there is none. Via is the story of a pod's node,
@@ -121,6 +120,23 @@ type Tree struct {
 	Via []Story
 	// Seq is the number of the change with which it came to where it stands; see Moved.
 	Seq int64
+}
+
+// Now returns what the story says of its object: as of its last change while it is open, else as of its end.
+func (s *Story) Now() Facts {
+	f := s.State.Facts
+	if s.Open() && s.Facts.At != nil {
+		f.Word, f.Pods, f.Restarts = s.Facts.Word, s.Facts.Pods, s.Facts.Restarts
+	}
+	return f
+}
+
+// Latest returns when the story came to where it stands: the time of its last change while it is open, else of its end.
+func (s *Story) Latest() time.Time {
+	if s.Open() && s.Facts.At != nil && s.Facts.At.After(s.State.At) {
+		return *s.Facts.At
+	}
+	return s.State.At
 }
 
 // State is a state that a story reached.
@@ -156,8 +172,8 @@ type Facts struct {
 	// About is the object of a Kubernetes Event, such as pod/web-1, and Count is how often it happened.
 	About string `json:"about,omitempty"`
 	Count int    `json:"count,omitempty"`
-	// Changed is the first field of the object's state that changed, as a line.
-	Changed string `json:"changed,omitempty"`
+	// Field is the first field of the object's state that changed.
+	Field *Field `json:"field,omitempty"`
 	// Node is where a pod runs; Evicted says that its deletion is an eviction.
 	Node    string `json:"node,omitempty"`
 	Evicted bool   `json:"evicted,omitempty"`
@@ -169,8 +185,21 @@ type Facts struct {
 	Back     bool   `json:"back,omitempty"`
 	// Waits are the finalizers that a deletion waits for.
 	Waits []string `json:"waits,omitempty"`
+	// At is the time of a story's last change. In a whole story, Word, Pods and Restarts are as of then.
+	At *time.Time `json:"at,omitempty"`
 	// Created is when the object that was deleted had been created.
 	Created *time.Time `json:"created,omitempty"`
+}
+
+// Field is what became of a field.
+type Field struct {
+	// Path is the field's path, and Text what became of it as a line, without the path.
+	Path string `json:"path"`
+	Text string `json:"text,omitempty"`
+	// From and To are, instead of a text, the values of a field that has one value before and after. From is that of the first of
+	// several changes of the field.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
 }
 
 // Image is the image of a container before and after a change.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,12 +22,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/render/html"
+	"github.com/tattler-dev/tattler/internal/story"
 )
 
 // page keeps the lines of a page until the end.
 type page struct {
 	entries []entry
 	cut     int
+	story   *story.Tree // that the next line is about
 }
 
 func (p *page) add(e entry) {
@@ -40,8 +43,8 @@ func (p *page) add(e entry) {
 // asPage makes a folding collect the lines of a page.
 func (f *folding) asPage(ro *render.Options) {
 	f.page = &page{}
-	ro.Each, ro.Namespaces, ro.Terminal = f.gate.line, true, true
-	f.gate.take = f.page.add
+	ro.Namespaces, ro.Terminal = true, true
+	ro.Each = func(l render.Line) { f.page.add(entry{Line: l, story: f.page.story}) }
 }
 
 // writePage writes the page to the file that the user names. A file of that name is replaced once the page is complete.
@@ -124,7 +127,13 @@ func (t *lister) page(ctx context.Context, w io.Writer, p *page, notes []string)
 		return err
 	}
 	for _, e := range p.entries {
-		changes, more, err := t.covered(ctx, e.Changes)
+		seqs := e.Changes
+		if e.story != nil {
+			if seqs, err = t.changesOf(ctx, e.story); err != nil {
+				return err
+			}
+		}
+		changes, more, err := t.covered(ctx, seqs)
 		if err != nil {
 			return err
 		}
@@ -133,6 +142,23 @@ func (t *lister) page(ctx context.Context, w io.Writer, p *page, notes []string)
 		}
 	}
 	return out.Close()
+}
+
+// changesOf returns the numbers of the changes that a story and its parts cover.
+func (t *lister) changesOf(ctx context.Context, tree *story.Tree) (seqs []int64, err error) {
+	for _, s := range append([]story.Story{tree.Story}, tree.Parts...) {
+		q := journal.Query{After: s.First - 1, Before: s.Last + 1, Resources: []string{s.Object.GroupResource()}, UID: s.Object.UID, OldestFirst: true}
+		for e, err := range t.journal.Rows(ctx, q) {
+			if err != nil {
+				return nil, err
+			}
+			if e.Routine {
+				seqs = append(seqs, e.Seq)
+			}
+		}
+	}
+	slices.Sort(seqs)
+	return slices.Compact(seqs), nil
 }
 
 // covered reads the newest of the changes with the given numbers. A damaged one is left out: the list has a notice about it.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +40,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selected, path string) err
 	}
 	c := reconstruct.NewCollector(reconstruct.Options{
 		Since: since, Until: s.Query.Until, Rules: rules, Noise: o.Noise, Only: s.Paths, Managers: o.Managers,
-		Severities: slices.Concat(s.Query.Severities, s.lines), Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
+		Severities: s.Query.Severities, Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
 	})
 	w, err := o.lister(cluster, s, rules)
 	if err != nil {

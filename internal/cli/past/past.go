@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/story"
 	"github.com/tattler-dev/tattler/internal/usage"
 )
 
@@ -274,6 +276,29 @@ func (j *Journal) Recording(ctx context.Context) bool {
 // Change returns the change of an entry.
 func (j *Journal) Change(ctx context.Context, e *journal.Entry) (change.Change, error) {
 	return j.changes.Change(ctx, e)
+}
+
+// Stories yields stories with the names of their kinds.
+func (j *Journal) Stories(ctx context.Context, q journal.Query) iter.Seq2[story.Tree, error] {
+	return func(yield func(story.Tree, error) bool) {
+		for t, err := range j.recorded.Stories(ctx, q) {
+			j.name(ctx, &t)
+			if !yield(t, err) {
+				return
+			}
+		}
+	}
+}
+
+// Story returns the story whose id begins with prefix, with the names of its kinds.
+func (j *Journal) Story(ctx context.Context, prefix string) (story.Tree, error) {
+	t, err := j.recorded.Story(ctx, prefix)
+	j.name(ctx, &t)
+	return t, err
+}
+
+func (j *Journal) name(ctx context.Context, t *story.Tree) {
+	t.Object.Names = j.changes.NamesOf(ctx, t.Object.Kind)
 }
 
 // ShortNames returns the short names of a kind.
