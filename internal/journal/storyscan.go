@@ -249,10 +249,7 @@ func (p *storyScan) wants(t *story.Tree) bool {
 // hasHead reports whether a story belongs to another one that is selected: one that it is part of, or for an incident the one
 // that explains it.
 func (p *storyScan) hasHead(s *storyRecord) (bool, error) {
-	of := s.Parent
-	if of == "" && s.Kind == story.Incident {
-		of = s.Via
-	}
+	of := s.Of()
 	if of == "" {
 		return false, nil
 	}

@@ -29,7 +29,11 @@ func (a *act) begin(kind Kind, at time.Time, mark string) *Story {
 	}
 	o.stories = append(o.stories, s)
 	a.byID[s.ID] = a.node
-	a.reach(s, State{Word: Began, At: s.Begin, Severity: event.Normal})
+	st := State{Word: Began, At: s.Begin, Severity: event.Normal}
+	if s.Begin.Equal(in.At) && !in.From.Equal(in.At) {
+		s.Facts.Since, st.Since = &in.From, in.From
+	}
+	a.reach(s, st)
 	return s
 }
 

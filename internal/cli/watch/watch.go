@@ -199,7 +199,7 @@ func (o *Options) printer(cluster *kube.Cluster, n selection.Namespaces, status 
 	}
 	ro := o.rendering(out, n, f)
 	ro.Ignore = f.ignore
-	return &ordered{printer: &text{render.New(ro)}}, nil
+	return &ordered{printer: &text{render.NewStream(ro)}}, nil
 }
 
 // rendering returns the options of a text.
@@ -210,8 +210,8 @@ func (o *Options) rendering(out io.Writer, n selection.Namespaces, f *filter) re
 	}
 }
 
-// text folds changes; it counts the unlisted ones at the end.
-type text struct{ *render.Text }
+// text prints stories in place of routine changes; it counts the unlisted ones at the end.
+type text struct{ *render.Stream }
 
 func (t *text) Unlisted() string { return quietNote(t.Counts().Quiet) }
 
