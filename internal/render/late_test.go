@@ -96,7 +96,7 @@ func TestOrphansAtTheEnd(t *testing.T) {
 		p.at(3)
 		return p.end()
 	}
-	if got := play(narrow); strings.Contains(got, "owns") || !strings.Contains(got, "job/import                     2 pods gone") {
+	if got := play(narrow); strings.Contains(got, "owns") || !strings.Contains(got, "job/import                     1 pod gone, 1 pod terminating") {
 		t.Errorf("at the end:\n%s", got)
 	}
 	o := narrow

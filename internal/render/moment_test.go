@@ -228,8 +228,6 @@ func TestCaughtUp(t *testing.T) {
 			}},
 		{"no manager's time", "10:42:07–10:42:52 · deploy/web                     rolled out: 3/3 ready ",
 			func(p *play) { short(p, func(s float64) { p.late(s, false) }) }},
-		{"a pod that came", "10:42:10 ·   pod/web-1-a                  new on n1, Pending ",
-			func(p *play) { p.late(3, true); podStarts(p, "web-1-a") }},
 		{"a pod that went", "10:42:10 ·   pod/web-1-a                  gone ",
 			func(p *play) { p.have(day, newPod(p.t, "web-1-a")); p.late(3, true); p.remove("Pod/web-1-a") }},
 		{"what changed too often", "10:42:12 · cm/leader-x                    changed 11 times in 5 s ",
