@@ -10,11 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"net/http"
+
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/web/api"
-	"net/http"
 )
 
 // recording is a journal that is read while it is written.
