@@ -54,7 +54,7 @@ func (r *Reader) StoryWithin(ctx context.Context, scope *Scope, prefix string) (
 		if err := p.begin(); err != nil {
 			return err
 		}
-		all, err := r.db.stories("WHERE s.key >= ?1 AND s.key < ?1 || 'Z' ORDER BY s.key LIMIT 4", prefix)
+		all, err := r.db.stories("WHERE s.key >= ?1 AND s.key < ?1 || '~' ORDER BY s.key LIMIT 4", prefix)
 		all = slices.DeleteFunc(all, func(s storyRecord) bool { return !p.f.shows(&s) })
 		switch {
 		case err != nil:

@@ -25,6 +25,9 @@ func (t *Text) Story(s *story.Tree, now time.Time) error {
 	r.count = "(" + plural(told.Changes, "change") + ")"
 	if told.Changes > 1 {
 		r.hint = "--flat"
+		if t.o.StoryIDs {
+			r.hint = "--story " + s.ID[:min(idShown, len(s.ID))]
+		}
 	}
 	rest, message := "", ""
 	if t.o.Each == nil && !t.fits(r) {

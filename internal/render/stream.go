@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/story"
 )
@@ -43,7 +44,7 @@ func (s *Stream) Change(now time.Time, c change.Change) error {
 	var heads []string
 	for _, u := range updates {
 		tree, ok := s.engine.Tree(u.Story.ID)
-		if !ok || slices.Contains(heads, tree.ID) || err != nil {
+		if !ok || slices.Contains(heads, tree.ID) || c.Op == event.Snapshot || err != nil { // what is new comes later
 			continue
 		}
 		heads = append(heads, tree.ID)

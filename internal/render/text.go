@@ -40,6 +40,8 @@ type Options struct {
 	// Stories leaves out routine changes, and what others change of an object's state: Story prints what they come to. Like
 	// Flat, it prints each other change.
 	Stories bool
+	// StoryIDs names the id of a story instead of the flag --flat, for a command that can show it by that.
+	StoryIDs bool
 	// Noise also shows quiet fields.
 	Noise bool
 	// Only are the requested paths: their fields are printed for an object that appears or disappears, except those that

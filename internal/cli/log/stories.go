@@ -3,12 +3,17 @@ package log
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
+	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/story"
 )
 
@@ -116,7 +121,7 @@ func (t *lister) nextChange(ctx context.Context, next func() (journal.Entry, err
 			return item{seq: end}, nil
 		}
 		matches := err == nil
-		if matches && t.ReadsObjects() {
+		if matches = matches && (e.Op == event.Absent || selection.HasSeverity(t.Query.Severities, &e.Meta)); matches && t.ReadsObjects() {
 			matches, err = t.matches(ctx, &e)
 		}
 		if err != nil {
@@ -176,4 +181,43 @@ func (t *lister) matchesStory(ctx context.Context, s *story.Tree) (bool, error) 
 		return t.matches(ctx, &e)
 	}
 	return false, nil
+}
+
+// story shows the changes of one story, and then the story.
+func (o *Options) story(ctx context.Context, j *past.Journal, s *selected) error {
+	tree, err := j.Story(ctx, strings.ToLower(o.Story))
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return fmt.Errorf("the journal has no story whose id begins with %q: tattler log shows the ids", o.Story)
+	case err != nil:
+		return err
+	}
+	out, err := o.printer(s, j.Cluster())
+	if err != nil {
+		return err
+	}
+	t := &lister{o: o, journal: j, selected: s, out: out}
+	seqs, err := t.changesOf(ctx, &tree)
+	if err != nil {
+		return err
+	}
+	if tree.Cause != 0 && !slices.Contains(seqs, tree.Cause) {
+		seqs = append([]int64{tree.Cause}, seqs...)
+		slices.Sort(seqs)
+	}
+	s.Query = journal.Query{Quiet: true, Snapshots: true}
+	if len(seqs) > 0 {
+		if err := t.play(ctx, seqs); err != nil {
+			return err
+		}
+	}
+	if f, ok := out.(*folding); ok {
+		if err := f.story(&tree); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(o.Now()); err != nil {
+		return err
+	}
+	return t.complain("shown")
 }
