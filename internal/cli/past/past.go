@@ -297,6 +297,11 @@ func (j *Journal) Story(ctx context.Context, prefix string) (story.Tree, error) 
 	return t, err
 }
 
+// CheckStories compares the recorded stories with those that the changes make: see history.Builder.
+func (j *Journal) CheckStories(ctx context.Context, found func(text string)) (compared int, err error) {
+	return j.changes.CheckStories(ctx, found)
+}
+
 func (j *Journal) name(ctx context.Context, t *story.Tree) {
 	t.Object.Names = j.changes.NamesOf(ctx, t.Object.Kind)
 }
