@@ -54,6 +54,8 @@ var programs = []program{
 	{names: []string{"curl"}, flag: "-u", attached: true, account: true},
 	{names: []string{"elasticsearch-users"}, flag: "-p", apart: true},
 	{names: []string{"openssl"}, flag: "-k", apart: true},
+	{names: []string{"ssh-keygen"}, flag: "-N -P", apart: true},
+	{names: []string{"nmcli"}, verb: "password wifi-sec.psk 802-11-wireless-security.psk", nth: 1},
 	{names: []string{"snmpget", "snmpwalk", "snmpset", "snmpbulkwalk", "snmptrap"}, flag: "-c -A -X", apart: true},
 	{names: []string{"sqlplus", "expdp", "impdp", "rman", "sqlldr"}, slash: true},
 	{names: []string{"redis-cli", "valkey-cli", "keydb-cli"}, verb: "AUTH", nth: 1},

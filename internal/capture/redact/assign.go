@@ -54,7 +54,7 @@ func (t *search) name(end int) int {
 	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && isMap(head) {
 		return to // a redirection or a variable, or a map with names of its own
 	}
-	if says(kind, head) {
+	if says(kind, head) && !isPhrase(name, v.begin(s)) {
 		t.found = append(t.found, span{v.from, v.to, name})
 		return max(to, v.to)
 	}
@@ -89,7 +89,8 @@ func (t *search) inSelector(from, to int) bool {
 	}
 	open += begin
 	before := strings.TrimRight(t.s[begin:open], " \t")
-	return !strings.HasSuffix(before, "=") && (begin == open || strings.IndexByte(" \t(:_", t.s[open-1]) >= 0 || isWordByte(t.s[open-1])) &&
+	return !endsWithAny(before, "=", `"`) && t.s[to] != ' ' && // as in HCL
+		(begin == open || strings.IndexByte(" \t(:_", t.s[open-1]) >= 0 || isWordByte(t.s[open-1])) &&
 		labels.MatchString(t.s[to:to+end+1]) && selector.MatchString(t.s[open:from])
 }
 
@@ -194,8 +195,11 @@ func (a *assigned) value() (text, bool) {
 	case strings.HasSuffix(s[:a.from], "${"):
 		return a.fallback()
 	case a.from > 0 && s[a.from-1] == '$': // a variable; in some languages, one that is assigned
+		if v, ok := a.compared(); ok {
+			return v, ok
+		}
 		rest := strings.TrimLeft(s[i:], " ")
-		sep := rest[:len(rest)-len(strings.TrimLeft(rest, "=!:"))]
+		sep := rest[:len(rest)-len(strings.TrimLeft(rest, "=!:|?"))]
 		if sep == ":" {
 			return text{}, false
 		}
@@ -204,7 +208,10 @@ func (a *assigned) value() (text, bool) {
 		}
 		v, ok := a.valueAt(len(s) - len(rest) + len(sep))
 		isMixed := ok && isMixed(v.head(s))
-		return v, ok && (v.quote != "" && (len(sep) < 2 || sep == ":=" || isMixed) || isLookUp(v.begin(s)) || sep == "" && isMixed)
+		return v, ok && (v.quote != "" && (len(sep) < 2 || endsWithAny(sep, ":=", "|=", "?=") || isMixed) || isLookUp(v.begin(s)) || sep == "" && isMixed)
+	}
+	if i < len(s) && s[i] == ')' {
+		return a.compared()
 	}
 	for i < len(s) && (s[i] == '\\' || isQuote(s[i]) || s[i] == ']') && i-a.to < 8 {
 		i++
@@ -225,12 +232,27 @@ func (a *assigned) value() (text, bool) {
 		return v, ok && v.quote != "" && isMixed(v.begin(s))
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
+	case strings.HasPrefix(s[i:], "||=") || strings.HasPrefix(s[i:], "<<<"): // in Ruby, and the input of a shell's command
+		v, ok := a.valueAt(i + 3)
+		return v, ok && !strings.HasPrefix(v.begin(s), "$(")
 	case c == '>' && closed, (c == '>' || i > a.to) && opening.MatchString(s[max(0, a.from-maxGap):a.from]):
 		return elementAt(s, a.to)
 	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
 		return text{}, false
 	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
 		v, ok := a.valueAt(i + 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <")))
+		for more := c == '(' && ok; more; { // setPassword("user", "x"): any of them
+			rest := s[min(len(s), v.to+len(v.quote)):]
+			next := otherArgument.FindString(rest[:min(len(rest), maxGap)])
+			if more = next != ""; more {
+				at := len(s) - len(rest) + len(next)
+				if other := inDelimiters(s, at-1, at); says(credentialName, v.in(s)) {
+					v.to = other.to
+				} else {
+					v = other
+				}
+			}
+		}
 		return v, ok && v.quote != "" && !isKey(s, v)
 	case i > a.to && a.flag && a.command && c != '-':
 		return a.valueAt(i)
@@ -246,6 +268,35 @@ func (a *assigned) value() (text, bool) {
 		return a.spaced(i)
 	}
 	return text{}, false
+}
+
+// otherArgument matches what is before a further argument of a call.
+var otherArgument = regexp.MustCompile(`^\s*,\s*["']`)
+
+// comparisons are places where nginx and HAProxy compare a part of a request with a text without quotes, or set a variable. The
+// text is between two parts, behind a name.
+var comparisons = []struct{ before, between, behind *regexp.Regexp }{
+	{regexp.MustCompile(`\bif\s*\(\s*\$(?:http|arg|cookie)_\w*$`), regexp.MustCompile(`^\s*(?:!?~\*?|!?=)\s*`), regexp.MustCompile(`\)\s*(?:\{|$)`)},
+	{regexp.MustCompile(`(?:(?:hdr|urlp|url_param|cook)\(|[^-]\bvar\(\w+\.)[\w.-]*$`), regexp.MustCompile(`^\)(?:,\w+)*\s+(?:(?:-i|--|-m (?:str|sub|beg|end|dir|dom))\s+)*`), regexp.MustCompile(`\s*(?:\}|\b(?:if|unless)\b|$)`)},
+	{regexp.MustCompile(`set-var\(\w+\.[\w.-]*$`), regexp.MustCompile(`^\)\s+str\(`), regexp.MustCompile(`\)`)},
+}
+
+// compared finds the text of a comparison.
+func (a *assigned) compared() (none text, ok bool) {
+	s := a.s
+	for _, c := range comparisons {
+		between := c.between.FindString(s[a.to:min(len(s), a.to+maxGap)])
+		if between == "" || !c.before.MatchString(s[max(0, a.from-32):a.to]) {
+			continue
+		}
+		v, ok := a.valueAt(a.to + len(between))
+		if end := c.behind.FindStringIndex(v.begin(s)); end != nil && v.quote == "" {
+			v.to = v.from + end[0]
+		}
+		value := strings.Trim(v.begin(s), "^$.*+()? ") // without what a regular expression may have around it
+		return v, ok && value != "" && strings.IndexByte("$-", v.begin(s)[0]) < 0 && says(credentialName, value)
+	}
+	return none, false
 }
 
 // opening matches what is before the name of an element of XML, and content what is between it and the element's text.
@@ -298,8 +349,14 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	switch {
 	case !strings.ContainsAny(sep, ":="), sep == "==", sep == "===", sep == "=~", sep == "?":
 		return text{}, false
+	case sep == ":" && typed.MatchString(s[i:min(len(s), i+maxGap)]):
+		return a.valueAt(i + strings.IndexByte(s[i:], '=') + 1)
 	case sep[0] == ':' && !a.startsValue(i, closed):
-		return text{}, false
+		v, ok := a.valueAt(i)
+		if v.quote == "" { // as FreeRADIUS writes names
+			v.to, ok = v.from+len(v.head(s)), ok && strings.Contains(s[a.from:a.to], "-")
+		}
+		return v, ok && sep == ":="
 	}
 	v, ok := a.valueAt(i)
 	if sep == ":" && !closed && !a.lines && strings.Contains(s[a.from:a.to], ".") && className.MatchString(v.head(s)) { // module.secrets:Class
@@ -312,6 +369,9 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	}
 	return v, ok
 }
+
+// typed matches the type of a variable, before its value: password: str = "x".
+var typed = regexp.MustCompile(`^\s*&?(?:'\w+\s+)?(?:\w+\.)*(?:(?:Optional|Final|ClassVar)\[)*(?:[sS]tr|[sS]tring|bytes|SecretStr|Final|[aA]ny)\]*(?:\s*\|\s*\w+)*\??\s*=\s*["'\x60]`)
 
 // className matches the name of a class.
 var className = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)
@@ -570,12 +630,12 @@ const maxGap = 160
 // pairName matches what precedes a name that is itself a value, and pairValue what is between it and its value:
 // {name: TOKEN, value: x}, <add key="Token" value="x"/>, also on another line.
 var (
-	pairName  = regexp.MustCompile(`(?i)(?:name|key)[\\"']*\s*(?:[:=]|=?>)\s*[\\"']*$`)
-	pairValue = regexp.MustCompile(`^[\\"']*[,;]?[\s\\"'/#]*(?i:value|default|defaultValue|content|values)[\\"']*\s*[:=]`)
+	pairName  = regexp.MustCompile(`(?i)(?:name|key|variable)[\\"']*\s*(?:[:=]|=?>)\s*[\\"']*$`)
+	pairValue = regexp.MustCompile(`^[\\"']*[,;]?[\s\\"'/#]*(?i:value|val|default|defaultValue|content|values|string)[\\"']*\s*[:=]`)
 )
 
 // elementValue matches what is between a name and its value in XML: <name>a</name> <value>b, <property name="a"><value>b.
-var elementValue = regexp.MustCompile(`^(?:["']\s*>|</[\w:.-]+>)\s*<(?i:value|string)`)
+var elementValue = regexp.MustCompile(`^(?:["']\s*>|</[\w:.-]+>)\s*<(?:[\w.-]+-)?(?i:value|string)`)
 
 // paired finds the value of a pair.
 func (t *search) paired(from, to int) (text, bool) {

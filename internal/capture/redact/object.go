@@ -10,14 +10,17 @@ import (
 // Pairs of fields that form a name and its value: of a variable, a parameter, a header. Pairs with operators
 // and effects are label requirements and taints.
 var (
-	pairNames  = []string{"name", "key", "parameter", "header", "Name", "Key", "path", "type"}
-	pairValues = []string{"value", "default", "values", "defaultValue", "Value", "content", "string"}
+	pairNames  = []string{"name", "key", "parameter", "header", "variable", "var", "env", "setting", "property", "option"}
+	pairValues = []string{"value", "default", "values", "defaultvalue", "content", "string", "val", "literal", "array", "map"}
 	pairSpares = []string{"operator", "effect"}
 	// pairFlags mark a value as a credential, whatever its name.
 	pairFlags = []string{"sensitive", "masked", "isSecret", "is_secret", "secure"}
 	// pairSources hold where the value is from, and perhaps its default.
 	pairSources = []string{"valueFrom", "valueSource", "from"}
 )
+
+// pairPrefixes may be before them: ParameterKey, env-entry-value.
+var pairPrefixes = []string{"", "parameter", "param", "header", "variable", "enventry", "env", "setting", "property", "prop", "option", "attribute", "attr"}
 
 // inlineValues are fields that hold the credential itself, below a field with a credential's name: {password:
 // {value: x}}.
@@ -49,19 +52,27 @@ const (
 	isKind
 )
 
-// fieldTraits maps a field's name to its traits, for a single look-up.
-var fieldTraits = func() map[string]trait {
-	m := map[string]trait{"kty": isJWK, "kind": isKind}
+// fieldTraits maps a field's name to its traits, for a single look-up; see findFacts. pairTraits are those of pairs, without
+// capitals and dashes, also with what the pair is before the name.
+var fieldTraits, pairTraits = func() (all, pairs map[string]trait) {
+	all, pairs = map[string]trait{"kty": isJWK, "kind": isKind, "path": isNamed, "type": isNamed}, map[string]trait{}
 	for _, of := range []struct {
 		names []string
 		trait trait
-	}{{pairNames, isNamed}, {pairFlags, isFlag}, {pairValues, isValued}, {pairSpares, isSpare}, {pairSources, isSource}, {keySiblings, isKeySibling},
-		{inlineValues, isInline}, {keyParts, isKeyPart}} {
+	}{{pairFlags, isFlag}, {pairSpares, isSpare}, {pairSources, isSource}, {keySiblings, isKeySibling}, {inlineValues, isInline}, {keyParts, isKeyPart}} {
 		for _, name := range of.names {
-			m[name] |= of.trait
+			all[name] |= of.trait
 		}
 	}
-	return m
+	for _, prefix := range pairPrefixes {
+		for _, name := range pairNames {
+			pairs[prefix+name] = isNamed
+		}
+		for _, name := range pairValues {
+			pairs[prefix+name] = isValued
+		}
+	}
+	return all, pairs
 }()
 
 // context is what the fields around a value imply about it.
@@ -86,7 +97,7 @@ type implied struct {
 func (a *run) value(t *tree, n *node, c context) {
 	switch n.kind {
 	case '"':
-		if says(c.kind, n.text) {
+		if says(c.kind, n.text) && !(c.how == asFile && isPhrase(c.key, n.text)) {
 			a.hide(t, n)
 		} else if made, ok := a.text(n.text, c.how); ok {
 			t.replace(n, made)
@@ -187,7 +198,8 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	case c.keyed && isKeyName(f):
 		in.kind = plainName
 	case (c.kind >= refName || c.store) && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
-		c.container == credentialName && isText && !describing(f.key),
+		c.container == credentialName && isText && (!describing(f.key) || strings.ToUpper(f.key) == f.key), // a variable
+		isText && f.key == "key" && !c.keyed && c.holdsKeys() && t.field(n, "name") == nil,
 		f.key == "literals" && c.list == "secretGenerator", // of kustomize
 		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
 		in.kind = credentialName
@@ -197,10 +209,18 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		in.kind = wordName
 	case c.keyed && f.key == "secret":
 		in.kind = refName
+	case c.kind == manyName && f.key == "keys": // {api-keys: {keys: [x]}}
+		in.kind = manyName
 	case f.key == "users" && isAuth(c.key), f.key == "list" && c.key == "chpasswd": // of cloud-init
 		in.kind = loginName
 	}
 	a.below(t, n, f, in)
+}
+
+// holdsKeys reports whether a field named key is a key here, unless it is beside the name of a Secret: below credentials,
+// apiKey, and in a list of apiKeys.
+func (c *context) holdsKeys() bool {
+	return c.container == credentialName || c.kind >= manyName && endsWithAny(strings.ToLower(c.key+c.list), "key", "keys")
 }
 
 // below redacts the value of the field f of the object n.

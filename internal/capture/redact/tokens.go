@@ -143,8 +143,26 @@ func (t *token) find(in *search, end int) (span, bool) {
 		before = in.s[from-1]
 	}
 	n := t.length(in.s[from:], before)
-	return span{from, from + n, "token"}, n > 0
+	return span{from, from + n, "token"}, n > 0 && (from == 0 || !codedBytes[before] || !in.isCoded(from, from+n))
 }
+
+// isCoded reports whether a part of a text is in the midst of a long run of base64, where any letters occur.
+func (t *search) isCoded(from, to int) bool {
+	begin, end := from, to
+	for begin > 0 && from-begin < minRun && codedBytes[t.s[begin-1]] {
+		begin--
+	}
+	for end < len(t.s) && end-to < minRun && codedBytes[t.s[end]] {
+		end++
+	}
+	cost(end - begin)
+	return end-begin >= minRun
+}
+
+// minRun is the length of such a run, in bytes. It is longer than most paths.
+const minRun = 256
+
+var codedBytes = bytesOf("+/-_")
 
 // length returns the length in bytes of the token at the start of s, or 0. before is the
 // preceding byte.
