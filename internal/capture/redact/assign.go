@@ -210,8 +210,10 @@ func (a *assigned) value() (text, bool) {
 		isMixed := ok && isMixed(v.head(s))
 		return v, ok && (v.quote != "" && (len(sep) < 2 || endsWithAny(sep, ":=", "|=", "?=") || isMixed) || isLookUp(v.begin(s)) || sep == "" && isMixed)
 	}
-	if i < len(s) && s[i] == ')' {
-		return a.compared()
+	if i < len(s) && (s[i] == ')' || s[i] == ',') {
+		if v, ok := a.compared(); ok {
+			return v, ok
+		}
 	}
 	for i < len(s) && (s[i] == '\\' || isQuote(s[i]) || s[i] == ']') && i-a.to < 8 {
 		i++
@@ -229,7 +231,7 @@ func (a *assigned) value() (text, bool) {
 	switch c := s[i]; {
 	case strings.HasPrefix(s[i:], "!=") || strings.HasPrefix(s[i:], "=="): // compared with a credential
 		v, ok := a.valueAt(i + 2)
-		return v, ok && v.quote != "" && isMixed(v.begin(s))
+		return v, ok && v.quote != "" && (isMixed(v.begin(s)) || isPasswordWord(s[a.from:a.to]) && strings.Contains(s[a.from:a.to], "-")) // of FreeRADIUS
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
 	case strings.HasPrefix(s[i:], "||=") || strings.HasPrefix(s[i:], "<<<"): // in Ruby, and the input of a shell's command
@@ -240,7 +242,11 @@ func (a *assigned) value() (text, bool) {
 	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
 		return text{}, false
 	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
-		v, ok := a.valueAt(i + 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <")))
+		i += 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <"))
+		if isPasswordWord(s[a.from:a.to]) {
+			i += len(firstArgument.FindString(s[i:min(len(s), i+maxGap)]))
+		}
+		v, ok := a.valueAt(i)
 		for more := c == '(' && ok; more; { // setPassword("user", "x"): any of them
 			rest := s[min(len(s), v.to+len(v.quote)):]
 			next := otherArgument.FindString(rest[:min(len(rest), maxGap)])
@@ -270,14 +276,17 @@ func (a *assigned) value() (text, bool) {
 	return text{}, false
 }
 
-// otherArgument matches what is before a further argument of a call.
-var otherArgument = regexp.MustCompile(`^\s*,\s*["']`)
+// firstArgument matches a variable before another argument of a call, and otherArgument what is before a further text.
+var (
+	firstArgument = regexp.MustCompile(`^[\w.$]+\s*,\s*`)
+	otherArgument = regexp.MustCompile(`^\s*,\s*["']`)
+)
 
 // comparisons are places where nginx and HAProxy compare a part of a request with a text without quotes, or set a variable. The
 // text is between two parts, behind a name.
 var comparisons = []struct{ before, between, behind *regexp.Regexp }{
 	{regexp.MustCompile(`\bif\s*\(\s*\$(?:http|arg|cookie)_\w*$`), regexp.MustCompile(`^\s*(?:!?~\*?|!?=)\s*`), regexp.MustCompile(`\)\s*(?:\{|$)`)},
-	{regexp.MustCompile(`(?:(?:hdr|urlp|url_param|cook)\(|[^-]\bvar\(\w+\.)[\w.-]*$`), regexp.MustCompile(`^\)(?:,\w+)*\s+(?:(?:-i|--|-m (?:str|sub|beg|end|dir|dom))\s+)*`), regexp.MustCompile(`\s*(?:\}|\b(?:if|unless)\b|$)`)},
+	{regexp.MustCompile(`(?:(?:hdr|urlp|url_param|cook)\(|[^-]\bvar\(\w+\.)[\w.-]*$`), regexp.MustCompile(`^(?:,[^()\s]*)?\)(?:,\w+)*\s+(?:(?:-i|--|-m (?:str|sub|beg|end|dir|dom))\s+)*`), regexp.MustCompile(`\s*(?:\}|\b(?:if|unless)\b|$)`)},
 	{regexp.MustCompile(`set-var\(\w+\.[\w.-]*$`), regexp.MustCompile(`^\)\s+str\(`), regexp.MustCompile(`\)`)},
 }
 
@@ -350,13 +359,13 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	case !strings.ContainsAny(sep, ":="), sep == "==", sep == "===", sep == "=~", sep == "?":
 		return text{}, false
 	case sep == ":" && typed.MatchString(s[i:min(len(s), i+maxGap)]):
-		return a.valueAt(i + strings.IndexByte(s[i:], '=') + 1)
+		return a.valueAt(i + len(typed.FindString(s[i:min(len(s), i+maxGap)])) - 1)
 	case sep[0] == ':' && !a.startsValue(i, closed):
 		v, ok := a.valueAt(i)
 		if v.quote == "" { // as FreeRADIUS writes names
-			v.to, ok = v.from+len(v.head(s)), ok && strings.Contains(s[a.from:a.to], "-")
+			v.to, ok = v.from+len(v.head(s)), ok && !v.block && strings.Contains(s[a.from:a.to], "-")
 		}
-		return v, ok && sep == ":="
+		return v, ok && sep == ":=" || sep == ":" && a.inMessage(v)
 	}
 	v, ok := a.valueAt(i)
 	if sep == ":" && !closed && !a.lines && strings.Contains(s[a.from:a.to], ".") && className.MatchString(v.head(s)) { // module.secrets:Class
@@ -371,7 +380,7 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 }
 
 // typed matches the type of a variable, before its value: password: str = "x".
-var typed = regexp.MustCompile(`^\s*&?(?:'\w+\s+)?(?:\w+\.)*(?:(?:Optional|Final|ClassVar)\[)*(?:[sS]tr|[sS]tring|bytes|SecretStr|Final|[aA]ny)\]*(?:\s*\|\s*\w+)*\??\s*=\s*["'\x60]`)
+var typed = regexp.MustCompile(`^\s*&?(?:'\w+\s+)?(?:\w+\.)*(?:(?:Optional|Final|ClassVar)\[)*(?:[sS]tr|[sS]tring|bytes|SecretStr|Final|[aA]ny)\]*(?:\s*\|\s*\w+)*\??\s*=\s*(?:\w+\((?:default\s*=\s*)?)?["'\x60]`)
 
 // className matches the name of a class.
 var className = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)

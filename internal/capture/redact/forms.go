@@ -22,11 +22,13 @@ var accounts = regexp.MustCompile(`(?m)(?:^\s*(?:- )?|["']|\becho +(?:-\w+ +)*)[
 // piped matches what a shell gives to a program that reads a password: echo x |, (echo x; echo x) |, <<< x. stdins are words
 // of commands with such a program.
 var (
-	piped = regexp.MustCompile(`<<<\s*(?:["']([^"']+)|([^\s"';|&)]+))|` +
-		`\b(?:echo|printf(?: +["']?%s(?:\\n)?["']?)?) +(?:-\w+ +)*(?:"([^"]+)"|'([^']+)'|([^\s"'|;)]+))\s*(?:\||;\s*echo|\)\s*\|)`)
-	stdins = []string{"password-stdin", "passphrase-stdin", "passin stdin", "passwd -", "| passwd", "|passwd", "passwd <<<", "smbpasswd", "kinit", "sudo -S", "--with-token",
+	piped = regexp.MustCompile(`<<<\s*(` + shellWords + `)|\b(?:echo|printf(?: +["']?[^\s"']*%s[^\s"']*["']?)?) +(?:-\w+ +)*(` + shellWords + `)\s*\||\(\s*(echo [^()|]+)\)\s*\|`)
+	stdins = []string{"password-stdin", "passphrase-stdin", "pass stdin", "passin stdin", "passwd -", "| passwd", "|passwd", "smbpasswd", "kinit", "sudo -S", "--with-token",
 		"login -", "kv put", "cryptsetup", "passphrase-fd"}
 )
+
+// shellWords matches words of a shell, in quotes or not.
+const shellWords = `(?:"[^"]*"|'[^']*'|[^\s"'|;&)])+(?: +(?:"[^"]*"|'[^']*'|[^\s"'|;&)])+)*`
 
 // account matches user:password before the server of a MySQL driver or of Oracle, scheme what is behind Authorization:
 // Bearer or Basic, and signature one in a URL's query.
@@ -39,8 +41,8 @@ var (
 // pgpass matches a line of .pgpass, aclRule a password of Redis' users, and userLogin a user with a password.
 var (
 	pgpass    = regexp.MustCompile(`[\w.*-]+:(?:\d{1,5}|\*):[^\s:"']+:[^\s:"']+:([^\s"':]+)`)
-	aclRule   = regexp.MustCompile(`\s[>#]([^\s"']+)`)
-	aclLine   = regexp.MustCompile(`(?i)\b(?:user|setuser)\s+\S+(?:\s+(?:on|off|nopass|reset\w*|all[a-z]+|[~&%+(-]\S+|#[0-9a-f]{64}))*\s+>\S`)
+	aclRule   = regexp.MustCompile(`\s["']?[>#]([^\s"']+)`)
+	aclLine   = regexp.MustCompile(`(?i)\b(?:user|setuser)\s+\S+(?:\s+["']?(?:on|off|nopass|reset\w*|all[a-z]+|[a-z-]+-payload|[~&%+(-]\S+|#[0-9a-f]{64})["']?)*\s+["']?>\S`)
 	userLogin = regexp.MustCompile(`(?m)(?:^|[\s;-])user *= *["']?[\w.@-]+:([^\s"'/]+)["']?\s*$`)
 )
 
@@ -54,7 +56,7 @@ var forms = append(ofStdin(), []form{
 	{word: "user=", of: userLogin}, {word: "user =", of: userLogin}, {word: "ident:", of: regexp.MustCompile(`(?i)ident: +["']?[\w.-]+:([^\s"']+)`)},
 	{word: "= aq", of: regexp.MustCompile(`\bkey *= *(AQ[\w+/=]{36,})`)},                                                                                                                                  // of Ceph
 	{word: "user_", of: regexp.MustCompile(`\buser_[\w-]+="([^"]+)"`)},                                                                                                                                    // of Kafka's login module
-	{word: "secure_link_md5", of: regexp.MustCompile(`secure_link_md5\s+["']?[^"';]*?([^\s"';$]+)["']?\s*;`)},                                                                                             // of nginx
+	{word: "secure_link_md5", of: regexp.MustCompile(`secure_link_md5\s+["']?([^"';]+)`)},                                                                                                                 // of nginx
 	{word: "set password for", below: true, of: regexp.MustCompile(`(?i)set password for\s+\S+\s*=\s*(?:\w+\s*\()?\s*'([^']+)'`)},                                                                         // MySQL
 	{word: "identified", below: true, of: regexp.MustCompile(`\b(?i:user|role|grant|connect|link)\b[^;]{0,256}?(?i:identified)(?i:\s+with\s+[\w"']+)?\s+(?i:by|as)\s+(?i:password\s+)?["']?([^"'\s;]+)`)}, // SQL
 	{word: "+@", of: aclRule}, {word: "~*", of: aclRule}, // Redis' ACL
@@ -64,7 +66,9 @@ var forms = append(ofStdin(), []form{
 	{word: "/hooks/", of: regexp.MustCompile(`/hooks/([a-z0-9]{26})(?:\W|$)`)}, // Mattermost
 }...)
 
+// ofStdin returns the forms for what is piped.
 func ofStdin() (all []form) {
+	all = append(all, form{word: "<<<", line: regexp.MustCompile(`\b(?:passwd|openssl|gpg)\b`), of: piped})
 	for _, word := range stdins {
 		all = append(all, form{word: word, of: piped})
 	}
@@ -200,7 +204,7 @@ func (a *assigned) spaced(i int) (text, bool) {
 	}
 	line, lines := s[max(a.from-maxGap, lineBegin(s, a.from)):a.from], a.lines
 	if end := strings.IndexByte(s[v.from:v.to]+s[v.to:min(len(s), v.to+2)], ';'); end > 0 { // perhaps a statement in a block on one line
-		if i := strings.LastIndexAny(line, "{;"); i >= 0 && strings.Contains(line, "{ ") && !strings.Contains(line, "{{") && line[i+1] <= ' ' {
+		if i := strings.LastIndexAny(line, "{;"); i >= 0 && strings.IndexByte(line, '{') >= 0 && !strings.Contains(line, "{{") {
 			line, lines = line[i+1:], true
 			if v.quote == "" {
 				v.to = v.from + end
@@ -220,7 +224,7 @@ func (a *assigned) spaced(i int) (text, bool) {
 	}
 	if communities[name] { // snmpd's
 		word()
-		return v, n == 0 && lines && name != "community"
+		return v, n == 0 && name != "community"
 	}
 	if v.quote == "" {
 		v.to -= len(v.in(s)) - len(strings.TrimRight(v.in(s), "; "))
@@ -230,7 +234,7 @@ func (a *assigned) spaced(i int) (text, bool) {
 	switch {
 	case looksRandom(value), n == 0 && lines && v.quote != "" && strings.HasPrefix(s[min(len(s), v.to+1):], ";"):
 		return v, true
-	case isPassword && !lines && v.quote == "" && inMessage.MatchString(value):
+	case n > 0 && a.inMessage(v):
 		return word()
 	case n > 0 && before[0] == "sentinel" && strings.Count(value, " ") < 2: // it may put the server's name first
 		v.from += strings.IndexByte(value, ' ') + 1
@@ -257,8 +261,13 @@ func (a *assigned) spaced(i int) (text, bool) {
 	return v, isPassword || named || isMixed(value)
 }
 
-// inMessage matches a word with letters and digits after the word password in a message, as opposed to sha256.
-var inMessage = regexp.MustCompile(`^(?:[a-zA-Z@$!]{5,}\d|[a-zA-Z@$!]*\d+[a-zA-Z@$!]+[\w@$!]*)[\w@$!]*[.,;:!)]?(?:\s|$)`)
+// passwordLike matches a word that is unlikely after the word password in a message, unless it is one; sha256 is not.
+var passwordLike = regexp.MustCompile(`^[a-zA-Z@$!]+(?:[a-zA-Z@$!]{5}\d+|\d+[a-zA-Z@$!]{2,}\d)[\w@$!]*[.,;:!)]?(?:\s|$)`)
+
+// inMessage reports whether the first word of v is a password in a message.
+func (a *assigned) inMessage(v text) bool {
+	return !a.lines && v.quote == "" && isPasswordWord(a.s[a.from:a.to]) && passwordLike.MatchString(v.begin(a.s))
+}
 
 // isMixed reports whether a value is neither a word nor an object's name.
 func isMixed(s string) bool {

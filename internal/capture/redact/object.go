@@ -10,7 +10,7 @@ import (
 // Pairs of fields that form a name and its value: of a variable, a parameter, a header. Pairs with operators
 // and effects are label requirements and taints.
 var (
-	pairNames  = []string{"name", "key", "parameter", "header", "variable", "var", "env", "setting", "property", "option"}
+	pairNames  = []string{"name", "key", "parameter", "header", "variable", "var", "env", "setting", "property", "option", "field"}
 	pairValues = []string{"value", "default", "values", "defaultvalue", "content", "string", "val", "literal", "array", "map"}
 	pairSpares = []string{"operator", "effect"}
 	// pairFlags mark a value as a credential, whatever its name.
@@ -181,7 +181,10 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	}
 	in := context{key: f.key, how: manners(a.resource, f.key, facts, c.how)}
 	in.kind = fieldKind(c.key, f.key, facts)
-	if f.kind == '{' {
+	switch f.kind {
+	case '[':
+		in.store = facts.container == credentialName
+	case '{':
 		in.container = facts.container
 		in.store = c.container == credentialName
 		if (c.store || c.key == "secret") && facts.trait&isInline != 0 { // {secrets: {a: {data: {b: x}}}}
@@ -198,8 +201,8 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	case c.keyed && isKeyName(f):
 		in.kind = plainName
 	case (c.kind >= refName || c.store) && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
-		c.container == credentialName && isText && (!describing(f.key) || strings.ToUpper(f.key) == f.key), // a variable
-		isText && f.key == "key" && !c.keyed && c.holdsKeys() && t.field(n, "name") == nil,
+		c.container == credentialName && isText && (!describing(f.key) || c.holdsVariables(f.key)),
+		isText && strings.EqualFold(f.key, "key") && !c.keyed && c.holdsKeys() && t.field(n, "name") == nil,
 		f.key == "literals" && c.list == "secretGenerator", // of kustomize
 		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
 		in.kind = credentialName
@@ -215,6 +218,11 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		in.kind = loginName
 	}
 	a.below(t, n, f, in)
+}
+
+// holdsVariables reports whether the fields of a container are variables, of any name: secretEnv, or in capitals.
+func (c *context) holdsVariables(field string) bool {
+	return strings.ToUpper(field) == field || endsWithAny(strings.ToLower(c.key), "env", "envs", "vars")
 }
 
 // holdsKeys reports whether a field named key is a key here, unless it is beside the name of a Secret: below credentials,
