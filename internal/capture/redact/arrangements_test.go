@@ -1,5 +1,15 @@
 package redact
 
+import (
+	"encoding/base64"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
 // arrangements are objects whose fields arrange a name and its value in other ways; see shapes. "swordfish" is a credential
 // that reads like an ordinary word. testdata/configs/arrangements.txtar has those of texts.
 var arrangements = []struct{ why, resource, object string }{
@@ -33,4 +43,89 @@ var arrangements = []struct{ why, resource, object string }{
 	{"a command with a here-string", "pods", `{"command":["bash","-c","kinit admin <<< swordfish"]}`},
 	{"a command with a pipe", "pods", `{"command":["bash","-c","(echo swordfish; echo swordfish) | smbpasswd -s -a app"]}`},
 	{"a key's passphrase", "pods", `{"command":["ssh-keygen","-t","rsa","-N","swordfish","-f","x"]}`},
+}
+
+// TestRandomBytes: base64 of random bytes, such as a compiled file, stays visible, and what is a text between such bytes is found.
+func TestRandomBytes(t *testing.T) {
+	r := redactor(t)
+	redact := func(text string) string {
+		t.Helper()
+		obj := map[string]any{"data": map[string]any{"a": text}}
+		if _, err := r.Apply(configMaps, obj); err != nil {
+			t.Fatal(err)
+		}
+		return obj["data"].(map[string]any)["a"].(string)
+	}
+	source := rand.NewChaCha8([32]byte{4})
+	for i := range 8 {
+		random := make([]byte, 300<<10)
+		if _, err := source.Read(random); err != nil {
+			t.Fatal(err)
+		}
+		for name, text := range map[string]string{
+			"base64": base64.StdEncoding.EncodeToString(random), "base64 for URLs": base64.URLEncoding.EncodeToString(random),
+			"in a file": "a: b\nc: " + base64.StdEncoding.EncodeToString(random) + "\nd: e\n",
+		} {
+			if got := redact(text); got != text {
+				t.Errorf("%s of random bytes, number %d, is changed", name, i)
+			}
+		}
+		if i > 1 {
+			continue
+		}
+		c := &canaries{}
+		text := slices.Concat(random[:20<<10], []byte("\x00\x08password="+c.text()+"\x12\x04"), random[20<<10:40<<10])
+		if got := redact(base64.StdEncoding.EncodeToString(text)); len(c.leaked(got)) > 0 || strings.HasPrefix(got, base64.StdEncoding.EncodeToString(random[:300])) {
+			t.Errorf("a password between random bytes, number %d, is visible", i)
+		}
+	}
+	run := strings.Repeat("q7Rt2Xw9Lm4Kz8Pv", 20)
+	for prefix, min := range map[string]int{"AKIA": 16, "LTAI": 16, "dapi": 32, "AKCp": 40} {
+		token := prefix + run[:min]
+		for _, before := range []string{"+", "/"} {
+			if text := run + before + token + before + run; redact(text) != text {
+				t.Errorf("%s is hidden in a run of base64", token)
+			}
+			if text := "x" + before + token; redact(text) == text {
+				t.Errorf("%s is visible in %s", token, text)
+			}
+		}
+	}
+	for _, before := range []string{"-", "_"} {
+		token := "sk-" + run[:48]
+		if text := run + before + token + before + run; redact(text) != text {
+			t.Errorf("%s is hidden in a run of base64", token)
+		}
+	}
+}
+
+// TestOrdinaryArrangements lists values that stay visible, near what TestShapes and arrangements.txtar hide.
+func TestOrdinaryArrangements(t *testing.T) {
+	r := redactor(t)
+	for _, tc := range []struct{ why, resource, raw string }{
+		{"keys beside the names of Secrets", "widgets.example.com", `{"spec":{"credentials":{"name":"db","key":"token"},"apiKey":{"secretName":"db","key":"token"},"apiKeys":[{"name":"db","key":"token"}]}}`},
+		{"pairs of other names", "widgets.example.com", `{"spec":{"a":[{"variable":"LOG_LEVEL","content":"debug"},{"key":"region","val":"eu"},{"parameterKey":"Zone","parameterValue":"b"},{"env":"PASSWORD_FILE","content":"x"},{"option":"TOKEN_TTL","literal":"9h"}]}}`},
+		{"names of parameters without values", "widgets.example.com", `{"spec":{"env":"token","field":"password","option":"secret","Type":"password","Path":"/token","mount":"x"}}`},
+		{"users of URLs", "widgets.example.com", `{"spec":{"a":"ssh://git@example.com/x","b":"https://deploy@example.com/x","c":"nats://nats:4222","d":"nats://$(NATS_TOKEN)@nats:4222","e":"nats://${NATS_TOKEN}@nats"}}`},
+		{"messages about passwords", "events", `{"message":"password authentication failed for user app2","note":"password sha256 is not supported","x":"secret \"db-password2\" not found","y":"password md5 for 10.0.0.1","z":"the password must have 8chars: password expired","u":"MountVolume.SetUp failed: password file2 missing"}`},
+		{"modes", "widgets.example.com", `{"spec":{"authorization":"RBAC","auth":"oidc","x":{"authorization":"webhook"},"y":{"authorization":"ABAC"}}}`},
+		{"links", "widgets.example.com", `{"spec":{"forgotPasswordLink":"https://login.example.com/forgot","passwordResetLink":"/reset","tokenLinks":["https://a/b"]}}`},
+		{"translations", "configmaps", `{"data":{"messages.properties":"a=b\nmessage.password.wrong=Wrong password\nerror.token.expired=Your token has expired.\nlabel.secret=The secret\n","de.yaml":"a: b\nmessages.password.wrong: Falsches Passwort\nerrors.token: Your token is too old\n"}}`},
+		{"sentences", "configmaps", `{"data":{"README.md":"# x\n\nToken: see the vault.\nPassword: Ask the team for it!\n","a.yaml":"a: b\nSecret: It is in the vault.\n"}}`},
+		{"requests of nginx and HAProxy", "configmaps", `{"data":{"nginx.conf":"server {\n  if ($http_authorization = \"\") { return 401; }\n  if ($http_x_token != $wanted) { return 401; }\n  if ($http_authorization !~* \"^Bearer (.+)$\") { return 401; }\n  if ($arg_token) { return 401; }\n}\n","haproxy.cfg":"frontend x\n  acl a req.hdr(X-Api-Key) -m found\n  acl b hdr(authorization) -m beg Bearer\n  acl c hdr(X-Auth-Token) -m len 20\n  acl d hdr(X-Auth-Token) -f /etc/tokens\n  http-request set-var(txn.token) req.hdr(X-Token) if a\n  http-request deny if { hdr_cnt(X-Api-Key) gt 1 }\n"}}`},
+		{"labels in queries", "configmaps", `{"data":{"a.txt":"x=y\nup{secret=\"a\"} == 0\nsum(rate({token=\"b\", a=\"c\"}[5m]))\n"}}`},
+		{"calls with references, and types", "configmaps", `{"data":{"a.py":"import os\ndb.changeUserPassword(\"$USER\", \"$PASSWORD\")\npassword: str\napi_key: str = os.environ[\"X\"]\n","b.go":"x\nif secret := find(); secret != nil {\n"}}`},
+		{"rows without credentials", "configmaps", `{"data":{"a.sql":"INSERT INTO users (name, mail) VALUES ('a', 'b');\nINSERT INTO secrets (id, kind) VALUES (1, 'c');\nINSERT INTO users (name, password) VALUES ('a', NULL);\n"}}`},
+		{"commands without passwords", "pods", `{"command":["bash","-c","echo done; docker login; echo $PW | kinit; kinit <<< \"$PW\"; passwd --help; ssh-keygen -N '' -f x; read -r PASSWORD <<< \"$(cat /x)\""],"args":["bash","-c","echo hello | tee /x; cat <<< hello | tr a b"]}`},
+		{"the community", "configmaps", `{"data":{"README.md":"See the community, community support and the community (https://x).\nset community 65000:100 additive\n","bird.conf":"x y\nmatch community no-export\n"}}`},
+		{"templates and strings in braces", "configmaps", `{"data":{"a.txt":"x\nif [ -z {{ .Values.tls.keyPassword }} ]; then\nprint(f\"Create {len(x)} htpasswd secrets\");\nlog(` + "`Create ${n} password secrets`" + `);\n"}}`},
+	} {
+		want, got := decode(t, tc.raw), decode(t, tc.raw)
+		if _, err := r.Apply(tc.resource, got); err != nil {
+			t.Errorf("%s: %v", tc.why, err)
+		}
+		if d := cmp.Diff(want, got); d != "" {
+			t.Errorf("%s: (-before +after)\n%s", tc.why, d)
+		}
+	}
 }

@@ -51,7 +51,7 @@ func (t *search) name(end int) int {
 	if i := strings.IndexAny(v.begin(s), " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
 		v.to = v.from + max(i, len(head))
 	}
-	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && isMap(head) {
+	if a.flag && t.command && v.quote == "" && t.lines && shellPart.MatchString(head) || v.quote == "" && isMap(head) {
 		return to // a redirection or a variable, or a map with names of its own
 	}
 	if says(kind, head) && !isPhrase(name, v.begin(s)) {
@@ -70,8 +70,8 @@ func isMap(head string) bool {
 // schemed matches a password with its encoding before it: {noop}x, {SSHA}x.
 var schemed = regexp.MustCompile(`(?i)^\{(?:noop|plain|cleartext|bcrypt|scrypt|pbkdf2|argon2|md\d|sha|ssha|smd5|crypt|cipher|aes|3?des|xor|x-)[\w@-]*\}[^\s,;}]`)
 
-// shellWord matches a redirection, and a variable of a shell.
-var shellWord = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)
+// shellPart matches a redirection, and a variable of a shell.
+var shellPart = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)
 
 // selector matches the labels before one in the query of a metric or a log: {job="a",
 var selector = regexp.MustCompile(`^\{(?:\s*\w+\s*(?:=|!=|=~|!~)\s*(?:"[^"]*"|'[^']*')\s*,)*\s*$`)

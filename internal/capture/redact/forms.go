@@ -19,16 +19,11 @@ type form struct {
 // accounts matches user:password at the start of a line, in quotes, or after echo.
 var accounts = regexp.MustCompile(`(?m)(?:^\s*(?:- )?|["']|\becho +(?:-\w+ +)*)[\w.@-]{1,64}:([^\s"'|:]{2,})\s*["']?(?:$|\s*\|)`)
 
-// piped matches what a shell gives to a program that reads a password: echo x |, (echo x; echo x) |, <<< x. stdins are words
-// of commands with such a program.
-var (
-	piped = regexp.MustCompile(`<<<\s*(` + shellWords + `)|\b(?:echo|printf(?: +["']?[^\s"']*%s[^\s"']*["']?)?) +(?:-\w+ +)*(` + shellWords + `)\s*\||\(\s*(echo [^()|]+)\)\s*\|`)
-	stdins = []string{"password-stdin", "passphrase-stdin", "pass stdin", "passin stdin", "passwd -", "| passwd", "|passwd", "smbpasswd", "kinit", "sudo -S", "--with-token",
-		"login -", "kv put", "cryptsetup", "passphrase-fd"}
-)
+// piped matches what a shell gives to a program that reads a password: echo x |, (echo x; echo x) |, <<< x.
+var piped = regexp.MustCompile(`<<<\s*(` + shellWord + `)|\b(?:echo|printf(?: +["']?[^\s"']*%s[^\s"']*["']?)?) +(?:-\w+ +)*(` + shellWord + `(?: +` + shellWord + `)*)\s*\||\(\s*(echo [^()|]+)\)\s*\|`)
 
-// shellWords matches words of a shell, in quotes or not.
-const shellWords = `(?:"[^"]*"|'[^']*'|[^\s"'|;&)])+(?: +(?:"[^"]*"|'[^']*'|[^\s"'|;&)])+)*`
+// shellWord matches a word of a shell, in quotes or not.
+const shellWord = `(?:"[^"]*"|'[^']*'|[^\s"'|;&)])+`
 
 // account matches user:password before the server of a MySQL driver or of Oracle, scheme what is behind Authorization:
 // Bearer or Basic, and signature one in a URL's query.
@@ -46,7 +41,7 @@ var (
 	userLogin = regexp.MustCompile(`(?m)(?:^|[\s;-])user *= *["']?[\w.@-]+:([^\s"'/]+)["']?\s*$`)
 )
 
-var forms = append(ofStdin(), []form{
+var forms = []form{
 	{word: "chpasswd", below: true, of: accounts},
 	{word: "pgpass", of: pgpass}, // PostgreSQL's documentation, 34.16
 	{word: "from-literal", of: regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)}, // kubectl create secret
@@ -54,9 +49,12 @@ var forms = append(ofStdin(), []form{
 	{word: "oracle:thin:", of: regexp.MustCompile(`oracle:thin:\w+/([^@\s"']+)@`)},
 	{word: "login=", of: regexp.MustCompile(`\blogin=[\w.-]+:([^\s"']+)`)},
 	{word: "user=", of: userLogin}, {word: "user =", of: userLogin}, {word: "ident:", of: regexp.MustCompile(`(?i)ident: +["']?[\w.-]+:([^\s"']+)`)},
-	{word: "= aq", of: regexp.MustCompile(`\bkey *= *(AQ[\w+/=]{36,})`)},                                                                                                                                  // of Ceph
-	{word: "user_", of: regexp.MustCompile(`\buser_[\w-]+="([^"]+)"`)},                                                                                                                                    // of Kafka's login module
-	{word: "secure_link_md5", of: regexp.MustCompile(`secure_link_md5\s+["']?([^"';]+)`)},                                                                                                                 // of nginx
+	{word: "= aq", of: regexp.MustCompile(`\bkey *= *(AQ[\w+/=]{36,})`)},                  // of Ceph
+	{word: "user_", of: regexp.MustCompile(`\buser_[\w-]+="([^"]+)"`)},                    // of Kafka's login module
+	{word: "secure_link_md5", of: regexp.MustCompile(`secure_link_md5\s+["']?([^"';]+)`)}, // of nginx
+	{word: "password-stdin", of: piped}, {word: "passphrase-stdin", of: piped}, {word: "pass stdin", of: piped}, {word: "passin stdin", of: piped}, {word: "passwd -", of: piped},
+	{word: "| passwd", of: piped}, {word: "|passwd", of: piped}, {word: "smbpasswd", of: piped}, {word: "kinit", of: piped}, {word: "sudo -S", of: piped}, {word: "--with-token", of: piped},
+	{word: "login -", of: piped}, {word: "kv put", of: piped}, {word: "cryptsetup", of: piped}, {word: "passphrase-fd", of: piped}, {word: "<<<", line: regexp.MustCompile(`\b(?:passwd|openssl|gpg)\b`), of: piped},
 	{word: "set password for", below: true, of: regexp.MustCompile(`(?i)set password for\s+\S+\s*=\s*(?:\w+\s*\()?\s*'([^']+)'`)},                                                                         // MySQL
 	{word: "identified", below: true, of: regexp.MustCompile(`\b(?i:user|role|grant|connect|link)\b[^;]{0,256}?(?i:identified)(?i:\s+with\s+[\w"']+)?\s+(?i:by|as)\s+(?i:password\s+)?["']?([^"'\s;]+)`)}, // SQL
 	{word: "+@", of: aclRule}, {word: "~*", of: aclRule}, // Redis' ACL
@@ -64,15 +62,6 @@ var forms = append(ofStdin(), []form{
 	{word: "bearer ", of: scheme, mixed: true}, {word: "basic ", of: scheme, mixed: true}, {word: "bearer%20", of: scheme, mixed: true}, {word: "basic%20", of: scheme, mixed: true},
 	{word: "sig=", of: signature}, {word: "signature=", of: signature},
 	{word: "/hooks/", of: regexp.MustCompile(`/hooks/([a-z0-9]{26})(?:\W|$)`)}, // Mattermost
-}...)
-
-// ofStdin returns the forms for what is piped.
-func ofStdin() (all []form) {
-	all = append(all, form{word: "<<<", line: regexp.MustCompile(`\b(?:passwd|openssl|gpg)\b`), of: piped})
-	for _, word := range stdins {
-		all = append(all, form{word: word, of: piped})
-	}
-	return all
 }
 
 // maxForm is the number of bytes searched before and after a form's word.

@@ -52,27 +52,35 @@ const (
 	isKind
 )
 
-// fieldTraits maps a field's name to its traits, for a single look-up; see findFacts. pairTraits are those of pairs, without
-// capitals and dashes, also with what the pair is before the name.
-var fieldTraits, pairTraits = func() (all, pairs map[string]trait) {
-	all, pairs = map[string]trait{"kty": isJWK, "kind": isKind, "path": isNamed, "type": isNamed}, map[string]trait{}
+const ofPairs = isNamed | isValued
+
+// traitOf returns the traits of a field's name. Those of pairs do not depend on capitals and dashes.
+func traitOf(name string) trait {
+	found := fieldTraits[name]
+	if len(name) < 24 && name != "Path" && name != "Type" {
+		lower := strings.ToLower(withoutDashes.Replace(name))
+		for _, prefix := range pairPrefixes {
+			if rest, ok := strings.CutPrefix(lower, prefix); ok && (rest == "name" || rest == "key" || rest == "value" || prefix == "") {
+				found |= fieldTraits[rest] & ofPairs
+			}
+		}
+	}
+	return found
+}
+
+// fieldTraits maps a field's name to its traits, for a single look-up.
+var fieldTraits = func() map[string]trait {
+	m := map[string]trait{"kty": isJWK, "kind": isKind, "path": isNamed, "type": isNamed}
 	for _, of := range []struct {
 		names []string
 		trait trait
-	}{{pairFlags, isFlag}, {pairSpares, isSpare}, {pairSources, isSource}, {keySiblings, isKeySibling}, {inlineValues, isInline}, {keyParts, isKeyPart}} {
+	}{{pairNames, isNamed}, {pairFlags, isFlag}, {pairValues, isValued}, {pairSpares, isSpare}, {pairSources, isSource}, {keySiblings, isKeySibling},
+		{inlineValues, isInline}, {keyParts, isKeyPart}} {
 		for _, name := range of.names {
-			all[name] |= of.trait
+			m[name] |= of.trait
 		}
 	}
-	for _, prefix := range pairPrefixes {
-		for _, name := range pairNames {
-			pairs[prefix+name] = isNamed
-		}
-		for _, name := range pairValues {
-			pairs[prefix+name] = isValued
-		}
-	}
-	return all, pairs
+	return m
 }()
 
 // context is what the fields around a value imply about it.
