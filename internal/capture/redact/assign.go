@@ -242,24 +242,7 @@ func (a *assigned) value() (text, bool) {
 	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
 		return text{}, false
 	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
-		i += 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <"))
-		if isPasswordWord(s[a.from:a.to]) {
-			i += len(firstArgument.FindString(s[i:min(len(s), i+maxGap)]))
-		}
-		v, ok := a.valueAt(i)
-		for more := c == '(' && ok; more; { // setPassword("user", "x"): any of them
-			rest := s[min(len(s), v.to+len(v.quote)):]
-			next := otherArgument.FindString(rest[:min(len(rest), maxGap)])
-			if more = next != ""; more {
-				at := len(s) - len(rest) + len(next)
-				if other := inDelimiters(s, at-1, at); says(credentialName, v.in(s)) {
-					v.to = other.to
-				} else {
-					v = other
-				}
-			}
-		}
-		return v, ok && v.quote != "" && !isKey(s, v)
+		return a.called(i+1+len(s[i+1:])-len(strings.TrimLeft(s[i+1:], " <")), c == '(')
 	case i > a.to && a.flag && a.command && c != '-':
 		return a.valueAt(i)
 	case i > a.to && a.flag && c != '-': // in a message
@@ -274,38 +257,6 @@ func (a *assigned) value() (text, bool) {
 		return a.spaced(i)
 	}
 	return text{}, false
-}
-
-// firstArgument matches a variable before another argument of a call, and otherArgument what is before a further text.
-var (
-	firstArgument = regexp.MustCompile(`^[\w.$]+\s*,\s*`)
-	otherArgument = regexp.MustCompile(`^\s*,\s*["']`)
-)
-
-// comparisons are places where nginx and HAProxy compare a part of a request with a text without quotes, or set a variable. The
-// text is between two parts, behind a name.
-var comparisons = []struct{ before, between, behind *regexp.Regexp }{
-	{regexp.MustCompile(`\bif\s*\(\s*\$(?:http|arg|cookie)_\w*$`), regexp.MustCompile(`^\s*(?:!?~\*?|!?=)\s*`), regexp.MustCompile(`\)\s*(?:\{|$)`)},
-	{regexp.MustCompile(`(?:(?:hdr|urlp|url_param|cook)\(|[^-]\bvar\(\w+\.)[\w.-]*$`), regexp.MustCompile(`^(?:,[^()\s]*)?\)(?:,\w+)*\s+(?:(?:-i|--|-m (?:str|sub|beg|end|dir|dom))\s+)*`), regexp.MustCompile(`\s*(?:\}|\b(?:if|unless)\b|$)`)},
-	{regexp.MustCompile(`set-var\(\w+\.[\w.-]*$`), regexp.MustCompile(`^\)\s+str\(`), regexp.MustCompile(`\)`)},
-}
-
-// compared finds the text of a comparison.
-func (a *assigned) compared() (none text, ok bool) {
-	s := a.s
-	for _, c := range comparisons {
-		between := c.between.FindString(s[a.to:min(len(s), a.to+maxGap)])
-		if between == "" || !c.before.MatchString(s[max(0, a.from-32):a.to]) {
-			continue
-		}
-		v, ok := a.valueAt(a.to + len(between))
-		if end := c.behind.FindStringIndex(v.begin(s)); end != nil && v.quote == "" {
-			v.to = v.from + end[0]
-		}
-		value := strings.Trim(v.begin(s), "^$.*+()? ") // without what a regular expression may have around it
-		return v, ok && value != "" && strings.IndexByte("$-", v.begin(s)[0]) < 0 && says(credentialName, value)
-	}
-	return none, false
 }
 
 // opening matches what is before the name of an element of XML, and content what is between it and the element's text.
@@ -635,29 +586,3 @@ func lineEnd(s string, i int) int {
 
 // maxGap is the largest distance, in bytes, between a value and a name that is itself a value.
 const maxGap = 160
-
-// pairName matches what precedes a name that is itself a value, and pairValue what is between it and its value:
-// {name: TOKEN, value: x}, <add key="Token" value="x"/>, also on another line.
-var (
-	pairName  = regexp.MustCompile(`(?i)(?:name|key|variable)[\\"']*\s*(?:[:=]|=?>)\s*[\\"']*$`)
-	pairValue = regexp.MustCompile(`^[\\"']*[,;]?[\s\\"'/#]*(?i:value|val|default|defaultValue|content|values|string)[\\"']*\s*[:=]`)
-)
-
-// elementValue matches what is between a name and its value in XML: <name>a</name> <value>b, <property name="a"><value>b.
-var elementValue = regexp.MustCompile(`^(?:["']\s*>|</[\w:.-]+>)\s*<(?:[\w.-]+-)?(?i:value|string)`)
-
-// paired finds the value of a pair.
-func (t *search) paired(from, to int) (text, bool) {
-	if begin := strings.TrimRight(t.s[max(0, from-8):from], " \t\n\\\"'"); begin == "" || strings.IndexByte(":=>", begin[len(begin)-1]) < 0 || !pairName.MatchString(t.s[max(0, from-32):from]) {
-		return text{}, false
-	}
-	rest := t.s[to:min(len(t.s), to+maxGap)]
-	if at := elementValue.FindString(rest); at != "" {
-		return elementAt(t.s, to+len(at))
-	}
-	at := pairValue.FindStringIndex(rest)
-	if at == nil {
-		return text{}, false
-	}
-	return t.valueAt(to + at[1])
-}
