@@ -11,6 +11,9 @@ var (
 	otherArgument = regexp.MustCompile(`^\s*,\s*["']`)
 )
 
+// maxArguments bounds the further arguments of a call.
+const maxArguments = 8
+
 // called finds a text among the arguments of a call, or of something like it, which begin at i. With others behind it, any may be
 // the password: setPassword("user", "x").
 func (a *assigned) called(i int, others bool) (text, bool) {
@@ -19,7 +22,7 @@ func (a *assigned) called(i int, others bool) (text, bool) {
 		i += len(firstArgument.FindString(s[i:min(len(s), i+maxGap)]))
 	}
 	v, ok := a.valueAt(i)
-	for end := v.to; others && ok; {
+	for n, end := 0, v.to; others && ok && n < maxArguments; n++ {
 		at := min(len(s), end+len(v.quote))
 		next := otherArgument.FindString(s[at:min(len(s), at+maxGap)])
 		if next == "" {
@@ -51,6 +54,7 @@ func (a *assigned) compared() (none text, ok bool) {
 		if between == "" || !c.before.MatchString(s[max(0, a.from-32):a.to]) {
 			continue
 		}
+		cost(maxGap)
 		v, ok := a.valueAt(a.to + len(between))
 		if end := c.behind.FindStringIndex(v.begin(s)); end != nil && v.quote == "" {
 			v.to = v.from + end[0]

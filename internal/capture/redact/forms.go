@@ -77,6 +77,10 @@ func (f *form) find(t *search, end int) (none span, ok bool) {
 		from, to = max(0, end-256), min(len(t.s), end+maxForm)
 	}
 	cost(to - from)
+	if t.formed == nil {
+		t.formed = map[*form]int{}
+	}
+	t.formed[f] = to
 	part := t.s[from:to]
 	if f.line != nil && !f.line.MatchString(part) {
 		return none, false
@@ -88,10 +92,6 @@ func (f *form) find(t *search, end int) (none span, ok bool) {
 			t.found = append(t.found, span{from + at[0], from + at[1], "password"})
 		}
 	}
-	if t.formed == nil {
-		t.formed = map[*form]int{}
-	}
-	t.formed[f] = to
 	return none, false
 }
 
@@ -145,11 +145,13 @@ var columns = regexp.MustCompile("(?i)^[\\w.\"`\\[\\]]{1,256}\\s*\\(([^()]+)\\)\
 
 // inserted finds credentials among the values of a statement of SQL whose INSERT INTO ends at end.
 func (t *search) inserted(end int) (none span, ok bool) {
-	m := columns.FindStringSubmatchIndex(t.s[end:min(len(t.s), end+maxForm)])
+	part := t.s[end:min(len(t.s), end+maxForm)]
+	m := columns.FindStringSubmatchIndex(part)
 	if m == nil || end < t.rows {
 		return none, false
 	}
-	names := strings.Split(t.s[end+m[2]:end+m[3]], ",")
+	names := strings.Split(part[m[2]:m[3]], ",")
+	cost(m[1])
 	nth, depth, i := 0, 1, end+m[1]
 	for ; i < len(t.s) && (depth > 0 || strings.IndexByte(", \t\r\n(", t.s[i]) >= 0); i++ {
 		switch c := t.s[i]; {
