@@ -14,11 +14,11 @@ var (
 // maxArguments bounds the further arguments of a call.
 const maxArguments = 8
 
-// called finds a text among the arguments of a call, or of something like it, which begin at i. With others behind it, any may be
-// the password: setPassword("user", "x").
+// called finds the text behind a name and a bracket or a comma. In a call that is about a password, there may be others before
+// and behind it, of which any may be the password: setPassword("user", "x").
 func (a *assigned) called(i int, others bool) (text, bool) {
 	s := a.s
-	if isPasswordWord(s[a.from:a.to]) {
+	if others = others && isPasswordWord(s[a.from:a.to]); others {
 		i += len(firstArgument.FindString(s[i:min(len(s), i+maxGap)]))
 	}
 	v, ok := a.valueAt(i)

@@ -179,6 +179,9 @@ func (t *search) inserted(end int) (none span, ok bool) {
 var directives = set(`proxy_set_header add_header fastcgi_param uwsgi_param set-header add-header setenv presetenv env set
 	header requestheader more_set_headers grpc_set_header header_up header_down`)
 
+// passes are nginx's names of the servers to which it passes requests.
+var passes = set(`proxy_pass fastcgi_pass uwsgi_pass scgi_pass grpc_pass memcached_pass`)
+
 // spaced finds the value of a name that only a space separates from it: a quoted or random one; a single word that
 // ends the line, as in Redis' files; or a word after a login, as in .netrc. Other names must start the line or follow
 // a directive, and either have several words or a value that does not read like a word.
@@ -187,7 +190,7 @@ func (a *assigned) spaced(i int) (text, bool) {
 	v, ok := a.valueAt(i)
 	name := strings.ToLower(s[a.from:a.to])
 	isPassword := isPasswordWord(name)
-	if !ok || v.block || v.to-v.from > maxURL || v.quote == "" && v.to-v.from > maxValue && strings.ContainsAny(v.begin(s), " \t") || !isPassword && strings.Contains(v.in(s), "://") { // an argument
+	if !ok || v.block || passes[s[a.from:a.to]] || v.to-v.from > maxURL || v.quote == "" && v.to-v.from > maxValue && strings.ContainsAny(v.begin(s), " \t") || !isPassword && strings.Contains(v.in(s), "://") { // an argument
 		return text{}, false
 	}
 	if v.quote != "" && (isPassword || looksRandom(v.in(s))) {
@@ -221,6 +224,9 @@ func (a *assigned) spaced(i int) (text, bool) {
 		v.to -= len(v.in(s)) - len(strings.TrimRight(v.in(s), "; "))
 	}
 	value := v.in(s)
+	if value == "" {
+		return text{}, false
+	}
 	named := n == 0 && lines && strings.ContainsAny(name[1:], "._-")
 	switch {
 	case looksRandom(value), n == 0 && lines && v.quote != "" && strings.HasPrefix(s[min(len(s), v.to+1):], ";"):
