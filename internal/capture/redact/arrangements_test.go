@@ -132,3 +132,36 @@ func TestOrdinaryArrangements(t *testing.T) {
 		}
 	}
 }
+
+// TestOddTexts redacts texts of words and signs that the search knows, in any order: none may stop it. A directive without a value
+// once did.
+func TestOddTexts(t *testing.T) {
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	r, g := redactor(t), rand.New(rand.NewPCG(seed, 3))
+	words := strings.Fields(`password api_key token X-Api-Key secret auth Token message.token set setenv proxy_set_header sentinel user on login machine kinit echo
+		insert\u0020into\u0020a values if hdr var set-var $http_token $token ${token req.hdr( txn. -m str str( rocommunity community secure_link_md5 nats:// a@b -p --token
+		mysql AKIA x1y2z3 str EOF default`)
+	signs := strings.Fields("= : := ||= == != ~ <<< << < > ( ) [ ] { } {{ }} , ; ; ; \" ' ` \\ \\\" \"\"\" # $ & % %3d @ / | - . * \\n \\r\\n \\t \\0 ä")
+	escapes := strings.NewReplacer(`\u0020`, " ", `\n`, "\n", `\r`, "\r", `\t`, "\t", `\0`, "\x00")
+	for range 20000 / slower {
+		var b strings.Builder
+		for range 1 + g.IntN(8) {
+			b.WriteString(words[g.IntN(len(words))] + []string{"", " ", " "}[g.IntN(3)])
+			if g.IntN(2) == 0 {
+				b.WriteString(signs[g.IntN(len(signs))] + []string{"", " "}[g.IntN(2)])
+			}
+		}
+		text := quoted(escapes.Replace(b.String()))
+		func() {
+			defer func() {
+				if err := recover(); err != nil {
+					t.Fatalf("%s: %v", text, err)
+				}
+			}()
+			if _, err := r.Redact("widgets.example.com", []byte(`{"spec":{"a":`+text+`},"args":[`+text+`,`+text+`],`+text+`:`+text+`}`)); err != nil {
+				t.Fatalf("%s: %v", text, err)
+			}
+		}()
+	}
+}
