@@ -14,11 +14,12 @@ var (
 // maxArguments bounds the further arguments of a call.
 const maxArguments = 8
 
-// called finds the text behind a name and a bracket or a comma. In a call that is about a password, there may be others before
-// and behind it, of which any may be the password: setPassword("user", "x").
+// called finds the text behind a name and a bracket or a comma. A call that is about a password may have several, of which any may
+// be the password: setPassword("user", "x"). In one that ends with auth, it is the last: SetBasicAuth("user", "x").
 func (a *assigned) called(i int, others bool) (text, bool) {
 	s := a.s
-	if others = others && isPasswordWord(s[a.from:a.to]); others {
+	all := isPasswordWord(s[a.from:a.to])
+	if others = others && (all || isAuth(s[a.from:a.to])); others {
 		i += len(firstArgument.FindString(s[i:min(len(s), i+maxGap)]))
 	}
 	v, ok := a.valueAt(i)
@@ -29,7 +30,7 @@ func (a *assigned) called(i int, others bool) (text, bool) {
 			break
 		}
 		other := inDelimiters(s, at+len(next)-1, at+len(next))
-		if end = other.to; says(credentialName, v.in(s)) {
+		if end = other.to; all && says(credentialName, v.in(s)) {
 			v.to = end
 		} else {
 			v = other
