@@ -195,8 +195,10 @@ func (a *assigned) value() (text, bool) {
 	case strings.HasSuffix(s[:a.from], "${"):
 		return a.fallback()
 	case a.from > 0 && s[a.from-1] == '$': // a variable; in some languages, one that is assigned
-		if v, ok := a.compared(); ok {
-			return v, ok
+		if name := s[a.from:i]; strings.HasPrefix(name, "http_") || strings.HasPrefix(name, "arg_") || strings.HasPrefix(name, "cookie_") {
+			if v, ok := a.compared(); ok {
+				return v, ok
+			}
 		}
 		rest := strings.TrimLeft(s[i:], " ")
 		sep := rest[:len(rest)-len(strings.TrimLeft(rest, "=!:|?"))]
@@ -210,7 +212,7 @@ func (a *assigned) value() (text, bool) {
 		isMixed := ok && isMixed(v.head(s))
 		return v, ok && (v.quote != "" && (len(sep) < 2 || endsWithAny(sep, ":=", "|=", "?=") || isMixed) || isLookUp(v.begin(s)) || sep == "" && isMixed)
 	}
-	if i < len(s) && (s[i] == ')' || s[i] == ',') {
+	if i < len(s) && (s[i] == ')' || s[i] == ',') && a.from > 0 && s[a.from-1] == '(' {
 		if v, ok := a.compared(); ok {
 			return v, ok
 		}
