@@ -36,7 +36,7 @@ var arrangements = []struct{ why, resource, object string }{
 	{"a token of NATS", "widgets.example.com", `{"spec":{"url":"nats://swordfish@nats:4222","urls":["tls://a","nats://swordfish@b:1"]}}`},
 	{"a token of NATS in a file", "configmaps", `{"data":{"a.conf":"x=y\nurl = \"nats://swordfish@nats:4222\"\n"}}`},
 	{"a password in a message", "events", `{"message":"login failed for app: wrong password hunter2"}`},
-	{"a passphrase in a condition", "widgets.example.com", `{"status":{"conditions":[{"message":"cannot open with passphrase \"hunter2\""},{"message":"cannot open: passphrase hunter2, rejected"},{"message":"the password hunter2."},{"message":"Wrong password: hunter2"}]}}`},
+	{"a passphrase in a condition", "widgets.example.com", `{"status":{"conditions":[{"message":"cannot open with passphrase \"hunter2\""},{"message":"cannot open: passphrase hunter2, rejected"},{"message":"the password hunter2."},{"message":"Wrong password: hunter2"},{"message":"password hunter2"},{"message":"Passphrase hunter2 was tried"}]}}`},
 	{"a snippet of nginx", "ingresses.networking.k8s.io", `{"metadata":{"annotations":{"nginx.ingress.kubernetes.io/server-snippet":"if ($http_x_api_key != swordfish) { return 401; }\nlocation /x {\n}\n"}}}`},
 	{"a snippet of nginx on one line", "ingresses.networking.k8s.io", `{"metadata":{"annotations":{"nginx.ingress.kubernetes.io/server-snippet":"if ($arg_token != swordfish) { return 401; }"}}}`},
 	{"a snippet of nginx with a signature", "ingresses.networking.k8s.io", `{"metadata":{"annotations":{"nginx.ingress.kubernetes.io/server-snippet":"secure_link_md5 \"$secure_link_expires$uri swordfish\";"}}}`},

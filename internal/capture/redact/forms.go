@@ -231,7 +231,7 @@ func (a *assigned) spaced(i int) (text, bool) {
 	switch {
 	case looksRandom(value), n == 0 && lines && v.quote != "" && strings.HasPrefix(s[min(len(s), v.to+1):], ";"):
 		return v, true
-	case n > 0 && a.inMessage(v):
+	case a.inMessage(v):
 		return word()
 	case n > 0 && before[0] == "sentinel" && strings.Count(value, " ") < 2: // it may put the server's name first
 		v.from += strings.IndexByte(value, ' ') + 1
