@@ -210,7 +210,7 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		in.kind = plainName
 	case (c.kind >= refName || c.store) && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
 		c.container == credentialName && isText && (!describing(f.key) || c.holdsVariables(f.key)),
-		isText && strings.EqualFold(f.key, "key") && !c.keyed && c.holdsKeys() && t.field(n, "name") == nil,
+		len(f.key) == 3 && isText && strings.EqualFold(f.key, "key") && !c.keyed && c.holdsKeys() && t.field(n, "name") == nil,
 		f.key == "literals" && c.list == "secretGenerator", // of kustomize
 		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
 		in.kind = credentialName
