@@ -110,7 +110,7 @@ func (t *lister) items(ctx context.Context, oldestFirst bool, after int64) iter.
 	}
 }
 
-// end is the number of an item that is none.
+// end is the number of the item after the last one.
 const end = 1<<63 - 1
 
 // nextChange returns the next change that matches.
@@ -159,10 +159,12 @@ func (t *lister) matches(ctx context.Context, e *journal.Entry) (bool, error) {
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
 		return false, nil
-	case err != nil && (ctx.Err() != nil || !history.Damaged(err)):
+	case history.Damaged(err) && ctx.Err() == nil:
+		return true, nil
+	case err != nil:
 		return false, err
 	}
-	return err != nil || t.Matches(&c), nil
+	return t.Matches(&c), nil
 }
 
 // matchesStory reports whether a story matches by its object: by the last change that it covers.
