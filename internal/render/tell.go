@@ -384,7 +384,11 @@ func (t *teller) run() string {
 	f := &t.facts
 	switch s.State.Word {
 	case story.Done:
-		return joined(strings.ToLower(f.Word), " ", t.took())
+		took := t.took()
+		if f.Started != nil && took != "" {
+			took = distance(*f.Started, s.End)
+		}
+		return joined(strings.ToLower(f.Word), " ", took)
 	case story.Failed, story.Failing:
 		return t.because(joined("failed", ": ", f.Reason), f.Message)
 	case story.Superseded, story.Gone:

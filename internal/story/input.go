@@ -30,6 +30,8 @@ type Input struct {
 	Was, Is health.Health
 	// Created is when the object was created; zero if it does not say.
 	Created time.Time
+	// Started is when a Job started; zero if it does not say.
+	Started time.Time
 	// Asked is when the deletion of the object was asked for; zero if it was not. Asks says that the change did that.
 	Asked time.Time
 	Asks  bool
@@ -102,6 +104,8 @@ func Read(c *change.Change) Input {
 		in.Cordons, in.Uncordons = is && !was, was && !is
 	case kind == "Event", kind == "Event.events.k8s.io":
 		in.report(c.After)
+	case kind == "Job.batch":
+		in.Started = jsonmap.Time(obj, "status", "startTime")
 	case workloads[kind]:
 		in.template(c)
 	}

@@ -111,6 +111,9 @@ func (a *act) facts(f *Facts) {
 	if f.Word, f.Restarts, f.Node, f.Evicted = is.Word, is.Restarts, in.Node, in.Evicted; in.Op == event.Updated && in.Was.Word != is.Word {
 		f.Was = in.Was.Word
 	}
+	if !in.Started.IsZero() {
+		f.Started = &in.Started
+	}
 	if !in.Asked.IsZero() && in.Op != event.Deleted {
 		f.Waits = in.Finalizers
 	}

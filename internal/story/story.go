@@ -198,6 +198,8 @@ type Facts struct {
 	Since *time.Time `json:"since,omitempty"`
 	// At is the time of a story's last change. In a whole story, Word, Pods and Restarts are as of then.
 	At *time.Time `json:"at,omitempty"`
+	// Started is when a Job that ended had started.
+	Started *time.Time `json:"started,omitempty"`
 	// Created is when the object that was deleted had been created.
 	Created *time.Time `json:"created,omitempty"`
 }
