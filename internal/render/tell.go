@@ -37,7 +37,8 @@ func Tell(s *story.Tree, now time.Time) Wording {
 	}
 	brief := t
 	brief.brief = true
-	words := Wording{Text: t.text(), Brief: brief.text(), Severity: t.severity(), At: t.at, Changes: t.changes, Silent: t.silent(now)}
+	words := Wording{Text: t.text(), Brief: brief.text(), Severity: t.severity(), At: t.at, Changes: t.changes}
+	words.Silent = words.Text == "" || t.silent(now)
 	if !t.since.IsZero() {
 		words.At, words.Until = t.since, t.at
 	}
@@ -204,6 +205,8 @@ func (t *teller) severity() event.Severity {
 func (t *teller) silent(now time.Time) bool {
 	s := t.s
 	switch {
+	case s.Object.GroupKind() == "ControllerRevision.apps":
+		return true
 	case bad(s.Worst) || bad(t.was):
 		return s.Kind == story.Deletion && s.State.Word == story.Gone && len(s.Parts) == 0 && s.Owner == nil
 	case s.Kind == story.Status && t.facts.Was == "" && (t.facts.Pods != nil || s.Object.GroupKind() == "Pod" || s.Object.GroupKind() == "Job.batch"):
@@ -319,7 +322,10 @@ func (t *teller) wrong() string {
 	if t.s.State.Word != story.Failing && t.s.State.Word != story.Failed {
 		return ""
 	}
-	if t.failing.first != nil { // they say more
+	switch {
+	case t.failing.first != nil && t.s.State.Severity != event.Failure: // they say more
+		return ""
+	case t.failing.first != nil:
 		return f.Reason
 	}
 	return t.because(f.Reason, f.Message)
@@ -528,6 +534,8 @@ func (t *teller) pods() string {
 	}
 	gone := t.gone - evicted
 	switch {
+	case evicted > 0 && t.created == evicted && gone == 0 && t.leaving == 0:
+		return strings.Join(parts, ", ") + " and replaced"
 	case t.created > 0 && t.created == gone && t.leaving == 0:
 		parts = append(parts, plural(t.created, "pod")+" replaced")
 		return strings.Join(parts, ", ")

@@ -356,7 +356,7 @@ func (a *act) failing() {
 	for _, sign := range past(in.Is.Signs) {
 		s := a.open()
 		isNew := in.Was.Sign(sign.Key) == nil || s != nil && s.Kind == Drain && s.First == in.Seq && !sign.Past // it outlasts what began now
-		if !isNew || sign.Past && in.Op != event.Updated {
+		if !isNew || sign.Past && in.Op != event.Updated || !sign.Past && rank(sign.Severity) < rank(in.Is.Failing()) {
 			continue
 		}
 		at := cmp.Or(sign.At, in.At)
@@ -364,7 +364,7 @@ func (a *act) failing() {
 			s = a.again(at)
 		}
 		if s == nil {
-			s = a.begin(Incident, at, sign.Key+" "+stamp(at))
+			s = a.fails(at, sign)
 		}
 		st := State{Word: Failing, At: at, Severity: sign.Severity}
 		st.Facts.Reason, st.Facts.Message, st.Facts.Container = cmp.Or(sign.Reason, sign.Key), cut(sign.Message, longest), sign.Container
@@ -373,6 +373,20 @@ func (a *act) failing() {
 		}
 		a.reach(s, st)
 	}
+}
+
+// fails begins a story with something that is wrong.
+func (a *act) fails(at time.Time, sign *health.Sign) *Story {
+	in, mark := a.in, sign.Key+" "+stamp(at)
+	if !workloads[in.Object.GroupKind()] {
+		return a.begin(Incident, at, mark)
+	}
+	s := a.begin(Disruption, at, mark)
+	if in.Op == event.Updated {
+		had := in.Was.Pods.Ready
+		s.Facts.From = &had
+	}
+	return s
 }
 
 // past returns signs with those of what is over first: a story comes to stand at what is wrong now.

@@ -25,7 +25,9 @@ type Input struct {
 	Seq int64
 	// From and At are when the change happened: they differ if only an interval is known.
 	From, At time.Time
-	Manager  string
+	// Dated says that the object records the time; else At is when the change was seen.
+	Dated   bool
+	Manager string
 	// Was and Is are the object's health before and after.
 	Was, Is health.Health
 	// Created is when the object was created; zero if it does not say.
@@ -62,10 +64,10 @@ var workloads = map[string]bool{
 	"Deployment.apps": true, "StatefulSet.apps": true, "DaemonSet.apps": true, "ReplicaSet.apps": true, "ReplicationController": true,
 }
 
-// isMember reports whether an object is created and deleted in the course of stories: a controller's pod, ReplicaSet or Job.
+// isMember reports whether an object is created and deleted in the course of stories: a controller's pod, ReplicaSet, Job or ControllerRevision.
 func (in *Input) isMember() bool {
 	kind := in.Object.GroupKind()
-	return in.Owner != nil && (workloads[kind] || kind == "Pod" || kind == "Job.batch")
+	return in.Owner != nil && (workloads[kind] || kind == "Pod" || kind == "Job.batch" || kind == "ControllerRevision.apps")
 }
 
 // Read returns what stories need of a change, which has its whole objects.
@@ -80,6 +82,7 @@ func Read(c *change.Change) Input {
 		in.Was, in.Is = health.Health{}, health.Health{}
 	}
 	in.From, in.At = c.Span()
+	in.Dated = c.Dated()
 	obj := c.After
 	if obj == nil {
 		obj = c.Before

@@ -2,6 +2,7 @@ package story
 
 import (
 	"slices"
+	"time"
 
 	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/owners"
@@ -84,6 +85,18 @@ func (e *Engine) parent(s *Story) string {
 	return ""
 }
 
+// delay is how long after a write it may be seen.
+const delay = 5 * time.Second
+
+// earliest returns when the story may have begun: the times in objects are in whole seconds.
+func (s *Story) earliest() time.Time {
+	at := s.Begin.Truncate(time.Second)
+	if s.Facts.Seen {
+		at = at.Add(-delay)
+	}
+	return at
+}
+
 // follows reports whether a story that nobody asked for came of a deletion below it.
 func (s *Story) follows(part *Story) bool {
 	return part.Kind == Deletion && (s.Kind == Disruption || s.Kind == Incident) && (part.Open() || !part.End.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
@@ -96,9 +109,9 @@ func (s *Story) covers(part *Story) bool {
 	case s.Kind == Status || s.Kind == Report:
 		return false
 	case s.State.Word == Gone:
-		return part.Kind == Deletion && !part.Begin.Before(s.Begin)
+		return part.Kind == Deletion && !part.Begin.Before(s.earliest())
 	case s.Kind.asked() || part.Kind == Deletion:
-		return (s.Unknown || !part.Begin.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
+		return (s.Unknown || !part.Begin.Before(s.earliest())) && (s.Open() || !part.Begin.After(s.End))
 	}
 	return (part.Open() || s.Unknown || !part.End.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
 }

@@ -30,6 +30,7 @@ func (a *act) begin(kind Kind, at time.Time, mark string) *Story {
 	o.stories = append(o.stories, s)
 	a.byID[s.ID] = a.node
 	st := State{Word: Began, At: s.Begin, Severity: event.Normal}
+	s.Facts.Seen = s.Begin.Equal(in.At) && !in.Dated
 	if s.Begin.Equal(in.At) && !in.From.Equal(in.At) {
 		s.Facts.Since, st.Since = &in.From, in.From
 	}

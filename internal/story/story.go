@@ -196,6 +196,8 @@ type Facts struct {
 	Waits []string `json:"waits,omitempty"`
 	// Since is set if a story began in an interval, and is the beginning of that.
 	Since *time.Time `json:"since,omitempty"`
+	// Seen says that a story began when that was seen: the object does not record it, and it may have been a moment earlier.
+	Seen bool `json:"seen,omitempty"`
 	// At is the time of a story's last change. In a whole story, Word, Pods and Restarts are as of then.
 	At *time.Time `json:"at,omitempty"`
 	// Started is when a Job that ended had started.
