@@ -139,7 +139,7 @@ func (c *truth) moved(l *line, m []string) bool {
 	born, gone := 0, 0
 	for _, pod := range podsOf(l.family) {
 		first, last := pod[0].GetCreationTimestamp(), pod[len(pod)-1]
-		if !first.Time.Before(cause) {
+		if !first.Time.Before(cause) && !first.Time.After(l.from) {
 			born++
 		}
 		if last.gone || last.GetDeletionTimestamp() != nil {

@@ -46,7 +46,7 @@ func (e *Engine) via(s *Story) string {
 			case !e.counts(over):
 			case p.node && over.Kind == Drain && s.Kind != Deletion:
 			case !p.node && over.Kind != Deletion:
-			case over.covers(s):
+			case over.covers(s, delay):
 				return over.ID
 			}
 		}
@@ -73,7 +73,7 @@ func (e *Engine) parent(s *Story) string {
 			continue
 		}
 		for _, covers := range []func(p *Story) bool{
-			func(p *Story) bool { return p.Kind.asked() && p.covers(s) }, func(p *Story) bool { return p.covers(s) }, func(p *Story) bool { return p.follows(s) },
+			func(p *Story) bool { return p.Kind.asked() && p.covers(s, 0) }, func(p *Story) bool { return p.covers(s, delay) }, func(p *Story) bool { return p.follows(s) },
 		} {
 			for _, p := range slices.Backward(o.stories) {
 				if e.counts(p) && covers(p) {
@@ -85,11 +85,12 @@ func (e *Engine) parent(s *Story) string {
 	return ""
 }
 
-// delay is how long after a write it may be seen.
+// delay is how long after a write it may be seen, at most.
 const delay = 5 * time.Second
 
-// earliest returns when the story may have begun: the times in objects are in whole seconds.
-func (s *Story) earliest() time.Time {
+// earliest returns when the story may have begun, if its beginning was seen with a delay at most: the times in objects are in
+// whole seconds.
+func (s *Story) earliest(delay time.Duration) time.Time {
 	at := s.Begin.Truncate(time.Second)
 	if s.Facts.Seen {
 		at = at.Add(-delay)
@@ -104,14 +105,14 @@ func (s *Story) follows(part *Story) bool {
 
 // covers reports whether a story of an object below s's is part of s. What somebody asked for covers what began while it was
 // under way; anything else covers what it overlaps. Nothing comes after the end of an object but the end of what it owned.
-func (s *Story) covers(part *Story) bool {
+func (s *Story) covers(part *Story, delay time.Duration) bool {
 	switch {
 	case s.Kind == Status || s.Kind == Report:
 		return false
 	case s.State.Word == Gone:
-		return part.Kind == Deletion && !part.Begin.Before(s.earliest())
+		return part.Kind == Deletion && !part.Begin.Before(s.earliest(delay))
 	case s.Kind.asked() || part.Kind == Deletion:
-		return (s.Unknown || !part.Begin.Before(s.earliest())) && (s.Open() || !part.Begin.After(s.End))
+		return (s.Unknown || !part.Begin.Before(s.earliest(delay))) && (s.Open() || !part.Begin.After(s.End))
 	}
 	return (part.Open() || s.Unknown || !part.End.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
 }
