@@ -93,7 +93,9 @@ type storyScan struct {
 	f        *filter
 	objects  map[int64]bool // those that the query names; nil: all
 	selected map[string]bool
-	open     []story.Tree // those that moved after the end, as of the end, in order
+	where    string // further conditions, which selects implies
+	args     []any
+	open     []story.Tree // those that were read and come later, in order
 	seq, id  int64        // of the last one that was read
 	done     bool
 }
@@ -110,11 +112,11 @@ func (p *storyScan) next() (page []story.Tree, err error) {
 			return nil, err
 		}
 	}
-	where, bound := "WHERE (s.moved, s.id) < (?, ?) AND s.moved >= ?"+p.severe()+" ORDER BY s.moved DESC, s.id DESC LIMIT ", p.f.low
+	where, bound := "WHERE (s.moved, s.id) < (?, ?) AND s.moved >= ?"+p.where+" ORDER BY s.moved DESC, s.id DESC LIMIT ", p.f.low
 	if p.f.q.OldestFirst {
-		where, bound = "WHERE (s.moved, s.id) > (?, ?) AND s.moved <= ?"+p.severe()+" ORDER BY s.moved, s.id LIMIT ", p.f.high
+		where, bound = "WHERE (s.moved, s.id) > (?, ?) AND s.moved <= ?"+p.where+" ORDER BY s.moved, s.id LIMIT ", p.f.high
 	}
-	all, err := p.r.db.stories(where+strconv.Itoa(storyPage), p.seq, p.id, bound)
+	all, err := p.r.db.stories(where+strconv.Itoa(storyPage), append([]any{p.seq, p.id, bound}, p.args...)...)
 	if err != nil {
 		return nil, err
 	}
@@ -122,24 +124,59 @@ func (p *storyScan) next() (page []story.Tree, err error) {
 		last := &all[len(all)-1]
 		p.seq, p.id = last.Moved, last.id
 	}
+	if err := p.heads(all); err != nil {
+		return nil, err
+	}
+	return p.complete(), nil
+}
+
+// heads adds the stories that match to the open ones.
+func (p *storyScan) heads(all []storyRecord) error {
 	for i := range all {
 		t, err := p.head(&all[i])
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if t != nil {
-			page = append(page, *t)
+			p.open = append(p.open, *t)
 		}
 	}
-	return p.merged(page), nil
+	slices.SortStableFunc(p.open, p.compare)
+	return nil
 }
 
-// severe is the condition of the wanted severities, which the index has.
-func (p *storyScan) severe() string {
-	if p.f.severities == 0 {
-		return ""
+// complete takes the open stories that no unread one precedes.
+func (p *storyScan) complete() []story.Tree {
+	n := len(p.open)
+	if !p.done {
+		n = 0
+		for n < len(p.open) && p.compare(p.open[n], story.Tree{Seq: p.seq}) <= 0 {
+			n++
+		}
 	}
-	return fmt.Sprintf(` AND s."all" >= %d`, lowestBit(p.f.severities))
+	page := slices.Clone(p.open[:n])
+	p.open = slices.Delete(p.open, 0, n)
+	return page
+}
+
+// narrow makes the conditions that SQLite checks, so that stories that do not match cost less.
+func (p *storyScan) narrow() {
+	f := p.f
+	if f.severities != 0 {
+		p.where = fmt.Sprintf(` AND s."all" >= %d`, lowestBit(f.severities))
+	}
+	oneOf := func(ids map[int64]bool, condition string) {
+		where, args := anyOf(ids, condition)
+		p.where, p.args = p.where+where, append(p.args, args...)
+	}
+	oneOf(p.objects, " AND s.object %s")
+	if p.objects == nil {
+		oneOf(f.kinds, ` AND s."of" %s`)
+		oneOf(f.namespaces, " AND o.namespace %s")
+	}
+	if !f.limited() { // as for changes
+		oneOf(f.managers, " AND s.manager %s")
+	}
 }
 
 func lowestBit(bits uint64) (n int) {
@@ -161,33 +198,33 @@ func (p *storyScan) begin() (err error) {
 			p.objects[o.id] = true
 		}
 	}
+	p.narrow()
 	if p.seq, p.id = p.f.high, 1<<62; p.f.q.OldestFirst {
 		p.seq, p.id = p.f.low, 0
 	}
 	return nil
 }
 
-// cutShort reads the stories that go on after the end of the query's time.
+// cutShort reads the stories that moved after the end of the query, and stand before it: what moved them is later than the end of
+// the query's time, or out of sight.
 func (p *storyScan) cutShort() error {
-	if p.f.until == 0 {
+	until, before := p.f.until != 0, p.f.limited() && p.q.Before != 0 && !p.q.OldestFirst
+	if !until && !before {
 		return nil
 	}
 	last, err := p.r.db.integer("SELECT max(seq) FROM changes WHERE seq <= ?", p.f.high)
 	if err != nil {
 		return err
 	}
-	all, err := p.r.db.stories("WHERE s.moved > ?1 AND s.first <= ?1 AND s.begin < ?2"+p.severe()+" ORDER BY s.id", last, p.f.until)
-	for i := range all {
-		var t *story.Tree
-		if err == nil {
-			t, err = p.head(&all[i])
-		}
-		if t != nil {
-			p.open = append(p.open, *t)
-		}
+	where, end := "WHERE s.moved > ?1 AND s.first <= ?1 AND s.begin < ?2", p.f.until
+	if !until {
+		where, end = where+" AND EXISTS (SELECT 1 FROM stories c WHERE c.parent = s.key)", 1<<63-1
 	}
-	slices.SortStableFunc(p.open, p.compare)
-	return err
+	all, err := p.r.db.stories(where+p.where+" ORDER BY s.id", append([]any{last, end}, p.args...)...)
+	if err != nil {
+		return err
+	}
+	return p.heads(all)
 }
 
 func (p *storyScan) compare(a, b story.Tree) int {
@@ -195,18 +232,6 @@ func (p *storyScan) compare(a, b story.Tree) int {
 		return cmp.Compare(a.Seq, b.Seq)
 	}
 	return cmp.Compare(b.Seq, a.Seq)
-}
-
-// merged adds the stories that were cut short to a page, where they belong.
-func (p *storyScan) merged(page []story.Tree) []story.Tree {
-	n := 0
-	for n < len(p.open) && (p.done || len(page) > 0 && p.compare(p.open[n], page[len(page)-1]) <= 0) {
-		n++
-	}
-	page = append(page, p.open[:n]...)
-	p.open = p.open[n:]
-	slices.SortStableFunc(page, p.compare)
-	return page
 }
 
 // head tells a story that matches and is no part of another one that is selected; else it returns nil.
@@ -221,7 +246,7 @@ func (p *storyScan) head(s *storyRecord) (*story.Tree, error) {
 	if err != nil || t == nil {
 		return nil, err
 	}
-	if !p.wants(t) {
+	if p.q.Before != 0 && t.Seq >= p.q.Before || !p.wants(t) {
 		return nil, nil
 	}
 	return t, nil
@@ -302,16 +327,30 @@ func (p *storyScan) tell(s *storyRecord) (*story.Tree, error) {
 		return nil, err
 	}
 	if t.Seq == 0 {
-		if t.Seq = t.State.Seq; t.Open() && t.Facts.At != nil {
-			t.Seq = t.Last
-		}
+		standing(t)
+	}
+	return t, nil
+}
+
+// standing sets where a story stands by what is visible of it. What it only explains does not move it.
+func standing(t *story.Tree) {
+	if t.Seq = t.State.Seq; t.Open() && t.Facts.At != nil {
+		t.Seq = t.Last
+	}
+	below := map[string]bool{t.ID: true}
+	for n := 0; n < len(below); {
+		n = len(below)
 		for i := range t.Parts {
-			if st := &t.Parts[i].State; st.Severity != event.Normal {
-				t.Seq = max(t.Seq, st.Seq)
+			if p := &t.Parts[i]; below[p.Parent] {
+				below[p.ID] = true
 			}
 		}
 	}
-	return t, nil
+	for i := range t.Parts {
+		if p := &t.Parts[i]; below[p.ID] && p.State.Severity != event.Normal {
+			t.Seq = max(t.Seq, p.State.Seq)
+		}
+	}
 }
 
 // explain adds the visible stories that explain it or its parts, other than itself.
