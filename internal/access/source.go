@@ -98,13 +98,33 @@ func (s *Source) Stories(ctx context.Context, q journal.Query) iter.Seq2[story.T
 	}
 }
 
-// Story returns the visible story whose id begins with prefix.
+// Story returns the visible story whose id begins with prefix. As with ByID, only the rights to the story and its parts are
+// checked.
 func (s *Source) Story(ctx context.Context, prefix string) (story.Tree, error) {
-	scope, err := s.view(ctx, &journal.Query{})
+	places := map[selection.Place]bool{}
+	switch t, err := s.Journal.Story(ctx, prefix); {
+	case err == nil:
+		for _, of := range slices.Concat([]story.Story{t.Story}, t.Parts, t.Via) {
+			places[placeOf(of.Object.Kind, of.Object.Namespace)] = true
+		}
+	case !errors.Is(err, journal.ErrNotFound):
+		return story.Tree{}, err
+	}
+	scope, err := s.viewOfPlaces(ctx, places)
 	if err != nil {
 		return story.Tree{}, err
 	}
 	return s.Journal.StoryWithin(ctx, scope, prefix)
+}
+
+// viewOfPlaces returns the visible ones of some places, for an id. One that the journal does not have costs a review, too.
+func (s *Source) viewOfPlaces(ctx context.Context, places map[selection.Place]bool) (*journal.Scope, error) {
+	return s.viewOf(ctx, &journal.Query{}, func(narrow []journal.Kind) (map[selection.Place]bool, error) {
+		if !slices.ContainsFunc(narrow, func(k journal.Kind) bool { return inNamespace(places, k) }) {
+			places[placeOf(narrow[0], "-unknown-")] = true
+		}
+		return places, nil
+	})
 }
 
 // within yields what read yields of the visible part of a query.
@@ -137,12 +157,7 @@ func (s *Source) ByID(ctx context.Context, prefix string) (journal.Entry, error)
 		}
 		places[placeOf(e.Kind, e.Namespace)] = true
 	}
-	scope, err := s.viewOf(ctx, &journal.Query{}, func(narrow []journal.Kind) (map[selection.Place]bool, error) {
-		if !slices.ContainsFunc(narrow, func(k journal.Kind) bool { return inNamespace(places, k) }) {
-			places[placeOf(narrow[0], "-unknown-")] = true // an id that the journal does not have costs a review, too
-		}
-		return places, nil
-	})
+	scope, err := s.viewOfPlaces(ctx, places)
 	if err != nil {
 		return journal.Entry{}, err
 	}

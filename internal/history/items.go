@@ -94,7 +94,7 @@ func (t *Builder) Covered(ctx context.Context, tree *story.Tree) (seqs []int64, 
 	for _, s := range append([]story.Story{tree.Story}, tree.Parts...) {
 		q := journal.Query{
 			After: s.First - 1, Before: s.Last + 1, Clusters: []string{s.Object.ClusterOr(t.Cluster())},
-			Resources: []string{s.Object.GroupResource()}, UID: s.Object.UID, OldestFirst: true,
+			Namespaces: []string{s.Object.Namespace}, Resources: []string{s.Object.GroupResource()}, UID: s.Object.UID, OldestFirst: true,
 		}
 		for e, err := range t.source.Rows(ctx, q) {
 			if err != nil {

@@ -77,7 +77,7 @@ func TestFilters(t *testing.T) {
 		query   string
 		entries int
 	}{
-		{"namespace=pay", 6}, {"type=cm&name=settings", 3}, {"op=deleted", 4}, {"manager=helm", 2}, {"path=data.level", 4}, {"where=op+%3D%3D+%22deleted%22", 4},
+		{"namespace=pay", 4}, {"type=cm&name=settings", 3}, {"op=deleted", 4}, {"manager=helm", 2}, {"path=data.level", 4}, {"where=op+%3D%3D+%22deleted%22", 4},
 		{"q=settings+kubectl", 1}, {"q=timeout", 1}, {"type=nothing", 1}, {"exclude-namespace=shop,pay", 3},
 	} {
 		w := p.get("/?" + tc.query)
