@@ -184,7 +184,7 @@ func (s *stream) read(ctx context.Context, last int64) error {
 		return err
 	}
 	if s.after = last; len(gone) > 0 {
-		return nil
+		return s.send("gone", []byte(strings.Join(gone, " ")))
 	}
 	return nil
 }
