@@ -354,6 +354,41 @@ func samePage(t *testing.T, p *page, live map[string]string) {
 	}
 }
 
+// TestLiveParts: the entry of a pod that fails gives way to that of its Deployment, and the pod recovers.
+func TestLiveParts(t *testing.T) {
+	w := storytest.NewWorld()
+	d := storytest.NewDeployment(w, rand.New(rand.NewPCG(1, 1)), "web", 3)
+	w.Pass(2 * time.Minute)
+	before := len(w.Changes)
+	d.Crash(d.PodNames()[0], 1, 10*time.Second)
+	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))
+	b.changes(w.Changes[:before])
+	p := newPage(t, b.path, w.Now())
+	srv := httptest.NewServer(p)
+	defer srv.Close()
+	page, _ := elements(p.get("/entries").Body.String())
+	c := &browser{t: t, srv: srv}
+	c.connect(fmt.Sprint("/live?after=", b.version))
+	alone := false
+	for i := range w.Changes[before:] {
+		b.changes(w.Changes[before+i:][:1])
+		b.mark()
+		c.until(fmt.Sprint(b.version), page)
+		samePage(t, p, page)
+		for _, e := range page {
+			alone = alone || strings.Contains(e, "pod/</span>web") && strings.Contains(e, "exit code 1, 1 restart")
+		}
+	}
+	all := fmt.Sprint(page)
+	if !alone || strings.Contains(all, "pod/</span>web") || !strings.Contains(all, "3/3 ready again, after") {
+		t.Errorf("the pod had an entry: %t; at the end there are\n%s", alone, all)
+	}
+	c.leave()
+	if err := b.j.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // TestLiveSlow: a pod that takes long to start has an entry, without a change of its own.
 func TestLiveSlow(t *testing.T) {
 	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))
