@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -97,11 +99,16 @@ type storyScan struct {
 	args     []any
 	open     []story.Tree // those that were read and come later, in order
 	seq, id  int64        // of the last one that was read
+	size     int          // of the next page
 	done     bool
 }
 
-// storyPage is how many stories a page reads.
-const storyPage = 128
+// storyPage and maxStoryPage are how many stories the first page of a scan reads, and any: each has twice as many as the one
+// before.
+const (
+	storyPage    = 32
+	maxStoryPage = 256
+)
 
 func (p *storyScan) next() (page []story.Tree, err error) {
 	if p.f == nil {
@@ -112,22 +119,32 @@ func (p *storyScan) next() (page []story.Tree, err error) {
 			return nil, err
 		}
 	}
+	err = p.read()
+	for err == nil && !p.done && p.f.q.OldestFirst && p.f.until != 0 { // a later one may stand earlier at that time
+		err = p.read()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return p.complete(), nil
+}
+
+// read reads some stories.
+func (p *storyScan) read() error {
 	where, bound := "WHERE (s.moved, s.id) < (?, ?) AND s.moved >= ?"+p.where+" ORDER BY s.moved DESC, s.id DESC LIMIT ", p.f.low
 	if p.f.q.OldestFirst {
 		where, bound = "WHERE (s.moved, s.id) > (?, ?) AND s.moved <= ?"+p.where+" ORDER BY s.moved, s.id LIMIT ", p.f.high
 	}
-	all, err := p.r.db.stories(where+strconv.Itoa(storyPage), append([]any{p.seq, p.id, bound}, p.args...)...)
+	all, err := p.r.db.stories(where+strconv.Itoa(p.size), append([]any{p.seq, p.id, bound}, p.args...)...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if p.done = len(all) < storyPage; !p.done {
+	if p.done = len(all) < p.size; !p.done {
 		last := &all[len(all)-1]
 		p.seq, p.id = last.Moved, last.id
 	}
-	if err := p.heads(all); err != nil {
-		return nil, err
-	}
-	return p.complete(), nil
+	p.size = min(2*p.size, maxStoryPage)
+	return p.heads(all)
 }
 
 // heads adds the stories that match to the open ones.
@@ -169,8 +186,10 @@ func (p *storyScan) narrow() {
 		where, args := anyOf(ids, condition)
 		p.where, p.args = p.where+where, append(p.args, args...)
 	}
-	oneOf(p.objects, " AND s.object %s")
-	if p.objects == nil {
+	if p.objects != nil { // a workload may own thousands
+		p.where += " AND s.object IN (SELECT value FROM json_each(?))"
+		p.args = append(p.args, strings.Join(strings.Fields(fmt.Sprint(slices.Sorted(maps.Keys(p.objects)))), ","))
+	} else {
 		oneOf(f.kinds, ` AND s."of" %s`)
 		oneOf(f.namespaces, " AND o.namespace %s")
 	}
@@ -188,7 +207,7 @@ func lowestBit(bits uint64) (n int) {
 
 // begin resolves the query.
 func (p *storyScan) begin() (err error) {
-	p.selected = map[string]bool{}
+	p.selected, p.size = map[string]bool{}, storyPage
 	if p.f, err = p.r.db.filter(p.q); err != nil {
 		return err
 	}
@@ -205,24 +224,34 @@ func (p *storyScan) begin() (err error) {
 	return nil
 }
 
-// cutShort reads the stories that moved after the end of the query, and stand before it: what moved them is later than the end of
-// the query's time, or out of sight.
+// withParts is the condition of stories that parts may have moved, so that one whose parts are out of sight may stand at an
+// earlier change.
+const withParts = "EXISTS (SELECT 1 FROM stories c WHERE c.parent = s.key)"
+
+// cutShort reads the stories that stand earlier than they are found by the change that moved them, because that is later than the
+// query's time, or moved a part that is out of sight.
 func (p *storyScan) cutShort() error {
-	until, before := p.f.until != 0, p.f.limited() && p.q.Before != 0 && !p.q.OldestFirst
-	if !until && !before {
+	f := p.f
+	last, err := p.r.db.integer("SELECT max(seq) FROM changes WHERE seq <= ?", f.high)
+	where, args := "", []any{last, f.until}
+	switch {
+	case err != nil:
+		return err
+	case f.until != 0:
+		where = "WHERE s.moved > ?1 AND s.first <= ?1 AND s.begin < ?2"
+	case f.limited() && f.q.OldestFirst:
+		where, args = "WHERE s.moved BETWEEN ?1 AND ?2 AND "+withParts, []any{f.low, last}
+	case f.limited() && f.q.Before != 0:
+		where, args = "WHERE s.moved > ?1 AND s.first <= ?1 AND "+withParts, []any{last}
+	default:
 		return nil
 	}
-	last, err := p.r.db.integer("SELECT max(seq) FROM changes WHERE seq <= ?", p.f.high)
+	all, err := p.r.db.stories(where+p.where+" ORDER BY s.id", append(args, p.args...)...)
 	if err != nil {
 		return err
 	}
-	where, end := "WHERE s.moved > ?1 AND s.first <= ?1 AND s.begin < ?2", p.f.until
-	if !until {
-		where, end = where+" AND EXISTS (SELECT 1 FROM stories c WHERE c.parent = s.key)", 1<<63-1
-	}
-	all, err := p.r.db.stories(where+p.where+" ORDER BY s.id", append([]any{last, end}, p.args...)...)
-	if err != nil {
-		return err
+	if f.until == 0 && f.q.OldestFirst {
+		p.where += " AND NOT " + withParts
 	}
 	return p.heads(all)
 }
