@@ -2,6 +2,7 @@ package capture
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -83,4 +84,35 @@ func TestMissedSuccessor(t *testing.T) {
 			t.Errorf("%s: gone between %v and %v, %v; want %v and %v", tc.why, v.Since, v.Time, err, after, tc.want)
 		}
 	}
+}
+
+// TestOrderOfMissed: after a list, the deletion of an object comes right before the creation of the next one of its name, and
+// that of an object without a successor at the end. docs/sinks/webhook.md says so.
+func TestOrderOfMissed(t *testing.T) {
+	before := func(s *informertest.Server) {
+		s.Put(cmGVR, "n", "a", data("k", "1"))
+		s.Put(cmGVR, "n", "b", data("k", "1"))
+	}
+	keeping(t, Options{Scopes: []Scope{{Types: []string{"configmaps"}}}}, before, func(r *rig, again func(func())) {
+		r.pass(time.Minute)
+		again(func() {
+			for _, name := range []string{"a", "b"} {
+				r.server.Delete(cmGVR, "n", name)
+			}
+			for _, name := range []string{"c", "a"} {
+				r.server.Put(cmGVR, "n", name, data("k", "2"))
+			}
+			r.server.Compact()
+		})
+		r.pass(time.Minute)
+		var got []string
+		for _, v := range r.changesOf() {
+			if v.Op == event.Deleted || v.Op == event.Created {
+				got = append(got, string(v.Op)+" "+v.Name)
+			}
+		}
+		if want := []string{"created c", "deleted a", "created a", "deleted b"}; !slices.Equal(got, want) {
+			t.Errorf("%v, want %v", got, want)
+		}
+	})
 }

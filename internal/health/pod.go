@@ -40,7 +40,11 @@ func (h *Health) pod(obj object) {
 	case scheduled.Status == "False" && scheduled.Reason == "Unschedulable":
 		h.sign("scheduled", event.Failure, scheduled.Reason, scheduled.Message, scheduled.Since)
 	case ready.Status == "False" && phase == "Running" && lostReadiness(obj):
-		h.sign("ready", event.Warning, cmp.Or(ready.Reason, "NotReady"), ready.Message, ready.Since)
+		message := ready.Message
+		if message == "" && ConditionOf(obj, "ContainersReady").Status == "True" { // set by the node controller
+			message = "although its containers are ready"
+		}
+		h.sign("ready", event.Warning, cmp.Or(ready.Reason, "NotReady"), message, ready.Since)
 	}
 	stuck := ""
 	for _, c := range Containers(obj) {

@@ -6,8 +6,10 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/story"
 )
 
@@ -16,6 +18,12 @@ type Item struct {
 	Seq   int64 // of the change, or of the one with which the story came to where it stands
 	Entry *journal.Entry
 	Story *story.Tree
+}
+
+// HasSeverity reports whether a change that is not routine has a severity that a query wants. Beside stories, an absence has any:
+// while nothing was recorded, everything may have failed.
+func HasSeverity(q *journal.Query, e *journal.Entry) bool {
+	return e.Op == event.Absent || selection.HasSeverity(q.Severities, &e.Meta)
 }
 
 // Items merges changes and stories by their sequence numbers. Both are in this order. A change comes before the stories that it

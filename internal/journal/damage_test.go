@@ -7,12 +7,12 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/tattler-dev/tattler/event"
 )
@@ -45,8 +45,8 @@ func (m *model) served(t *testing.T, path, why string) (said bool, changes int) 
 		}
 		w := &m.rows[changes]
 		changes++
-		if d := cmp.Diff(w.Meta, e.Meta, cmpopts.EquateApproxTime(0)); d != "" || e.Seq != w.seq || e.ID != w.id {
-			t.Fatalf("%s: change %d is served wrong:\n%s", why, e.Seq, d)
+		if !sameMeta(w.Meta, e.Meta) || e.Seq != w.seq || e.ID != w.id {
+			t.Fatalf("%s: change %d is served wrong:\n%s", why, e.Seq, cmp.Diff(w.Meta, e.Meta))
 		}
 		before, after, err := e.Contents(ctx)
 		if err != nil {
@@ -61,6 +61,14 @@ func (m *model) served(t *testing.T, path, why string) (said bool, changes int) 
 		said = said || rep.Damaged > 0
 	}
 	return said, changes
+}
+
+// sameMeta compares as cmp.Diff does, in a fraction of its time.
+func sameMeta(a, b Meta) bool {
+	for _, m := range []*Meta{&a, &b} {
+		m.Time, m.At, m.Since = m.Time.UTC(), m.At.UTC(), m.Since.UTC()
+	}
+	return reflect.DeepEqual(a, b)
 }
 
 // written writes a history, exact to the millisecond, and returns its model.
@@ -144,7 +152,7 @@ func (h *history) servedStates(t *testing.T, path, why string) {
 	defer j.Close()
 	for st, want := range h.objects {
 		for o, err := range j.Objects(t.Context(), st) {
-			if err == nil && cmp.Diff(want[o.UID], o) != "" {
+			if err == nil && !reflect.DeepEqual(want[o.UID], o) {
 				t.Errorf("%s: the state of %s is served wrong", why, o.Name)
 			}
 		}
@@ -210,9 +218,13 @@ func TestDamagedLog(t *testing.T) {
 
 // TestDamagedContent changes contents but not the pages' checksums: the contents' checksums detect it.
 func TestDamagedContent(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
+	dir := t.TempDir()
+	path := filepath.Join(dir, "journal.db")
 	h, j := written(t, path, 25)
-	for _, c := range []struct{ why, sql string }{
+	must(t, j.Close())
+	whole, err := os.ReadFile(path)
+	must(t, err)
+	for i, c := range []struct{ why, sql string }{
 		{"a state", "UPDATE live SET content = substr(content, 1, 7) || x'ff' || substr(content, 9) WHERE length(content) > 20"},
 		{"a difference", "UPDATE contents SET before = substr(before, 1, length(before) - 1) || x'00' WHERE before IS NOT NULL"},
 		{"a checksum", "UPDATE contents SET before = substr(before, 1, 1) || x'00000000' || substr(before, 6) WHERE before IS NOT NULL"},
@@ -235,22 +247,14 @@ func TestDamagedContent(t *testing.T) {
 		{"an unknown severity", "UPDATE changes SET severity = 9"},
 		{"a last change that does not exist", "UPDATE live SET last = last + 1"},
 	} {
-		if err := j.db.script("SAVEPOINT s; " + c.sql); err != nil {
-			t.Fatal(err)
-		}
-		if err := j.db.script("RELEASE s"); err != nil {
-			t.Fatal(err)
-		}
+		path := filepath.Join(dir, fmt.Sprint(i, ".db"))
+		must(t, os.WriteFile(path, whole, 0o600))
+		j := open(t, path)
+		must(t, j.db.script("SAVEPOINT s; "+c.sql), j.db.script("RELEASE s"))
 		if said, _ := h.served(t, path, c.why); !said {
 			t.Errorf("%s: nothing is said", c.why)
 		}
-		if err := j.Close(); err != nil {
-			t.Fatal(err)
-		}
-		for _, end := range []string{"", "-wal", "-shm"} {
-			_ = os.Remove(path + end)
-		}
-		h, j = written(t, path, 25)
+		must(t, j.Close())
 	}
 }
 

@@ -91,6 +91,16 @@ func (e *UnknownClusterError) Error() string {
 	return fmt.Sprintf("the journal has no cluster %q: it has %s", e.Name, strings.Join(e.Known, ", "))
 }
 
+// CheckClusters returns an *UnknownClusterError for the first of some names that is not one of a journal's clusters.
+func CheckClusters(names, known []string) error {
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return &UnknownClusterError{Name: name, Known: known}
+		}
+	}
+	return nil
+}
+
 // clusterOf returns the argument that selects the cluster of a purge; nil if it has none.
 func (j *Journal) clusterOf(p Purge) (id any, err error) {
 	if p.Cluster == "" {
@@ -100,8 +110,8 @@ func (j *Journal) clusterOf(p Purge) (id any, err error) {
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains(known, p.Cluster) {
-		return nil, &UnknownClusterError{Name: p.Cluster, Known: known}
+	if err := CheckClusters([]string{p.Cluster}, known); err != nil {
+		return nil, err
 	}
 	return j.db.clusterID(p.Cluster)
 }

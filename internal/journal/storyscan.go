@@ -56,7 +56,7 @@ func (r *Reader) StoryWithin(ctx context.Context, scope *Scope, prefix string) (
 		if err := p.begin(); err != nil {
 			return err
 		}
-		all, err := r.db.stories("WHERE s.key >= ?1 AND s.key < ?1 || 'Z' ORDER BY s.key LIMIT 4", prefix)
+		all, err := r.db.stories("WHERE s.key >= ?1 AND s.key < ?1 || '~' ORDER BY s.key LIMIT 4", prefix)
 		all = slices.DeleteFunc(all, func(s storyRecord) bool { return !p.f.shows(&s) })
 		switch {
 		case err != nil:
@@ -303,10 +303,7 @@ func (p *storyScan) wants(t *story.Tree) bool {
 // hasHead reports whether a story belongs to another one that is selected: one that it is part of, or for an incident the one
 // that explains it.
 func (p *storyScan) hasHead(s *storyRecord) (bool, error) {
-	of := s.Parent
-	if of == "" && s.Kind == story.Incident {
-		of = s.Via
-	}
+	of := s.Of()
 	if of == "" {
 		return false, nil
 	}

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/story"
@@ -24,7 +25,67 @@ func (t *Text) Story(s *story.Tree, now time.Time) error {
 	r.count = "(" + plural(told.Changes, "change") + ")"
 	if told.Changes > 1 {
 		r.hint = "--flat"
+		if t.o.StoryIDs {
+			r.hint = "--story " + s.ID[:min(idShown, len(s.ID))]
+		}
+	}
+	rest, message := "", ""
+	if t.o.Each == nil && !t.fits(r) {
+		r.info, message = told.Brief, told.Message
+		r.info, rest = t.firstPart(r)
 	}
 	t.begin(r)
+	for _, text := range []string{rest, message} {
+		for _, line := range wrap(text, t.o.Width-detailIndent) {
+			t.line(t.detail(plain, line))
+		}
+	}
 	return t.write()
+}
+
+// fits reports whether the line of a row is complete, apart from its hint and its count.
+func (t *Text) fits(r row) bool {
+	r.hint, r.count = "", ""
+	return t.o.Width == 0 || width(t.unstyled().head(r)) < t.o.Width || !strings.HasSuffix(t.unstyled().head(r), "…")
+}
+
+// unstyled returns a text that lays lines out in the same way, without colours.
+func (t *Text) unstyled() *Text {
+	u := *t
+	u.o.Color = false
+	return &u
+}
+
+// firstPart splits the description of a row where what comes before fits.
+func (t *Text) firstPart(r row) (first, rest string) {
+	whole := r.info
+	for cut := len(whole); cut > 0; cut = max(strings.LastIndex(whole[:cut], "; "), strings.LastIndex(whole[:cut], ", ")) {
+		if r.info = whole[:cut]; t.fits(r) {
+			return whole[:cut], strings.TrimLeft(whole[cut:], ",; ")
+		}
+	}
+	return whole, ""
+}
+
+// wrap breaks a text into lines of some columns, between words.
+func wrap(text string, columns int) (lines []string) {
+	line := ""
+	for word := range strings.FieldsSeq(text) {
+		if line != "" && width(line)+1+width(word) > columns {
+			lines = append(lines, line)
+			line = ""
+		}
+		line = joinWords(line, word)
+	}
+	if line != "" {
+		lines = append(lines, line)
+	}
+	return lines
+}
+
+func joinWords(a, b string) string {
+	if a == "" {
+		return b
+	}
+	return a + " " + b
 }

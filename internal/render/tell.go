@@ -13,8 +13,8 @@ import (
 
 // Told is a story in words.
 type Told struct {
-	// Text says what happened, the problem first.
-	Text string
+	// Text says what happened, the problem first. Brief leaves out the Message of the object that fails, which may be long.
+	Text, Brief, Message string
 	// Severity is failure or warning while something is wrong, or if it stayed so to the end; recovery once it has passed.
 	Severity event.Severity
 	// At is when the story came to where it stands; Until is set if only an interval is known, which began At.
@@ -35,9 +35,14 @@ func Tell(s *story.Tree, now time.Time) Told {
 	for i := range s.Parts {
 		t.part(&s.Parts[i])
 	}
-	told := Told{Text: t.text(), Severity: t.severity(), At: t.at, Changes: t.changes, Silent: t.silent(now)}
+	brief := t
+	brief.brief = true
+	told := Told{Text: t.text(), Brief: brief.text(), Severity: t.severity(), At: t.at, Changes: t.changes, Silent: t.silent(now)}
 	if !t.since.IsZero() {
 		told.At, told.Until = t.since, t.at
+	}
+	if told.Text != told.Brief {
+		told.Message = t.message()
 	}
 	return told
 }
@@ -55,6 +60,30 @@ type teller struct {
 	now, was               event.Severity // of what is wrong, and of what was
 	at, since              time.Time
 	changes                int
+	brief                  bool
+}
+
+// message is what the object says that fails.
+func (t *teller) message() string {
+	switch s := t.s; {
+	case t.failing.first != nil:
+		return t.failing.message()
+	case s.Kind == story.Report || bad(s.State.Severity):
+		return strings.TrimSpace(s.State.Facts.Message)
+	case s.Open() && len(t.reports) > 0:
+		return strings.TrimSpace(t.reports[len(t.reports)-1].State.Facts.Message)
+	case t.failed.first != nil:
+		return t.failed.message()
+	}
+	return t.s.Facts.Message
+}
+
+// because adds a message to a reason, unless it is left out.
+func (t *teller) because(reason, message string) string {
+	if message = strings.TrimSpace(message); t.brief {
+		message = ""
+	}
+	return joined(reason, ": ", message)
 }
 
 // problems counts objects by what is wrong with them.
@@ -73,8 +102,8 @@ func (p *problems) add(s *story.Story, reason string) {
 	}
 }
 
-// String is such as "2 pods CrashLoopBackOff"; of a single problem it has the message, too.
-func (p *problems) String() string {
+// words are such as "2 pods CrashLoopBackOff"; of a single problem, the message comes with it.
+func (p *problems) words(t *teller) string {
 	var all []string
 	for _, of := range slices.Sorted(maps.Keys(p.counts)) {
 		kind, reason, _ := strings.Cut(of, " ")
@@ -82,7 +111,7 @@ func (p *problems) String() string {
 	}
 	text := strings.Join(all, ", ")
 	if len(all) == 1 {
-		text = joined(text, ": ", p.message())
+		text = t.because(text, p.message())
 	}
 	return text
 }
@@ -109,6 +138,9 @@ func (t *teller) part(p *story.Story) {
 		t.other[strings.ToLower(p.Object.Kind.Kind)]++
 	}
 	t.was = worst(t.was, p.Worst)
+	if t.s.Kind == story.Deletion && p.Latest().After(t.at) {
+		t.at, t.since = p.Latest(), p.State.Since
+	}
 	switch {
 	case p.State.Severity == event.Normal || p.State.Severity == event.Recovery:
 		if p.Worst != event.Normal {
@@ -174,12 +206,14 @@ func (t *teller) silent(now time.Time) bool {
 	switch {
 	case bad(s.Worst) || bad(t.was):
 		return s.Kind == story.Deletion && s.State.Word == story.Gone && len(s.Parts) == 0 && s.Owner == nil
+	case s.Kind == story.Status && t.facts.Was == "" && (t.facts.Pods != nil || s.Object.GroupKind() == "Pod" || s.Object.GroupKind() == "Job.batch"):
+		return true // what matters of their state has stories of its own
 	case s.Open() && (s.Kind == story.Start || s.Kind == story.Deletion && s.Owner != nil):
 		return now.Sub(s.Begin) < startTime
 	case s.Kind == story.Drain:
 		return t.leaving+t.gone == 0
 	case s.Kind == story.Deletion:
-		return !s.Open() && len(s.Parts) == 0 && (s.Owner == nil || ended[s.State.Facts.Word])
+		return !s.Open() && (len(s.Parts) == 0 && s.Owner == nil || s.Owner != nil && ended[s.State.Facts.Word])
 	case s.State.Word == story.Superseded:
 		return s.Kind == story.Start || s.Kind == story.Status || s.Kind == story.Incident
 	}
@@ -197,11 +231,11 @@ func (t *teller) text() string {
 	var why string
 	switch s := t.s; {
 	case t.failing.first != nil:
-		why = t.failing.String()
-	case s.Open() && len(t.reports) > 0:
-		why = sayReport(t.reports[len(t.reports)-1])
+		why = t.failing.words(t)
+	case s.Open() && len(t.reports) > 0 && s.State.Severity != event.Failure:
+		why = t.report(t.reports[len(t.reports)-1])
 	case t.failed.first != nil && !s.Open() && s.Kind != story.Deletion:
-		return joined(said, "; before that: ", t.failed.String())
+		return joined(said, "; before that: ", t.failed.words(t))
 	}
 	if why == "" {
 		return said
@@ -209,10 +243,10 @@ func (t *teller) text() string {
 	return joined(why, "; ", said)
 }
 
-// sayReport is a Kubernetes Event in words.
-func sayReport(s *story.Story) string {
+// report is a Kubernetes Event in words.
+func (t *teller) report(s *story.Story) string {
 	f := &s.State.Facts
-	text := joined(f.Reason, ": ", strings.TrimSpace(f.Message))
+	text := t.because(f.Reason, f.Message)
 	if f.Count > 1 {
 		over := ""
 		if d := s.State.At.Sub(s.Begin); d >= time.Second {
@@ -229,7 +263,7 @@ func (t *teller) self() string {
 	var said string
 	switch {
 	case s.Kind == story.Report:
-		return sayReport(&s.Story)
+		return t.report(&s.Story)
 	case s.Kind == story.Deletion:
 		return t.deletion()
 	case s.Kind == story.Status:
@@ -265,7 +299,7 @@ func (t *teller) via() string {
 }
 
 func (t *teller) took() string {
-	if t.s.Unknown || t.s.Open() {
+	if t.s.Unknown || t.s.Open() || t.s.Facts.Since != nil || !t.s.State.Since.IsZero() {
 		return ""
 	}
 	return distance(t.s.Begin, t.s.End)
@@ -288,7 +322,7 @@ func (t *teller) wrong() string {
 	if t.failing.first != nil { // they say more
 		return f.Reason
 	}
-	return joined(f.Reason, ": ", f.Message)
+	return t.because(f.Reason, f.Message)
 }
 
 // workload says how a workload's pods came, went and failed.
@@ -352,10 +386,10 @@ func (t *teller) run() string {
 	case story.Done:
 		return joined(strings.ToLower(f.Word), " ", t.took())
 	case story.Failed, story.Failing:
-		return joined(joined("failed", ": ", f.Reason), ": ", f.Message)
+		return t.because(joined("failed", ": ", f.Reason), f.Message)
 	case story.Superseded, story.Gone:
 		if bad(s.Worst) {
-			return joined(joined("failed", ": ", s.Facts.Reason), ": ", s.Facts.Message)
+			return t.because(joined("failed", ": ", s.Facts.Reason), s.Facts.Message)
 		}
 		return "gone before it was complete"
 	}
@@ -390,7 +424,7 @@ func (t *teller) single() string {
 		if s.Kind == story.Start {
 			return list(t.place(), s.Facts.Reason, "was never ready")
 		}
-		return list(joined(s.Facts.Reason, ": ", s.Facts.Message), nextWords[f.Next])
+		return list(t.because(s.Facts.Reason, s.Facts.Message), nextWords[f.Next])
 	case s.Facts.Reason != "":
 		word = list(s.Facts.Reason+" → "+f.Word, t.after())
 	case s.Kind == story.Start && s.Open():
@@ -421,13 +455,17 @@ func (t *teller) restarts() string {
 // status says how the state of an object changed.
 func (t *teller) status() string {
 	f := &t.facts
+	word := ""
 	switch was := t.s.Facts.Was; {
 	case was != "" && f.Word != "" && was != f.Word:
-		return was + " → " + f.Word
+		word = was + " → " + f.Word
 	case was == "" && f.Word != "" && t.s.Changes > 1:
-		return f.Word
+		word = f.Word
 	}
-	return fieldWords(f.Field)
+	if field := fieldWords(f.Field); f.Was == "" && field != word {
+		return list(word, field)
+	}
+	return word
 }
 
 // fieldWords says what became of a field.
@@ -459,7 +497,7 @@ func (t *teller) deletion() string {
 	default:
 		said = "gone"
 	}
-	if s.Owner != nil && !s.Open() && s.Facts.Created != nil {
+	if s.Owner != nil && !s.Open() && s.Facts.Created != nil && s.State.Since.IsZero() {
 		said += " after " + Duration(s.End.Sub(*s.Facts.Created))
 	}
 	if s.Facts.Ended == story.Start && s.Object.GroupKind() == "Pod" {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/health"
 	"github.com/tattler-dev/tattler/internal/owners"
 )
 
@@ -327,9 +328,16 @@ func (a *act) appeared() {
 		a.begin(Run, in.Created, "")
 	case isNew || kind == "Pod" && in.Is.Word == "Pending":
 		a.begin(Start, in.Created, "")
-	case workloads[kind] && in.Is.Pods.Updated < in.Is.Pods.Wanted:
-		a.begin(Rollout, in.At, a.generation()).Unknown = true
 	case workloads[kind]:
+		a.continued()
+	}
+}
+
+// continued begins the story of a workload that has something to do since before the recording.
+func (a *act) continued() {
+	if in := a.in; in.Is.Pods.Updated < in.Is.Pods.Wanted {
+		a.begin(Rollout, in.At, a.generation()).Unknown = true
+	} else {
 		a.begin(Disruption, in.At, stamp(in.At)).Unknown = true
 	}
 }
@@ -345,10 +353,9 @@ func (a *act) generation() string {
 // failing begins a story where something is newly wrong, or makes that a state of the open one.
 func (a *act) failing() {
 	in := a.in
-	for i := range in.Is.Signs {
-		sign := &in.Is.Signs[i]
+	for _, sign := range past(in.Is.Signs) {
 		s := a.open()
-		isNew := in.Was.Sign(sign.Key) == nil || s != nil && s.First == in.Seq && !sign.Past // it outlasts what began now
+		isNew := in.Was.Sign(sign.Key) == nil || s != nil && s.Kind == Drain && s.First == in.Seq && !sign.Past // it outlasts what began now
 		if !isNew || sign.Past && in.Op != event.Updated {
 			continue
 		}
@@ -366,6 +373,19 @@ func (a *act) failing() {
 		}
 		a.reach(s, st)
 	}
+}
+
+// past returns signs with those of what is over first: a story comes to stand at what is wrong now.
+func past(signs []health.Sign) []*health.Sign {
+	all := make([]*health.Sign, 0, len(signs))
+	for _, over := range []bool{true, false} {
+		for i := range signs {
+			if signs[i].Past == over {
+				all = append(all, &signs[i])
+			}
+		}
+	}
+	return all
 }
 
 // report follows a Kubernetes Event that warns. Its own deletion says nothing.
@@ -410,6 +430,8 @@ func (a *act) settle() {
 		had := in.Was.Pods.Ready
 		s = a.begin(Disruption, in.At, stamp(in.At))
 		s.Facts.From = &had
+	case s == nil && in.Op == event.Updated && in.Is.Moving && workloads[in.Object.GroupKind()]:
+		a.continued()
 	case s == nil && in.State:
 		a.status()
 	case s == nil:
@@ -464,7 +486,7 @@ func (a *act) status() {
 func (a *act) gone() {
 	in, s := a.in, a.open()
 	if s == nil || s.Kind != Deletion {
-		if s == nil && !workloads[in.Object.GroupKind()] && !in.isMember() { // the change itself says it
+		if s == nil && !workloads[in.Object.GroupKind()] && in.Object.GroupKind() != "Job.batch" && !in.isMember() { // the change itself says it
 			return
 		}
 		s = a.next(Deletion, in.At, stamp(cmp.Or(in.Asked, in.At)))

@@ -74,6 +74,9 @@ func Read(c *change.Change) Input {
 		Object: Object{Kind: c.Kind, Names: c.Names, Namespace: c.Namespace, Name: c.Name, UID: c.UID},
 		Was:    health.Read(kind, c.Before), Is: health.Read(kind, c.After),
 	}
+	if kind == "Secret" || kind == "ConfigMap" { // each change of a Helm release has its own line
+		in.Was, in.Is = health.Health{}, health.Health{}
+	}
 	in.From, in.At = c.Span()
 	obj := c.After
 	if obj == nil {

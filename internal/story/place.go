@@ -71,9 +71,11 @@ func (e *Engine) parent(s *Story) string {
 		if o == nil {
 			continue
 		}
-		for _, loosely := range []bool{false, true} {
+		for _, covers := range []func(p *Story) bool{
+			func(p *Story) bool { return p.Kind.asked() && p.covers(s) }, func(p *Story) bool { return p.covers(s) }, func(p *Story) bool { return p.follows(s) },
+		} {
 			for _, p := range slices.Backward(o.stories) {
-				if e.counts(p) && (p.covers(s) || loosely && p.follows(s)) {
+				if e.counts(p) && covers(p) {
 					return p.ID
 				}
 			}
@@ -84,13 +86,15 @@ func (e *Engine) parent(s *Story) string {
 
 // follows reports whether a story that nobody asked for came of a deletion below it.
 func (s *Story) follows(part *Story) bool {
-	return part.Kind == Deletion && !s.Kind.asked() && (part.Open() || !part.End.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
+	return part.Kind == Deletion && (s.Kind == Disruption || s.Kind == Incident) && (part.Open() || !part.End.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
 }
 
 // covers reports whether a story of an object below s's is part of s. What somebody asked for covers what began while it was
 // under way; anything else covers what it overlaps. Nothing comes after the end of an object but the end of what it owned.
 func (s *Story) covers(part *Story) bool {
 	switch {
+	case s.Kind == Status || s.Kind == Report:
+		return false
 	case s.State.Word == Gone:
 		return part.Kind == Deletion && !part.Begin.Before(s.Begin)
 	case s.Kind.asked() || part.Kind == Deletion:

@@ -29,7 +29,11 @@ func (a *act) begin(kind Kind, at time.Time, mark string) *Story {
 	}
 	o.stories = append(o.stories, s)
 	a.byID[s.ID] = a.node
-	a.reach(s, State{Word: Began, At: s.Begin, Severity: event.Normal})
+	st := State{Word: Began, At: s.Begin, Severity: event.Normal}
+	if s.Begin.Equal(in.At) && !in.From.Equal(in.At) {
+		s.Facts.Since, st.Since = &in.From, in.From
+	}
+	a.reach(s, st)
 	return s
 }
 
@@ -40,8 +44,11 @@ func (a *act) id(kind Kind, mark string) string {
 		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(part))))
 		_, _ = h.Write([]byte(part))
 	}
-	return base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:10])
+	return idAlphabet.EncodeToString(h.Sum(nil)[:10])
 }
+
+// idAlphabet is that of the ids of changes.
+var idAlphabet = base32.NewEncoding("abcdefghijklmnopqrstuvwxyz234567").WithPadding(base32.NoPadding)
 
 // reach adds a state to a story.
 func (a *act) reach(s *Story, st State) {

@@ -122,6 +122,15 @@ type Tree struct {
 	Seq int64
 }
 
+// Of returns the id of the story that it belongs to: that it is part of, or for an incident the one that explains it; empty if
+// there is none.
+func (s *Story) Of() string {
+	if s.Parent == "" && s.Kind == Incident {
+		return s.Via
+	}
+	return s.Parent
+}
+
 // Now returns what the story says of its object: as of its last change while it is open, else as of its end.
 func (s *Story) Now() Facts {
 	f := s.State.Facts
@@ -185,6 +194,8 @@ type Facts struct {
 	Back     bool   `json:"back,omitempty"`
 	// Waits are the finalizers that a deletion waits for.
 	Waits []string `json:"waits,omitempty"`
+	// Since is set if a story began in an interval, and is the beginning of that.
+	Since *time.Time `json:"since,omitempty"`
 	// At is the time of a story's last change. In a whole story, Word, Pods and Restarts are as of then.
 	At *time.Time `json:"at,omitempty"`
 	// Created is when the object that was deleted had been created.

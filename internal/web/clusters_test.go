@@ -57,7 +57,9 @@ func TestClusters(t *testing.T) {
 			t.Errorf("%s: %d versions", name, n)
 		}
 	}
-	if w := p.get("/?cluster=nowhere"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "of-prod") {
+	w := p.get("/?cluster=nowhere")
+	if w.Code != http.StatusOK || strings.Contains(w.Body.String(), "of-prod") {
 		t.Errorf("an unknown cluster: %d", w.Code)
 	}
+	has(t, w.Body.String(), "the journal has no cluster &#34;nowhere&#34;: it has prod, staging")
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/usage"
 	"github.com/tattler-dev/tattler/internal/when"
@@ -22,7 +23,7 @@ type filter struct {
 	// clusters are the selected clusters, if they are several: then a line names its own. own is the journal's name.
 	clusters []string
 	own      string
-	// unknown says which kind the journal does not have.
+	// unknown says which kind or cluster the journal does not have.
 	unknown string
 }
 
@@ -58,12 +59,15 @@ func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
 	if err != nil {
 		return nil, err
 	}
-	known, err := p.past.several(ctx)
+	known, err := p.past.source.Clusters(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if f.own = p.past.source.Cluster(); known != nil && len(f.Query.Clusters) != 1 {
+	if f.own = p.past.source.Cluster(); len(known) > 1 && len(f.Query.Clusters) != 1 {
 		f.clusters = known
+	}
+	if err := journal.CheckClusters(f.Query.Clusters, known); err != nil {
+		f.unknown = err.Error()
 	}
 	if len(f.Types.Unknown) > 0 {
 		f.unknown = selection.Explain(ctx, p.past.builder, f.Types.Unknown[0]).Error()

@@ -192,7 +192,10 @@ func (s *stream) read(ctx context.Context, last int64) error {
 // changes returns the entries of new changes.
 func (s *stream) changes(ctx context.Context, last int64) (all []entry, err error) {
 	q := s.f.Query
-	q.Since, q.Until, q.After, q.Before, q.OldestFirst, q.Plain = time.Time{}, time.Time{}, s.after, last+1, true, !s.f.flat
+	q.Since, q.Until, q.After, q.Before, q.OldestFirst = time.Time{}, time.Time{}, s.after, last+1, true
+	if !s.f.flat {
+		q.Plain, q.Severities = true, nil // see matches
+	}
 	for e, err := range s.p.past.rows(ctx, q) {
 		if err != nil {
 			return nil, err

@@ -25,13 +25,19 @@ import (
 // orderPath is the only path that takes a POST.
 const orderPath = "/status/order"
 
-// orderTime bounds an order. The server ends an answer after 30 seconds.
-const orderTime = 25 * time.Second
+// orderTime bounds an order, and presentTime reading the sink's state after one that failed. The server ends an answer after 30
+// seconds.
+const (
+	orderTime   = 25 * time.Second
+	presentTime = 3 * time.Second
+)
 
-// orderError is an order that was not carried out, or not completely. The text says why.
+// orderError is an order that was not carried out, or not completely. The text says why, and whether it may have been.
 type orderError struct {
 	code int
 	text string
+	// sink is that of an order that was given; empty otherwise. The page shows its state.
+	sink string
 }
 
 func (e *orderError) Error() string { return e.text }
@@ -65,11 +71,11 @@ func (p *Page) target(ctx context.Context, name string) (*control.Sink, *sinkadm
 		return nil, nil, err
 	}
 	if s.Idle != nil {
-		return nil, nil, explain(s.Idle)
+		return nil, nil, notGiven(s.Idle)
 	}
 	found, _, err := s.Find(name)
 	if err != nil {
-		return nil, nil, &orderError{http.StatusNotFound, sentence(err)}
+		return nil, nil, &orderError{code: http.StatusNotFound, text: sentence(err)}
 	}
 	return found, &s, nil
 }
@@ -146,7 +152,7 @@ func (o *orderPage) add(name, value string) { o.Fields = append(o.Fields, input{
 
 func (p *Page) askSkip(ctx context.Context, page *orderPage, sink *control.Sink, id string) error {
 	if sink.Stuck == nil || id != sink.Stuck.ID {
-		return &orderError{http.StatusConflict, "This change does not block sink " + sink.Name + ", or no longer."}
+		return &orderError{code: http.StatusConflict, text: "This change does not block sink " + sink.Name + ", or no longer."}
 	}
 	row, err := p.sinkRow(ctx, *sink, false)
 	if err != nil {
@@ -206,7 +212,7 @@ func (p *Page) askDead(ctx context.Context, page *orderPage, sink *control.Sink,
 	if id != "" {
 		l, err := p.o.Console.Letter(ctx, sink.Name, id)
 		if err != nil {
-			return explain(err)
+			return notGiven(err)
 		}
 		row, err := p.letterRow(ctx, sink.Name, l)
 		if err != nil {
@@ -220,7 +226,7 @@ func (p *Page) askDead(ctx context.Context, page *orderPage, sink *control.Sink,
 			return err
 		}
 		if len(all) == 0 {
-			return &orderError{http.StatusConflict, "Sink " + sink.Name + " has no dead letters, or no longer."}
+			return &orderError{code: http.StatusConflict, text: "Sink " + sink.Name + " has no dead letters, or no longer."}
 		}
 		what = count(int64(len(all)), "dead letter")
 		page.At, page.AtText = newest, "The newest of them was set aside at"
@@ -254,7 +260,7 @@ func (p *Page) give(w http.ResponseWriter, r *http.Request) error {
 	}
 	order, err := p.order(ctx, name, r.PostForm)
 	if err != nil {
-		return explain(err)
+		return notGiven(err)
 	}
 	result, err := p.o.Console.Give(control.By(ctx, viewer.String()+", on the web page"), order)
 	d := done{Text: result.Text}
@@ -265,10 +271,9 @@ func (p *Page) give(w http.ResponseWriter, r *http.Request) error {
 		d.Text = append(d.Text, count(int64(again.Refused), "dead letter")+" refused again: the list says why.")
 	case err != nil:
 		viewer.Note("error", err)
-		problem := explain(err)
-		var known *orderError
-		if len(result.Text) > 0 && errors.As(problem, &known) { // a part was done
-			known.text = strings.Join(result.Text, ". ") + ". " + known.text
+		problem := failed(err)
+		if problem.sink = name; len(result.Text) > 0 { // a part was done
+			problem.text = strings.Join(result.Text, ". ") + ". " + problem.text
 		}
 		return problem
 	}
@@ -328,26 +333,70 @@ func moment(form url.Values, name string) (time.Time, error) {
 	return at, nil
 }
 
-// explain makes an error that says why an order was not carried out.
-func explain(err error) error {
-	var refusal *control.Refusal
-	var none *control.NoDaemonError
+// notGiven makes an error that says why an order was not given.
+func notGiven(err error) error {
 	var user *UserError
 	var unchecked *access.CheckError
-	switch {
+	switch known := notDone(err); {
 	case errors.As(err, &user), errors.As(err, &unchecked):
 		return err
-	case errors.As(err, &refusal):
-		return &orderError{http.StatusConflict, sentence(refusal)}
-	case errors.As(err, &none):
-		return &orderError{http.StatusServiceUnavailable, "No daemon runs that could carry out the order: " + none.Error() + "."}
-	case errors.Is(err, control.ErrSilent):
-		return &orderError{http.StatusGatewayTimeout, sentence(err)}
+	case known != nil:
+		return known
+	case errors.Is(err, context.DeadlineExceeded):
+		return &orderError{code: http.StatusGatewayTimeout, text: "The order was not given: to read the state of the sink takes too long."}
+	}
+	return &orderError{code: http.StatusBadGateway, text: "The order was not given: " + err.Error() + "."}
+}
+
+// failed makes an error that says why an order that was given failed, and whether it may have been carried out.
+func failed(err error) *orderError {
+	known := notDone(err)
+	switch {
+	case errors.Is(err, control.ErrUncertain):
+		return &orderError{code: http.StatusGatewayTimeout, text: sentence(err)}
+	case known != nil:
+		return known
 	case errors.Is(err, context.DeadlineExceeded):
 		text := "It takes too long: the sink's current delivery does not end, or the receiver or the disk is slow."
-		return &orderError{http.StatusGatewayTimeout, text + " Look at the sink before you repeat the order: it may have been carried out, or a part of it."}
+		return &orderError{code: http.StatusGatewayTimeout, text: text + perhaps}
 	}
-	return &orderError{http.StatusBadGateway, "The order failed: " + err.Error() + "."}
+	return &orderError{code: http.StatusBadGateway, text: "The order failed: " + err.Error() + "." + perhaps}
+}
+
+const perhaps = " The order may have been carried out, or a part of it. Look at the sink before you repeat it."
+
+// notDone makes an error that says why an order was certainly not carried out; nil if that is not certain.
+func notDone(err error) *orderError {
+	var refusal *control.Refusal
+	var none *control.NoDaemonError
+	switch {
+	case errors.As(err, &refusal):
+		return &orderError{code: http.StatusConflict, text: sentence(refusal)}
+	case errors.As(err, &none):
+		return &orderError{code: http.StatusServiceUnavailable, text: "No daemon runs that could carry out the order: " + none.Error() + "."}
+	case errors.Is(err, control.ErrSilent):
+		return &orderError{code: http.StatusGatewayTimeout, text: sentence(err)}
+	}
+	return nil
+}
+
+// present returns the state of a sink after an order that failed, perhaps because its time is over; nil if it cannot be read.
+func (p *Page) present(r *http.Request, name string) *sinkRow {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), presentTime)
+	defer cancel()
+	s, err := p.state(ctx)
+	if err != nil {
+		return nil
+	}
+	found, former, err := s.Find(name)
+	if err != nil {
+		return nil
+	}
+	row, err := p.sinkRow(ctx, *found, former)
+	if err != nil {
+		return nil
+	}
+	return &row
 }
 
 // sentence begins an error's text with a capital letter and ends it with a full stop.

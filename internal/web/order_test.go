@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,6 +17,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
@@ -47,6 +49,9 @@ type console struct {
 	seen []string // the orders
 	err  error    // of the next orders
 	left int      // dead letters that the receiver refuses again
+
+	order  func(ctx context.Context) error // carries out the next orders, if it is set
+	unread error                           // of the journal
 }
 
 // roles knows viewers by their tokens: boss may do everything; reader may see the status and objects in namespace shop;
@@ -100,10 +105,15 @@ func newConsole(t *testing.T) *console {
 	c.status.Journal.First = 1
 	c.status.Left = []string{"former"}
 	page, err := New(Options{Source: access.New(r), Now: func() time.Time { return c.now }, Console: &sinkadmin.Console{
-		Status: func(context.Context) (control.Status, error) { return c.status, c.idle },
+		Status: func(ctx context.Context) (control.Status, error) { return c.status, cmp.Or(ctx.Err(), c.idle) },
 		Orders: func() control.Orders { return c },
-		Read:   func(_ context.Context, use func(*journal.Reader) error) error { return use(r) },
-		Now:    func() time.Time { return c.now },
+		Read: func(_ context.Context, use func(*journal.Reader) error) error {
+			if c.unread != nil {
+				return c.unread
+			}
+			return use(r)
+		},
+		Now: func() time.Time { return c.now },
 	}})
 	if err != nil {
 		t.Fatal(err)
@@ -170,6 +180,9 @@ func (c *console) note(ctx context.Context, format string, args ...any) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.seen = append(c.seen, fmt.Sprintf(format, args...)+" by "+control.GivenBy(ctx))
+	if c.order != nil {
+		return c.order(ctx)
+	}
 	return c.err
 }
 
@@ -456,5 +469,86 @@ func TestManyLetters(t *testing.T) {
 	}
 	if fmt.Sprint(sizes) != "[50 50 7]" {
 		t.Errorf("parts of %v", sizes)
+	}
+}
+
+// TestOrdersUncertain: where an order may have been carried out although it failed, the page says so, and shows the sink as it
+// is now; where it certainly was not, the page does not say so.
+func TestOrdersUncertain(t *testing.T) { synctest.Test(t, testOrdersUncertain) } // an order may wait until its time is over
+
+func testOrdersUncertain(t *testing.T) {
+	const perhaps = "may have"
+	for _, tc := range []struct {
+		why     string
+		err     error // the daemon's
+		hangs   bool  // until the order's time is over
+		carried bool  // out nevertheless
+		perhaps bool
+		says    string
+	}{
+		{"a refusal", control.Refuse("sink hook is not configured"), false, false, false, "Sink hook is not configured."},
+		{"no daemon", &control.NoDaemonError{Journal: "j.db"}, false, false, false, "No daemon runs that could carry out the order"},
+		{"it did not get the order", fmt.Errorf("the daemon: %w, and did not get the order", control.ErrSilent), false, false, false, "did not get the order"},
+		{"it got the order", fmt.Errorf("the daemon: %w; %w", control.ErrSilent, control.ErrUncertain), false, true, true, "it got the order"},
+		{"it ended", fmt.Errorf("the daemon: it ended before it answered; %w", control.ErrUncertain), false, true, true, "it got the order"},
+		{"it takes too long", nil, true, true, true, "It takes too long"},
+		{"it takes too long, for nothing", nil, true, false, true, "It takes too long"},
+		{"another failure", errors.New("disk full"), false, true, true, "The order failed: disk full."},
+	} {
+		c := newConsole(t)
+		c.order = func(ctx context.Context) error {
+			if tc.hangs {
+				<-ctx.Done()
+			}
+			if tc.carried {
+				c.status.Sinks[0].State = "paused"
+			}
+			return cmp.Or(tc.err, ctx.Err())
+		}
+		w := c.post("boss", "do", "pause", "sink", "hook")
+		body := mainOf(t, w.Body.String())
+		state := map[bool]string{true: "<dd>paused</dd>", false: "<dd>retrying</dd>"}[tc.carried]
+		if w.Code < 400 || strings.Contains(body, perhaps) != tc.perhaps {
+			t.Errorf("%s: %d, want %q: %t\n%s", tc.why, w.Code, perhaps, tc.perhaps, body)
+		}
+		has(t, body, tc.says, "Sink hook now", state, `href="/status/sink?name=hook"`)
+		if c.status.Sinks[0].Stuck == nil || strings.Contains(mainOf(t, c.post("boss", "do", "pause", "sink", "hok").Body.String()), perhaps) {
+			t.Errorf("%s: an order for another sink may have been carried out", tc.why)
+		}
+	}
+	c := newConsole(t)
+	c.order = func(context.Context) error {
+		c.idle = errors.New("permission denied")
+		c.unread = errors.New("the disk is away")
+		return control.ErrUncertain
+	}
+	body := mainOf(t, c.post("boss", "do", "pause", "sink", "hook").Body.String())
+	has(t, body, "It got the order", "The state of sink hook is not known now", `href="/status/sink?name=hook"`)
+}
+
+// TestOrderNotGiven: what fails before an order is given has certainly not been carried out.
+func TestOrderNotGiven(t *testing.T) {
+	c := newConsole(t)
+	c.status.Left, c.unread = nil, errors.New("the disk is away") // the state is the daemon's
+	w := c.post("boss", "do", "drop", "sink", "hook", "until", c.now.Format(time.RFC3339))
+	body := mainOf(t, w.Body.String())
+	has(t, body, "The order was not given: the disk is away.")
+	if strings.Contains(body, "may have") || len(c.seen) > 0 {
+		t.Errorf("%v %s", c.seen, body)
+	}
+}
+
+// TestOrderOfAbsentBrowser: an order that arrives late, when its browser has given up, is not carried out.
+func TestOrderOfAbsentBrowser(t *testing.T) {
+	c := newConsole(t)
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	h := c.h
+	c.h = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h.ServeHTTP(w, r.WithContext(context.WithValue(gone, http.LocalAddrContextKey, r.Context().Value(http.LocalAddrContextKey))))
+	})
+	c.post("boss", "do", "pause", "sink", "hook")
+	if len(c.seen) > 0 {
+		t.Errorf("%v", c.seen)
 	}
 }

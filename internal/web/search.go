@@ -54,7 +54,7 @@ func (p *Page) items(ctx context.Context, f *filter, before int64) iter.Seq2[his
 		return history.Items(p.past.rows(ctx, q), func(func(story.Tree, error) bool) {}, false)
 	}
 	stories := p.past.builder.Stories(ctx, q)
-	q.Plain = true
+	q.Plain, q.Severities = true, nil // see matches
 	return history.Items(p.past.rows(ctx, q), stories, false)
 }
 
@@ -106,6 +106,9 @@ func (p *Page) search(ctx context.Context, f *filter, before int64) (s found, er
 // matches reports whether an entry matches what the journal's query does not cover. A damaged change matches: it is shown
 // as such, because it might.
 func (p *Page) matches(ctx context.Context, f *filter, e *journal.Entry) (bool, error) {
+	if !f.flat && !history.HasSeverity(&f.Query, e) {
+		return false, nil
+	}
 	if !f.ReadsObjects() {
 		return true, nil
 	}

@@ -66,7 +66,7 @@ func (p *Page) sink(w http.ResponseWriter, r *http.Request) error {
 	}
 	found, former, err := s.Find(query.Get("name"))
 	if err != nil {
-		return &orderError{http.StatusNotFound, sentence(err)}
+		return &orderError{code: http.StatusNotFound, text: sentence(err)}
 	}
 	page := sinkPage{head: p.head(r, "Sink "+found.Name)}
 	page.Section = "status"

@@ -146,7 +146,11 @@ func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http
 			return
 		}
 		code, text := p.failure(r, err)
-		_ = p.render(w, code, "error.html", errorPage{head: p.head(r, "Error"), Code: code, Text: text, OfStatus: strings.HasPrefix(r.URL.Path, "/status")}) // the browser may have gone
+		page := errorPage{head: p.head(r, "Error"), Code: code, Text: text, OfStatus: strings.HasPrefix(r.URL.Path, "/status")}
+		if order := (*orderError)(nil); errors.As(err, &order) && order.sink != "" {
+			page.Given, page.SinkURL, page.Sink = order.sink, sinkURL(order.sink), p.present(r, order.sink)
+		}
+		_ = p.render(w, code, "error.html", page) // the browser may have gone
 	}
 }
 
@@ -212,4 +216,7 @@ type errorPage struct {
 	Text string
 	// OfStatus says that the page is one of streams and sinks.
 	OfStatus bool
+	// Given is the sink of an order that failed after it was given; else empty. Sink is its state, nil if that cannot be read.
+	Given, SinkURL string
+	Sink           *sinkRow
 }

@@ -89,17 +89,18 @@ func (c *compiler) noCondition(tree *ast.AST, got *cel.Type) error {
 	return c.failAt(tree, tree.Expr().ID(), reason)
 }
 
+// The messages of the parser. They have texts of the expression, which may have several lines.
 var (
-	undeclared = regexp.MustCompile(`^undeclared reference to '([^']*)'`)
-	noField    = regexp.MustCompile(`^undefined field '([^']*)'`)
-	noSelect   = regexp.MustCompile(`^type '(.*)' does not support field selection`)
-	wrongType  = regexp.MustCompile(`^expected type '(.*)' but found '(.*)'`)
-	noOverload = regexp.MustCompile(`^found no matching overload for '([^']*)' applied to '(.*)'`)
+	undeclared = regexp.MustCompile(`(?s)^undeclared reference to '([^']*)'`)
+	noField    = regexp.MustCompile(`(?s)^undefined field '([^']*)'`)
+	noSelect   = regexp.MustCompile(`(?s)^type '(.*)' does not support field selection`)
+	wrongType  = regexp.MustCompile(`(?s)^expected type '(.*)' but found '(.*)'`)
+	noOverload = regexp.MustCompile(`(?s)^found no matching overload for '([^']*)' applied to '(.*)'`)
 
-	strayChar  = regexp.MustCompile(`^Syntax error: token recognition error at: '(.*)'`)
-	endOfInput = regexp.MustCompile(`^Syntax error: .*'<EOF>'( expecting|$)`)
-	strayWord  = regexp.MustCompile(`^Syntax error: (?:mismatched|extraneous) input '(.*)' expecting`)
-	noViable   = regexp.MustCompile(`^Syntax error: no viable alternative at input '(.*)'`)
+	strayChar  = regexp.MustCompile(`(?s)^Syntax error: token recognition error at: '(.*)'`)
+	endOfInput = regexp.MustCompile(`(?s)^Syntax error: .*'<EOF>'( expecting|$)`)
+	strayWord  = regexp.MustCompile(`(?s)^Syntax error: (?:mismatched|extraneous) input '(.*)' expecting`)
+	noViable   = regexp.MustCompile(`(?s)^Syntax error: no viable alternative at input '(.*)'`)
 )
 
 // syntaxError reports the parser's first error; later ones follow from it.
@@ -141,18 +142,7 @@ func position(e *common.Error) int { return e.Location.Line()<<16 + e.Location.C
 
 func (c *compiler) syntaxReason(message string) string {
 	if m := strayChar.FindStringSubmatch(message); m != nil {
-		switch m[1][:1] {
-		case "=":
-			return "a single =: compare with =="
-		case "&", "|":
-			return fmt.Sprintf("a single %s: write %s", m[1][:1], strings.Repeat(m[1][:1], 2))
-		case `"`, "'":
-			return "this string has no closing quote"
-		}
-		if strings.ContainsAny(m[1], "“”„‘’") {
-			return "strings need straight quotes: \"…\""
-		}
-		return fmt.Sprintf("%q is not part of CEL", m[1])
+		return strayReason(m[1])
 	}
 	if endOfInput.MatchString(message) {
 		return "the expression ends too early"
@@ -169,6 +159,23 @@ func (c *compiler) syntaxReason(message string) string {
 		return fmt.Sprintf("%s is a reserved word of CEL", word)
 	}
 	return strings.TrimPrefix(message, "Syntax error: ")
+}
+
+// strayReason explains characters that begin nothing.
+func strayReason(text string) string {
+	switch {
+	case strings.HasPrefix(text, "="):
+		return "a single =: compare with =="
+	case strings.HasPrefix(text, "&"):
+		return "a single &: write &&"
+	case strings.HasPrefix(text, "|"):
+		return "a single |: write ||"
+	case strings.HasPrefix(text, `"`), strings.HasPrefix(text, "'"):
+		return "this string has no closing quote"
+	case strings.ContainsAny(text, "“”„‘’"):
+		return "strings need straight quotes: \"…\""
+	}
+	return fmt.Sprintf("%q is not part of CEL", text)
 }
 
 // operators maps operators of other languages to CEL's.

@@ -68,6 +68,10 @@ func TestErrors(t *testing.T) {
 		{"an invalid path in escapes", `touches("spec\u002e.x")`, "1:9", `invalid path "spec..x": column 6: empty name`},
 
 		{"an invalid regular expression", `resource.name.matches("[")`, "1:23", "invalid matches argument"},
+		{"a string that its line does not end", "'\n0", "1:1", "this string has no closing quote"},
+		{"a string that its line does not end, in a condition", "true &&\n op == \"a\n|| true", "2:8", "this string has no closing quote"},
+		{"a raw string that its line does not end", "r'a\n'", "1:2", "this string has no closing quote"},
+		{"a control character", "op \x00 1", "1:4", `"\x00" is not part of CEL`},
 		{"too long", `op == "` + strings.Repeat("x", maxLength) + `"`, "1:1", "8200 characters; an expression has at most 8192"},
 	} {
 		_, err := Compile(tc.expr)
@@ -99,7 +103,7 @@ func TestErrorPoints(t *testing.T) {
 
 // FuzzCompile: whatever the text, an error points into it, and what compiles evaluates.
 func FuzzCompile(f *testing.F) {
-	for _, s := range []string{`op == "deleted" || touches("spec.**")`, `touches("a[name=x]")`, "a\n\tb", `changes.exists(c, c.op == "add")`, `op = 3`, `not x`, `"`, `resource.`, `.`, `{{`, `ä(`, "op\r\n==", `resource.owner.kind`} {
+	for _, s := range []string{`op == "deleted" || touches("spec.**")`, `touches("a[name=x]")`, "a\n\tb", `changes.exists(c, c.op == "add")`, `op = 3`, `not x`, `"`, `resource.`, `.`, `{{`, `ä(`, "'\n0", "op == \"a\n", "op\r\n==", `resource.owner.kind`} {
 		f.Add(s)
 	}
 	d := update()

@@ -256,6 +256,9 @@ func (t *lister) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.E
 	q := t.Query
 	q.After, q.Before, q.OldestFirst = in.After, t.last+1, in.OldestFirst
 	q.Plain = t.o.folds(t.Selection) && !t.o.Stat
+	if q.Plain { // absences are shown with any severity
+		q.Severities = nil
+	}
 	q.Quiet = t.Noise || !q.Plain && !t.ReadsObjects() && t.quiet < maxQuiet
 	return func(yield func(journal.Entry, error) bool) {
 		for again := true; again; {

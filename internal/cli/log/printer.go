@@ -25,7 +25,7 @@ type printer interface {
 func (o *Options) printer(s *selected, cluster string) (printer, error) {
 	ro := render.Options{
 		Out: o.IO.Out, Terminal: o.IO.OutTTY, Today: o.Now, Color: o.IO.Color, Width: o.IO.Width(), Location: o.Now().Location(),
-		Namespaces: s.Namespaces.One() == "", Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.Partial(), Stories: o.folds(s.Selection),
+		Namespaces: s.Namespaces.One() == "", Full: o.Full || !o.IO.OutTTY, Noise: o.Noise, Flat: o.Flat || s.Partial(), Stories: o.folds(s.Selection), StoryIDs: true,
 		Only:   s.Paths,
 		Remark: s.via, Clusters: s.several, Cluster: cluster,
 	}

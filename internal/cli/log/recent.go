@@ -109,6 +109,8 @@ func (o *Options) needsJournal(path string) error {
 		flag, instead = "--stat", leaveOut
 	case o.HTML != "":
 		flag, instead = "--html", leaveOut
+	case o.Story != "":
+		flag, instead = "--story", leaveOut
 	case o.Output == oneline:
 		flag, instead = "-o oneline", "use -o text to see what the cluster itself still records"
 	default:

@@ -41,7 +41,7 @@ func (o *Options) selection() (*selected, error) {
 
 // folds reports whether stories stand for routine changes.
 func (o *Options) folds(s *selection.Selection) bool {
-	return o.Output == text && !o.Flat && !s.Partial()
+	return o.Output == text && !o.Flat && o.Story == "" && !s.Partial()
 }
 
 // selects reports whether an entry that the query selects is selected.

@@ -41,8 +41,8 @@ func TestSeverityOfLines(t *testing.T) {
 		want string // the lines, without their times
 		said string
 	}{
-		{"the last lines", Options{Options: selection.Options{Severities: []string{"failure"}}}, "· shop     pod/web                        CrashLoopBackOff: exit code 1, 4 restarts  (4 changes; --flat)\n", ""},
-		{"a time range", Options{Options: selection.Options{Severities: []string{"failure"}, Since: "10:00"}}, "· shop     pod/web                        CrashLoopBackOff: exit code 1, 4 restarts  (4 changes; --flat)\n", ""},
+		{"the last lines", Options{Options: selection.Options{Severities: []string{"failure"}}}, "· shop     pod/web                        CrashLoopBackOff: exit code 1, 4 restarts  (4 changes; --story r2z4kwy2)\n", ""},
+		{"a time range", Options{Options: selection.Options{Severities: []string{"failure"}, Since: "10:00"}}, "· shop     pod/web                        CrashLoopBackOff: exit code 1, 4 restarts  (4 changes; --story r2z4kwy2)\n", ""},
 		{"none", Options{Options: selection.Options{Severities: []string{"warning"}}}, "", "no such change; the journal reaches back to 10:00:00"},
 		{"none in a time range", Options{Options: selection.Options{Severities: []string{"failure"}, Since: "10:02"}}, "", "no such change since 10:02:00"},
 	} {

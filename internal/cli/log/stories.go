@@ -3,9 +3,12 @@ package log
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"slices"
+	"strings"
 
+	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
@@ -63,9 +66,12 @@ func (t *lister) items(ctx context.Context, oldestFirst bool, after int64) iter.
 	q := t.Query
 	q.After, q.Before, q.OldestFirst = after, t.last+1, oldestFirst
 	changes := t.rows(ctx, journal.Query{After: after, OldestFirst: oldestFirst})
-	if t.ReadsObjects() {
-		changes = matching(changes, func(e *journal.Entry) (bool, error) { return t.matches(ctx, e) })
-	}
+	changes = matching(changes, func(e *journal.Entry) (bool, error) {
+		if !history.HasSeverity(&q, e) || !t.ReadsObjects() {
+			return history.HasSeverity(&q, e), nil
+		}
+		return t.matches(ctx, e)
+	})
 	stories := matching(t.journal.Stories(ctx, q), func(s *story.Tree) (bool, error) {
 		if !t.o.Follow && render.Tell(s, t.end()).Silent {
 			return false, nil
@@ -118,4 +124,43 @@ func (t *lister) matchesStory(ctx context.Context, s *story.Tree) (bool, error) 
 		return t.matches(ctx, &e)
 	}
 	return false, nil
+}
+
+// story shows the changes of one story, and then the story.
+func (o *Options) story(ctx context.Context, j *past.Journal, s *selected) error {
+	tree, err := j.Story(ctx, strings.ToLower(o.Story))
+	switch {
+	case errors.Is(err, journal.ErrNotFound):
+		return fmt.Errorf("the journal has no story whose id begins with %q: tattler log shows the ids", o.Story)
+	case err != nil:
+		return err
+	}
+	out, err := o.printer(s, j.Cluster())
+	if err != nil {
+		return err
+	}
+	t := &lister{o: o, journal: j, selected: s, out: out}
+	seqs, err := j.Covered(ctx, &tree)
+	if err != nil {
+		return err
+	}
+	if tree.Cause != 0 && !slices.Contains(seqs, tree.Cause) {
+		seqs = append([]int64{tree.Cause}, seqs...)
+		slices.Sort(seqs)
+	}
+	s.Query = journal.Query{Quiet: true, Snapshots: true}
+	if len(seqs) > 0 {
+		if err := t.play(ctx, seqs); err != nil {
+			return err
+		}
+	}
+	if f, ok := out.(*folding); ok {
+		if err := f.story(&tree); err != nil {
+			return err
+		}
+	}
+	if err := out.Flush(o.Now()); err != nil {
+		return err
+	}
+	return t.complain("shown")
 }

@@ -17,10 +17,8 @@ func (j *Journal) Within(ctx context.Context, names []string) ([]string, error) 
 	if err != nil || len(names) == 0 {
 		return known, err
 	}
-	for _, name := range names {
-		if !slices.Contains(known, name) {
-			return nil, usage.Errorf("--cluster: the journal has no cluster %q: it has %s", name, strings.Join(known, ", "))
-		}
+	if err := journal.CheckClusters(names, known); err != nil {
+		return nil, usage.Errorf("--cluster: %v", err)
 	}
 	return names, nil
 }

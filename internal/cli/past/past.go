@@ -298,6 +298,11 @@ func (j *Journal) Each(ctx context.Context, seqs []int64, f func(e *journal.Entr
 	return j.changes.Each(ctx, seqs, f)
 }
 
+// CheckStories compares the recorded stories with those that the changes make: see history.Builder.
+func (j *Journal) CheckStories(ctx context.Context, found func(text string)) (compared int, err error) {
+	return j.changes.CheckStories(ctx, found)
+}
+
 // ShortNames returns the short names of a kind.
 func (j *Journal) ShortNames(ctx context.Context, k journal.Kind) []string {
 	return j.changes.ShortNames(ctx, k)

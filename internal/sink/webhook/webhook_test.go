@@ -536,3 +536,44 @@ func TestParallel(t *testing.T) {
 		t.Errorf("%d requests at a time, want 3", most)
 	}
 }
+
+// TestSuccessor: an object and the next one of its name are two objects, so with parallel requests the creation of the second
+// may arrive before the deletion of the first.
+func TestSuccessor(t *testing.T) {
+	for _, parallel := range []int{1, 2} {
+		ms := sinktest.Messages(0, 2)
+		ms[0].Key, ms[1].Key = "uid-1", "uid-2"
+		next := make(chan struct{})
+		if parallel == 1 {
+			close(next) // the creation is not sent meanwhile
+		}
+		var mu sync.Mutex
+		var got []string
+		s := serve(t, Options{Parallel: parallel}, func(_ http.ResponseWriter, r *http.Request) {
+			body, err := io.ReadAll(r.Body)
+			if err != nil {
+				t.Error(err)
+			}
+			what := "creation"
+			if string(body) == string(ms[0].Body) {
+				what = "deletion"
+				<-next
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if got = append(got, what); what == "creation" && parallel > 1 {
+				close(next)
+			}
+		})
+		if n, err := s.Send(t.Context(), ms); n != 2 || err != nil {
+			t.Fatal(n, err)
+		}
+		want := []string{"deletion", "creation"}
+		if parallel > 1 {
+			slices.Reverse(want)
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("%d at a time: %v, want %v", parallel, got, want)
+		}
+	}
+}

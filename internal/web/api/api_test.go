@@ -355,12 +355,14 @@ func testPages(t *testing.T) {
 		}
 	}
 	var names []string
-	for next := "x"; next != ""; {
-		page := decode[api.Objects](t, h, "objects?at=10:30&limit=1&after="+strings.TrimPrefix(next, "x"))
+	for after := ""; ; {
+		page := decode[api.Objects](t, h, "objects?at=10:30&limit=1"+after)
 		for _, o := range page.Objects {
 			names = append(names, o.Name)
 		}
-		next = page.Next
+		if after = "&after=" + page.Next; page.Next == "" {
+			break
+		}
 	}
 	if got := strings.Join(names, " "); got != "bank n1 key" {
 		t.Errorf("objects: %s", got)

@@ -31,9 +31,9 @@ type parameter struct {
 
 var (
 	limit = parameter{name: "limit", kind: "integer", doc: "the most values in an answer"}
-	atOne = parameter{name: "at", kind: "string", doc: "a time, as since; default: now"}
+	atOne = parameter{name: "at", kind: "string", doc: "a time, as since; default: now, which differs from page to page"}
 	id    = parameter{name: "id", kind: "string", doc: "the change's id, or its beginning", required: true}
-	q     = parameter{name: "query", kind: "string", doc: "a query of the journal, as JSON"}
+	q     = parameter{name: "query", kind: "string", doc: "a query of the journal, as JSON; an empty range selects nothing"}
 	// qObjects has only what selects objects.
 	qObjects = parameter{name: "query", kind: "string", doc: "a query of the journal's objects, as JSON: without what selects changes"}
 )
@@ -74,8 +74,13 @@ func (e *endpoint) check(r *http.Request) error {
 		return problem(http.StatusBadRequest, "the parameters cannot be read: %v; write %%25 for %%", err)
 	}
 	for _, p := range e.parameters {
-		if p.required && !e.inPath(p) && given.Get(p.name) == "" {
+		if p.required && !e.inPath(p) && !given.Has(p.name) {
 			return problem(http.StatusBadRequest, "%s: required", p.name)
+		}
+		for _, value := range given[p.name] {
+			if err := p.checkValue(value); err != nil {
+				return err
+			}
 		}
 	}
 	return usage.CheckParameters(given, e.query(), func(name string) (paths []string) {
@@ -86,6 +91,22 @@ func (e *endpoint) check(r *http.Request) error {
 		}
 		return paths
 	})
+}
+
+// checkValue returns an error for a parameter that is given without a value. As a filter that is left out, it would select
+// everything, where a variable of a script was empty.
+func (p *parameter) checkValue(value string) error {
+	blank := " "
+	if p.kind == "array" {
+		blank = " ,"
+	}
+	switch {
+	case strings.Trim(value, blank) != "":
+		return nil
+	case p.kind == "boolean":
+		return problem(http.StatusBadRequest, "%s: it has no value: say true or false, or leave it out", p.name)
+	}
+	return problem(http.StatusBadRequest, "%s: it has no value: leave it out, or give it one", p.name)
 }
 
 // endpoints returns all paths below Root. It is a function because the document of one of them describes all.
@@ -101,11 +122,11 @@ func endpoints() []endpoint {
 		)},
 		{path: "changes/{id}", summary: "One complete change, with its objects", parameters: []parameter{id}, answer: Change{}, handle: (*api).change},
 		{path: "kinds", summary: "The recorded kinds", answer: Kinds{}, handle: (*api).kinds, parameters: []parameter{
-			{name: "namespace", kind: "array", doc: "only kinds that you may see in one of these namespaces; repeatable"},
+			{name: "namespace", kind: "array", doc: "only kinds that you may see in one of these namespaces, not globs; repeatable"},
 		}},
 		{path: "names", summary: "Names of objects, for suggestions", answer: Names{}, handle: (*api).names, parameters: []parameter{
 			{name: "type", kind: "array", doc: "TYPE; repeatable; default: all"},
-			{name: "namespace", kind: "string", doc: "only in this namespace"},
+			{name: "namespace", kind: "string", doc: "only in this namespace, not a glob"},
 			{name: "prefix", kind: "string", doc: "only names that begin with this"},
 			limit,
 		}},
@@ -115,7 +136,7 @@ func endpoints() []endpoint {
 		{path: "differences", summary: "Net differences between since and until", expensive: true, answer: Differences{}, handle: (*api).differences,
 			parameters: named("selector", "since", "until", "noise")},
 		{path: "versions", summary: "The history of an object, the newest version first", expensive: true, answer: Versions{}, handle: (*api).versions, parameters: append(named(),
-			atOne, parameter{name: "before", kind: "integer", doc: "next of the page before"}, limit,
+			atOne, parameter{name: "before", kind: "integer", doc: "next of the page before, which was of the same object; at has no effect then"}, limit,
 		)},
 		{path: "blame", summary: "An object's YAML, with the change that led to each line", expensive: true, answer: Blame{}, handle: (*api).blame,
 			parameters: append(named(), atOne)},
@@ -138,7 +159,7 @@ func endpoints() []endpoint {
 		}},
 		{path: "raw/names", summary: "Lossless: names of objects", answer: Names{}, handle: (*api).rawNames, parameters: []parameter{
 			{name: "resource", kind: "array", doc: "group-resources, such as deployments.apps"},
-			{name: "namespace", kind: "string", doc: "only in this namespace"},
+			{name: "namespace", kind: "string", doc: "only in this namespace, not a glob"},
 			{name: "prefix", kind: "string", doc: "only names that begin with this"},
 			limit,
 		}},

@@ -8,6 +8,11 @@ import (
 	"time"
 )
 
+const description = "What changed in a Kubernetes cluster. You see what your rights in the cluster let you get. Fields may be added. " +
+	"A parameter that the path does not have, or that is given without a value, is an error; so is a kind or a cluster that the journal does not have, " +
+	"and a range that ends before it begins. An object or a namespace that you may not see is as one that does not exist. " +
+	"A next is a place in the list: the page after it begins there, whatever was deleted meanwhile."
+
 // OpenAPI returns the OpenAPI 3.1 document of the API. It is made from the table of endpoints and the Go types of their
 // answers, so that it cannot differ from them. docs/openapi.json is a copy.
 func OpenAPI() ([]byte, error) {
@@ -40,7 +45,7 @@ func OpenAPI() ([]byte, error) {
 		"openapi": "3.1.0",
 		"info": map[string]any{
 			"title": "Tattler", "version": "v1",
-			"description": "What changed in a Kubernetes cluster. You see what your rights in the cluster let you get. Fields may be added.",
+			"description": description,
 		},
 		"paths": paths, "components": map[string]any{"schemas": s.all},
 	}, "", "  ")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
 	"time"
@@ -44,7 +45,8 @@ const (
 	pageBytes = 8 << 20
 )
 
-// asked reads the selection of a request and resolves its kinds. Its error names a kind that the journal does not have.
+// asked reads the selection of a request and resolves its kinds. Its error names a kind or a cluster that the journal does not
+// have.
 func (a *api) asked(r *http.Request) (*selection.Selection, error) {
 	o, err := selection.FromValues(r.URL.Query())
 	if err != nil {
@@ -61,6 +63,13 @@ func (a *api) asked(r *http.Request) (*selection.Selection, error) {
 		err := selection.Explain(r.Context(), a.o.Changes, s.Types.Unknown[0])
 		return nil, problem(http.StatusNotFound, "%v", err)
 	}
+	known, err := a.o.Source.Clusters(r.Context())
+	if err != nil {
+		return nil, err
+	}
+	if err := journal.CheckClusters(s.Query.Clusters, known); err != nil {
+		return nil, problem(http.StatusNotFound, "%v", err)
+	}
 	return s, nil
 }
 
@@ -72,6 +81,10 @@ func bounds(r *http.Request, q *journal.Query) (limit int, err error) {
 	}
 	if q.After, err = sequence(p.Get("after"), "after"); err != nil {
 		return 0, err
+	}
+	// Nothing between two neighbours is an empty page: a list may end there.
+	if q.Before != 0 && q.After >= q.Before {
+		return 0, problem(http.StatusBadRequest, "after is not before before")
 	}
 	switch p.Get("order") {
 	case "", "newest":
@@ -176,7 +189,10 @@ func (a *api) kinds(r *http.Request) (any, error) {
 		return nil, err
 	}
 	out := Kinds{Kinds: []Kind{}}
-	namespaces := r.URL.Query()["namespace"]
+	namespaces, err := namespaceNames(r)
+	if err != nil {
+		return nil, err
+	}
 	if len(namespaces) > 10 {
 		return nil, problem(http.StatusBadRequest, "namespace: at most 10")
 	}
@@ -203,23 +219,45 @@ func (a *api) names(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	return a.namesOf(r, s.Types.Resources, 20)
+}
+
+// namesOf returns the names of objects of some kinds, or of all; otherwise is how many without a limit.
+func (a *api) namesOf(r *http.Request, resources []string, otherwise int) (any, error) {
 	p := r.URL.Query()
-	limit, err := limitOf(p, 20, rawNames)
+	limit, err := limitOf(p, otherwise, rawNames)
 	if err != nil {
 		return nil, err
 	}
-	namespace := ""
-	switch n := s.Namespaces.Include; {
-	case len(n) > 1 || len(n) == 1 && strings.ContainsAny(n[0], `*?[\`):
-		return nil, problem(http.StatusBadRequest, "namespace: say one, or none for all")
-	case len(n) == 1:
-		namespace = n[0]
+	namespaces, err := namespaceNames(r)
+	if err != nil {
+		return nil, err
 	}
-	names, err := a.o.Source.Names(r.Context(), s.Types.Resources, namespace, p.Get("prefix"), limit)
+	if len(namespaces) > 1 {
+		return nil, problem(http.StatusBadRequest, "namespace: say one, or leave it out for all")
+	}
+	names, err := a.o.Source.Names(r.Context(), resources, strings.Join(namespaces, ""), p.Get("prefix"), limit)
 	if names == nil {
 		names = []string{}
 	}
 	return Names{names}, err
+}
+
+// namespaceNames reads the parameter namespace of a path that does not take globs.
+func namespaceNames(r *http.Request) ([]string, error) {
+	o, err := selection.FromValues(url.Values{"namespace": r.URL.Query()["namespace"]})
+	if err != nil {
+		return nil, err
+	}
+	for _, ns := range o.Namespaces {
+		if selection.IsGlob(ns) {
+			return nil, problem(http.StatusBadRequest, "namespace: %q is a glob; this path takes names only", ns)
+		}
+		if err := selection.CheckNamespace(ns); err != nil {
+			return nil, err
+		}
+	}
+	return o.Namespaces, nil
 }
 
 // Objects are objects as they were.
@@ -257,11 +295,6 @@ func (a *api) at(r *http.Request) (time.Time, error) {
 	return t, nil
 }
 
-// place orders objects: it is the cursor of a page.
-func place(s *journal.State) string {
-	return strings.Join([]string{s.Kind.Cluster, s.Kind.GroupResource(), s.Namespace, s.Name, s.UID}, "/")
-}
-
 func (a *api) objects(r *http.Request) (any, error) {
 	s, err := a.asked(r)
 	if err != nil {
@@ -276,22 +309,26 @@ func (a *api) objects(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	states := a.o.Source.At(r.Context(), s.Query, at)
+	if text := p.Get("after"); text != "" {
+		after, err := parsePlace(text)
+		if err != nil {
+			return nil, err
+		}
+		states = after.next(states)
+	}
 	out := Objects{Objects: []Object{}}
-	after, last, size := p.Get("after"), "", 0
-	for st, err := range a.o.Source.At(r.Context(), s.Query, at) {
+	var last place
+	size := 0
+	for st, err := range states {
 		switch {
 		case err != nil:
 			return nil, err
-		case after != "":
-			if place(&st) == after {
-				after = ""
-			}
-			continue
 		case st.Err == nil && st.Presence == journal.Present && !a.labelled(s, st.JSON):
 			continue
 		}
 		if len(out.Objects) == limit || size > pageBytes {
-			out.Next = last
+			out.Next = last.String()
 			break
 		}
 		o := Object{Kind: Kind(st.Kind), Namespace: st.Namespace, Name: st.Name, UID: st.UID, Object: st.JSON, Error: errorOf(st.Err)}
@@ -305,10 +342,7 @@ func (a *api) objects(r *http.Request) (any, error) {
 			o.Pending = st.Next.ID
 		}
 		out.Objects = append(out.Objects, o)
-		last, size = place(&st), size+len(st.JSON)
-	}
-	if after != "" {
-		return nil, problem(http.StatusBadRequest, "after: there is no such object: begin anew")
+		last, size = placeOf(&st), size+len(st.JSON)
 	}
 	return out, nil
 }
@@ -371,19 +405,21 @@ func (a *api) differences(r *http.Request) (any, error) {
 	return out, nil
 }
 
-// one returns the object that a request names, as it was at a time.
-func (a *api) one(r *http.Request) (*journal.State, error) {
+// named reads the selection of a request that names an object, and the time.
+func (a *api) named(r *http.Request) (*selection.Selection, time.Time, error) {
 	s, err := a.asked(r)
 	if err != nil {
-		return nil, err
+		return nil, time.Time{}, err
 	}
 	at, err := a.at(r)
-	if err != nil {
-		return nil, err
+	if err == nil && (len(s.Types.Names) != 1 || len(s.Types.Resources) == 0) {
+		err = problem(http.StatusBadRequest, "type: say which object, as TYPE/NAME")
 	}
-	if len(s.Types.Names) != 1 || len(s.Types.Resources) == 0 {
-		return nil, problem(http.StatusBadRequest, "type: say which object, as TYPE/NAME")
-	}
+	return s, at, err
+}
+
+// one returns the object that a request names, as it was at a time.
+func (a *api) one(r *http.Request, s *selection.Selection, at time.Time) (*journal.State, error) {
 	var found, unknown []journal.State
 	for st, err := range a.o.Source.At(r.Context(), s.Query, at) {
 		switch {
@@ -421,7 +457,7 @@ type Version struct {
 }
 
 func (a *api) versions(r *http.Request) (any, error) {
-	st, err := a.one(r)
+	s, at, err := a.named(r)
 	if err != nil {
 		return nil, err
 	}
@@ -434,13 +470,22 @@ func (a *api) versions(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	var st *journal.State
+	if before != 0 {
+		st, err = a.continued(r, s, before)
+	} else {
+		st, err = a.one(r, s, at)
+	}
+	if err != nil {
+		return nil, err
+	}
 	out := Versions{Versions: []Version{}}
 	size := 0
 	for step, err := range a.o.Source.History(r.Context(), st) {
 		switch {
 		case err != nil:
 			return nil, err
-		case before != 0 && step.Seq >= before:
+		case step.Seq == before:
 			continue
 		case len(out.Versions) == limit || size > pageBytes:
 			out.Next = out.Versions[len(out.Versions)-1].Seq
@@ -456,6 +501,21 @@ func (a *api) versions(r *http.Request) (any, error) {
 		out.Versions = append(out.Versions, Version{Change{Seq: step.Seq, Event: ev}, step.After})
 	}
 	return out, nil
+}
+
+// continued returns the object with whose change a page of its history ended, as it was after that change. It may have been
+// deleted meanwhile, and another one have its name.
+func (a *api) continued(r *http.Request, s *selection.Selection, seq int64) (*journal.State, error) {
+	q := s.Query
+	q.Owned, q.Quiet, q.Snapshots = nil, true, true
+	e, err := a.entry(r, seq)
+	if errors.Is(err, journal.ErrNotFound) || err == nil && !q.Has(&e.Meta, a.o.Source.Cluster()) {
+		return nil, problem(http.StatusNotFound, "before: the journal has no change %d of this object, or no longer", seq)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return stateAfter(r.Context(), &e)
 }
 
 // Blame is an object's YAML, with the change that led to each line.
@@ -476,7 +536,11 @@ type BlameLine struct {
 }
 
 func (a *api) blame(r *http.Request) (any, error) {
-	st, err := a.one(r)
+	s, at, err := a.named(r)
+	if err != nil {
+		return nil, err
+	}
+	st, err := a.one(r, s, at)
 	if err != nil {
 		return nil, err
 	}

@@ -1,9 +1,11 @@
 package api
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"reflect"
@@ -35,6 +37,9 @@ func query(r *http.Request) (q journal.Query, err error) {
 	d.DisallowUnknownFields()
 	if err := d.Decode(&q); err != nil {
 		return q, problem(http.StatusBadRequest, "query: %v", err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return q, problem(http.StatusBadRequest, "query: there is more after the first value")
 	}
 	return q, q.Validate(maxValues)
 }
@@ -225,20 +230,19 @@ func sendStory(t *story.Tree, send func(Line) error) error {
 }
 
 func (a *api) rawHistory(r *http.Request, send func(Line) error) error {
-	seq, err := strconv.ParseInt(r.URL.Query().Get("seq"), 10, 64)
+	seq, err := sequence(r.URL.Query().Get("seq"), "seq")
 	if err != nil {
-		return problem(http.StatusBadRequest, "seq: %q is not a sequence number", r.URL.Query().Get("seq"))
+		return err
 	}
 	e, err := a.entry(r, seq)
 	if err != nil || !e.Op.HasObject() {
 		return errors.Join(err)
 	}
-	_, after, err := e.Contents(r.Context())
-	if err != nil && !errors.Is(err, journal.ErrPurged) {
+	s, err := stateAfter(r.Context(), &e)
+	if err != nil {
 		return err
 	}
-	s := journal.State{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: e.UID, Presence: journal.Present, JSON: after, Last: &e}
-	for step, err := range a.o.Source.History(r.Context(), &s) {
+	for step, err := range a.o.Source.History(r.Context(), s) {
 		if err != nil {
 			return err
 		}
@@ -247,6 +251,15 @@ func (a *api) rawHistory(r *http.Request, send func(Line) error) error {
 		}
 	}
 	return nil
+}
+
+// stateAfter returns the object of a change as it was after it, to read its history.
+func stateAfter(ctx context.Context, e *journal.Entry) (*journal.State, error) {
+	_, after, err := e.Contents(ctx)
+	if err != nil && !errors.Is(err, journal.ErrPurged) {
+		return nil, err
+	}
+	return &journal.State{Kind: e.Kind, Namespace: e.Namespace, Name: e.Name, UID: e.UID, Presence: journal.Present, JSON: after, Last: e}, nil
 }
 
 func (a *api) rawSchema(r *http.Request) (any, error) {
@@ -281,16 +294,7 @@ func (a *api) rawShortNames(r *http.Request) (any, error) {
 }
 
 func (a *api) rawNames(r *http.Request) (any, error) {
-	p := r.URL.Query()
-	limit, err := limitOf(p, rawNames, rawNames)
-	if err != nil {
-		return nil, err
-	}
-	names, err := a.o.Source.Names(r.Context(), p["resource"], p.Get("namespace"), p.Get("prefix"), limit)
-	if names == nil {
-		names = []string{}
-	}
-	return Names{names}, err
+	return a.namesOf(r, r.URL.Query()["resource"], rawNames)
 }
 
 // truth reads a boolean parameter; empty is false.

@@ -266,8 +266,8 @@ const maxNames = 1000
 
 // Names returns names of objects, at most maxNames.
 func (j *Journal) Names(ctx context.Context, resources []string, namespace, prefix string, limit int) ([]string, error) {
-	v := url.Values{"resource": resources, "namespace": {namespace}, "prefix": {prefix}}
-	v.Set("limit", strconv.Itoa(min(cmp.Or(max(limit, 0), maxNames), maxNames)))
+	v := url.Values{"resource": resources, "limit": {strconv.Itoa(min(cmp.Or(max(limit, 0), maxNames), maxNames))}}
+	setAll(v, map[string]string{"namespace": namespace, "prefix": prefix})
 	var names api.Names
 	err := j.get(ctx, "raw/names", v, &names)
 	return names.Names, err
@@ -275,10 +275,8 @@ func (j *Journal) Names(ctx context.Context, resources []string, namespace, pref
 
 // Schema returns the merge-key schema of a kind, as of a change.
 func (j *Journal) Schema(ctx context.Context, k journal.Kind, seq int64) (journal.KindSchema, error) {
-	v := url.Values{"seq": {strconv.FormatInt(seq, 10)}, "group": {k.Group}, "version": {k.Version}, "resource": {k.Resource}, "kind": {k.Kind}, "namespaced": {strconv.FormatBool(k.Namespaced)}}
-	if k.Cluster != "" {
-		v.Set("cluster", k.Cluster)
-	}
+	v := url.Values{"seq": {strconv.FormatInt(seq, 10)}, "namespaced": {strconv.FormatBool(k.Namespaced)}}
+	setAll(v, map[string]string{"group": k.Group, "version": k.Version, "resource": k.Resource, "kind": k.Kind, "cluster": k.Cluster})
 	var s api.Schema
 	err := j.get(ctx, "raw/schema", v, &s)
 	return journal.KindSchema{JSON: s.Schema, From: s.From, UpTo: s.UpTo}, err
@@ -289,6 +287,15 @@ func (j *Journal) ShortNames(ctx context.Context) (map[string][]string, error) {
 	var s api.ShortNames
 	err := j.get(ctx, "raw/short-names", nil, &s)
 	return s.ShortNames, err
+}
+
+// setAll sets the parameters that have a value: the API refuses those that are given without one.
+func setAll(v url.Values, parameters map[string]string) {
+	for name, value := range parameters {
+		if value != "" {
+			v.Set(name, value)
+		}
+	}
 }
 
 func encode(q journal.Query) string {
