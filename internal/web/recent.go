@@ -13,65 +13,72 @@ import (
 // recent follows the stories that changed last. A story may get a line without a change of its own: because of a part of it, or
 // after a while. It may also lose its line, once it is known to be part of another one.
 type recent struct {
-	p     *Page
-	f     *filter
-	shown map[string]int64 // where the stories stand that may have an entry, by the ids of these; nil: unknown
-	// silent have no line yet.
+	p *Page
+	f *filter
+	// lines are where the stories stand that have an entry on the page, by the ids of these; nil: unknown.
+	lines map[string]int64
+	// silent stories have no line yet.
 	silent []story.Tree
 }
 
 // read returns the entries of the stories that changed between two changes, and the ids of entries that are gone.
 func (r *recent) read(ctx context.Context, from, to int64) (all []entry, gone []string, err error) {
-	q := r.f.Query
-	q.Since, q.Until, q.Before = time.Time{}, time.Time{}, to+1
-	now := r.p.o.Now()
-	var parts []string
-	var waiting []story.Tree
-	n, low, heads, lines := 0, int64(0), map[string]bool{}, map[string]int64{}
-	for t, err := range r.p.past.builder.Stories(ctx, q) {
-		if err != nil {
-			return nil, nil, err
-		}
-		if n >= liveStories && t.Seq <= from {
-			low = t.Seq + 1
-			break
-		}
-		n++
-		key, silent := keyOf(&t.Story), render.Tell(&t, now).Silent
-		heads[key] = true
-		changed := r.changed(&t, from, silent)
+	trees, low, err := r.newest(ctx, from, to)
+	if err != nil {
+		return nil, nil, err
+	}
+	now, before, lines := r.p.o.Now(), r.lines, map[string]int64{}
+	if before == nil {
+		before = map[string]int64{}
+	}
+	r.silent = nil
+	for i := range trees {
+		t := &trees[i]
+		silent := render.Tell(t, now).Silent
+		changed := r.changed(t, from, silent)
 		switch {
 		case !silent:
-			lines[key] = t.Seq
+			lines[keyOf(&t.Story)] = t.Seq
 			if changed {
-				e, _ := r.p.storyEntry(r.f, &t, now)
+				e, _ := r.p.storyEntry(r.f, t, now)
 				all = append(all, e)
 			}
 		case t.Open():
-			waiting = append(waiting, t)
+			r.silent = append(r.silent, *t)
 		}
-		if r.shown == nil && changed { // the page may have lines of these
-			if silent {
-				gone = append(gone, key)
-			}
-			for i := range t.Parts {
-				parts = append(parts, keyOf(&t.Parts[i]))
+		if r.lines == nil && changed { // the page may have lines of these
+			before[keyOf(&t.Story)] = t.Seq
+			for n := range t.Parts {
+				before[keyOf(&t.Parts[n])] = t.Seq
 			}
 		}
 	}
-	for _, key := range slices.Sorted(maps.Keys(r.shown)) {
-		if _, has := lines[key]; !has && r.shown[key] >= low {
+	for _, key := range slices.Sorted(maps.Keys(before)) {
+		if _, has := lines[key]; !has && before[key] >= low {
 			gone = append(gone, key)
 		}
 	}
-	for _, key := range parts {
-		if !heads[key] {
-			gone = append(gone, key)
-		}
-	}
-	slices.Reverse(all)
-	r.shown, r.silent = lines, waiting
+	r.lines = lines
 	return all, gone, nil
+}
+
+// newest returns the stories that changed last, the oldest first: all of those that moved after a change. Others may stand before
+// low.
+func (r *recent) newest(ctx context.Context, from, to int64) (trees []story.Tree, low int64, err error) {
+	q := r.f.Query
+	q.Since, q.Until, q.Before = time.Time{}, time.Time{}, to+1
+	for t, err := range r.p.past.builder.Stories(ctx, q) {
+		if err != nil {
+			return nil, 0, err
+		}
+		if len(trees) >= liveStories && t.Seq <= from {
+			low = t.Seq + 1
+			break
+		}
+		trees = append(trees, t)
+	}
+	slices.Reverse(trees)
+	return trees, low, nil
 }
 
 // changed reports whether the entry of a story may not be what the page has.
@@ -79,8 +86,8 @@ func (r *recent) changed(t *story.Tree, from int64, silent bool) bool {
 	if t.Last > from || t.Seq > from || slices.ContainsFunc(t.Parts, func(p story.Story) bool { return p.Last > from }) {
 		return true
 	}
-	if r.shown != nil {
-		_, has := r.shown[keyOf(&t.Story)]
+	if r.lines != nil {
+		_, has := r.lines[keyOf(&t.Story)]
 		return !silent && !has
 	}
 	return !silent && render.Tell(t, t.Begin).Silent // time alone made it one
@@ -91,7 +98,7 @@ func (r *recent) due(now time.Time) (all []entry) {
 	r.silent = slices.DeleteFunc(r.silent, func(t story.Tree) bool {
 		e, ok := r.p.storyEntry(r.f, &t, now)
 		if ok {
-			r.shown[e.Key] = t.Seq
+			r.lines[e.Key] = t.Seq
 			all = append(all, e)
 		}
 		return ok
