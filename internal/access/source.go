@@ -101,14 +101,20 @@ func (s *Source) Stories(ctx context.Context, q journal.Query) iter.Seq2[story.T
 // Story returns the visible story whose id begins with prefix. As with ByID, only the rights to the story and its parts are
 // checked.
 func (s *Source) Story(ctx context.Context, prefix string) (story.Tree, error) {
-	places := map[selection.Place]bool{}
-	switch t, err := s.Journal.Story(ctx, prefix); {
-	case err == nil:
+	ids, places := []string{prefix}, map[selection.Place]bool{}
+	for len(ids) > 0 {
+		t, err := s.Journal.Story(ctx, ids[0])
+		var several *journal.AmbiguousError
+		if ids = ids[1:]; errors.As(err, &several) {
+			ids = append(ids, several.IDs...)
+			continue
+		}
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return story.Tree{}, err
+		}
 		for _, of := range slices.Concat([]story.Story{t.Story}, t.Parts, t.Via) {
 			places[placeOf(of.Object.Kind, of.Object.Namespace)] = true
 		}
-	case !errors.Is(err, journal.ErrNotFound):
-		return story.Tree{}, err
 	}
 	scope, err := s.viewOfPlaces(ctx, places)
 	if err != nil {

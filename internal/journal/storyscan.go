@@ -233,10 +233,12 @@ const withParts = "EXISTS (SELECT 1 FROM stories c WHERE c.parent = s.key)"
 func (p *storyScan) cutShort() error {
 	f := p.f
 	last, err := p.r.db.integer("SELECT max(seq) FROM changes WHERE seq <= ?", f.high)
-	where, args := "", []any{last, f.until}
-	switch {
-	case err != nil:
+	if err != nil {
 		return err
+	}
+	var where string
+	args := []any{last, f.until}
+	switch {
 	case f.until != 0:
 		where = "WHERE s.moved > ?1 AND s.first <= ?1 AND s.begin < ?2"
 	case f.limited() && f.q.OldestFirst:

@@ -161,6 +161,9 @@ func BenchmarkStored(b *testing.B) {
 		})
 		b.Run("list of "+query, func(b *testing.B) {
 			f, before, err := p.request(b.Context(), values(b, query))
+			if err != nil {
+				b.Fatal(err)
+			}
 			for b.Loop() {
 				if _, err = p.list(b.Context(), f, before); err != nil {
 					b.Fatal(err)

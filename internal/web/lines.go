@@ -15,13 +15,14 @@ import (
 	"github.com/tattler-dev/tattler/internal/story"
 )
 
-// line returns the line that print prints, as tattler log does; false without one.
-func (p *Page) line(f *filter, print func(t *render.Text) error) (line render.Line, ok bool) {
+// line returns the line that tell prints, as tattler log does; false without one.
+func (p *Page) line(f *filter, tell func(t *render.Text) error) (line render.Line, ok bool) {
 	t := render.New(render.Options{
 		Each: func(l render.Line) { line, ok = l, true }, Terminal: true, Location: time.UTC, Today: p.o.Now, Namespaces: true,
 		Flat: f.flat, Stories: !f.flat, Noise: f.noise(), Clusters: len(f.clusters) > 0, Cluster: f.own,
 	})
-	return line, print(t) == nil && ok
+	err := tell(t)
+	return line, ok && err == nil
 }
 
 // ofChange returns the line of a change.

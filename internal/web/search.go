@@ -85,7 +85,7 @@ func (p *Page) search(ctx context.Context, f *filter, before int64) (s found, er
 		}
 		s.read++
 		s.low = i.Seq
-		ok := false
+		var ok bool
 		if i.Story != nil {
 			told := render.Tell(i.Story, now)
 			s.until, ok = told.At, !told.Silent
