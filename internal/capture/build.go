@@ -93,7 +93,7 @@ func (b *builder) objects(v *Version, d *feed.Delta, hide func(before, after map
 		return nil, nil, err
 	}
 	if hide == nil || v.BeforeJSON == nil {
-		return jsonmap.DecodePair(v.BeforeJSON, v.AfterJSON) // whole: stories need more than what differs
+		return jsonmap.DecodePair(v.BeforeJSON, v.AfterJSON)
 	}
 	if before, err = jsonmap.Decode(v.BeforeJSON); err != nil { // shares nothing with after, which is already redacted
 		return nil, nil, err

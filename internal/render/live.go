@@ -54,14 +54,14 @@ func (l *Live) Story(now time.Time, s *story.Tree) error {
 		l.of[s.ID] = t
 	}
 	t.tree = s
-	told := Tell(s, now)
+	words := Tell(s, now)
 	switch {
-	case bad(told.Severity) && severityRank(told.Severity) > severityRank(t.severity) && s.Kind != story.Report:
+	case bad(words.Severity) && severityRank(words.Severity) > severityRank(t.severity) && s.Kind != story.Report:
 		return l.say(now, t)
-	case told.Text == t.said || !s.Open() && t.ended && s.Kind != story.Status && told.Severity == t.severity:
+	case words.Text == t.said || !s.Open() && t.ended && s.Kind != story.Status && words.Severity == t.severity:
 		t.due = time.Time{}
 	case !s.Open():
-		t.due = later(now.Add(delay(s, &told)), t.at.Add(min(wait<<min(t.repeats, maxAgain), busy)))
+		t.due = later(now.Add(delay(s, &words)), t.at.Add(min(wait<<min(t.repeats, maxAgain), busy)))
 	case t.at.IsZero():
 		if t.due.IsZero() {
 			t.due = now.Add(slow)
@@ -75,11 +75,11 @@ func (l *Live) Story(now time.Time, s *story.Tree) error {
 }
 
 // delay is how long a story that ended waits for its line.
-func delay(s *story.Tree, told *Told) time.Duration {
+func delay(s *story.Tree, words *Wording) time.Duration {
 	switch {
 	case s.Kind == story.Deletion && s.Facts.Pods != nil && !settled(s):
 		return slow
-	case told.Severity == event.Recovery && crashed(s):
+	case words.Severity == event.Recovery && crashed(s):
 		return proven
 	}
 	return wait
@@ -119,22 +119,22 @@ func (l *Live) say(now time.Time, t *telling) error {
 		}
 		t.tree = &tree
 	}
-	told := Tell(t.tree, now)
+	words := Tell(t.tree, now)
 	t.due = time.Time{}
 	switch {
-	case told.Silent && t.tree.Open():
+	case words.Silent && t.tree.Open():
 		t.due = now.Add(slow)
 		return nil
-	case told.Silent:
+	case words.Silent:
 		delete(l.of, id)
 		return nil
-	case told.Text == t.said:
+	case words.Text == t.said:
 		return nil
 	}
 	if t.repeats++; t.at.IsZero() || now.Sub(t.at) > remembered<<min(t.repeats, maxAgain) {
 		t.repeats = 0
 	}
-	t.said, t.severity, t.at, t.ended = told.Text, told.Severity, now, !t.tree.Open()
+	t.said, t.severity, t.at, t.ended = words.Text, words.Severity, now, !t.tree.Open()
 	return l.text.Story(t.tree, now)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/story"
 )
 
-// Told is a story in words.
-type Told struct {
+// Wording is a story in words.
+type Wording struct {
 	// Text says what happened, the problem first. Brief leaves out the Message of the object that fails, which may be long.
 	Text, Brief, Message string
 	// Severity is failure or warning while something is wrong, or if it stayed so to the end; recovery once it has passed.
@@ -27,7 +27,7 @@ type Told struct {
 
 // Tell puts a story into words, which depend on nothing else, so that all readers at any time read the same. now, which may be
 // the zero time, decides only whether a story that has just begun needs a line yet.
-func Tell(s *story.Tree, now time.Time) Told {
+func Tell(s *story.Tree, now time.Time) Wording {
 	t := teller{s: s, now: s.State.Severity, at: s.Latest(), changes: s.Changes, facts: s.Now()}
 	if t.at.Equal(s.State.At) {
 		t.since = s.State.Since
@@ -37,14 +37,14 @@ func Tell(s *story.Tree, now time.Time) Told {
 	}
 	brief := t
 	brief.brief = true
-	told := Told{Text: t.text(), Brief: brief.text(), Severity: t.severity(), At: t.at, Changes: t.changes, Silent: t.silent(now)}
+	words := Wording{Text: t.text(), Brief: brief.text(), Severity: t.severity(), At: t.at, Changes: t.changes, Silent: t.silent(now)}
 	if !t.since.IsZero() {
-		told.At, told.Until = t.since, t.at
+		words.At, words.Until = t.since, t.at
 	}
-	if told.Text != told.Brief {
-		told.Message = t.message()
+	if words.Text != words.Brief {
+		words.Message = t.message()
 	}
-	return told
+	return words
 }
 
 // teller sums up a story and its parts.
@@ -396,7 +396,7 @@ func (t *teller) run() string {
 	return "running"
 }
 
-// drain says what became of the pods of a node that takes no more.
+// drain says what became of the pods of a node that takes pods no longer.
 func (t *teller) drain() string {
 	said := "takes no more pods"
 	if !t.s.Open() {

@@ -173,11 +173,11 @@ func (s *stream) read(ctx context.Context, last int64) error {
 	}
 	var gone []string
 	if s.stories != nil {
-		var told []entry
-		if told, gone, err = s.stories.read(ctx, s.after, last); err != nil {
+		var stories []entry
+		if stories, gone, err = s.stories.read(ctx, s.after, last); err != nil {
 			return err
 		}
-		all = append(all, told...)
+		all = append(all, stories...)
 	}
 	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.Order, b.Order) })
 	if err := s.show(all); err != nil {

@@ -87,8 +87,8 @@ func (p *Page) search(ctx context.Context, f *filter, before int64) (s found, er
 		s.low = i.Seq
 		var ok bool
 		if i.Story != nil {
-			told := render.Tell(i.Story, now)
-			s.until, ok = told.At, !told.Silent
+			said := render.Tell(i.Story, now)
+			s.until, ok = said.At, !said.Silent
 		} else {
 			s.until = i.Entry.Time
 			if ok, err = p.matches(ctx, f, i.Entry); err != nil {

@@ -51,10 +51,10 @@ func (t *search) name(end int) int {
 	if i := strings.IndexAny(v.begin(s), " \t"); i > 0 && a.flag && v.quote == "" && s[to] == '=' && !strings.Contains(head, " ") { // the next flag
 		v.to = v.from + max(i, len(head))
 	}
-	if a.flag && t.command && v.quote == "" && t.lines && shellWord.MatchString(head) || v.quote == "" && isMap(head) {
+	if a.flag && t.command && v.quote == "" && t.lines && shellPart.MatchString(head) || v.quote == "" && isMap(head) {
 		return to // a redirection or a variable, or a map with names of its own
 	}
-	if says(kind, head) {
+	if says(kind, head) && !isPhrase(name, v.begin(s)) {
 		t.found = append(t.found, span{v.from, v.to, name})
 		return max(to, v.to)
 	}
@@ -70,8 +70,8 @@ func isMap(head string) bool {
 // schemed matches a password with its encoding before it: {noop}x, {SSHA}x.
 var schemed = regexp.MustCompile(`(?i)^\{(?:noop|plain|cleartext|bcrypt|scrypt|pbkdf2|argon2|md\d|sha|ssha|smd5|crypt|cipher|aes|3?des|xor|x-)[\w@-]*\}[^\s,;}]`)
 
-// shellWord matches a redirection, and a variable of a shell.
-var shellWord = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)
+// shellPart matches a redirection, and a variable of a shell.
+var shellPart = regexp.MustCompile(`^(\d?[<>].*|\$[a-z_]\w*)$`)
 
 // selector matches the labels before one in the query of a metric or a log: {job="a",
 var selector = regexp.MustCompile(`^\{(?:\s*\w+\s*(?:=|!=|=~|!~)\s*(?:"[^"]*"|'[^']*')\s*,)*\s*$`)
@@ -89,7 +89,8 @@ func (t *search) inSelector(from, to int) bool {
 	}
 	open += begin
 	before := strings.TrimRight(t.s[begin:open], " \t")
-	return !strings.HasSuffix(before, "=") && (begin == open || strings.IndexByte(" \t(:_", t.s[open-1]) >= 0 || isWordByte(t.s[open-1])) &&
+	return !endsWithAny(before, "=", `"`) && t.s[to] != ' ' && // as in HCL
+		(begin == open || strings.IndexByte(" \t(:_", t.s[open-1]) >= 0 || isWordByte(t.s[open-1])) &&
 		labels.MatchString(t.s[to:to+end+1]) && selector.MatchString(t.s[open:from])
 }
 
@@ -194,8 +195,13 @@ func (a *assigned) value() (text, bool) {
 	case strings.HasSuffix(s[:a.from], "${"):
 		return a.fallback()
 	case a.from > 0 && s[a.from-1] == '$': // a variable; in some languages, one that is assigned
+		if name := s[a.from:i]; strings.HasPrefix(name, "http_") || strings.HasPrefix(name, "arg_") || strings.HasPrefix(name, "cookie_") {
+			if v, ok := a.compared(); ok {
+				return v, ok
+			}
+		}
 		rest := strings.TrimLeft(s[i:], " ")
-		sep := rest[:len(rest)-len(strings.TrimLeft(rest, "=!:"))]
+		sep := rest[:len(rest)-len(strings.TrimLeft(rest, "=!:|?"))]
 		if sep == ":" {
 			return text{}, false
 		}
@@ -204,7 +210,12 @@ func (a *assigned) value() (text, bool) {
 		}
 		v, ok := a.valueAt(len(s) - len(rest) + len(sep))
 		isMixed := ok && isMixed(v.head(s))
-		return v, ok && (v.quote != "" && (len(sep) < 2 || sep == ":=" || isMixed) || isLookUp(v.begin(s)) || sep == "" && isMixed)
+		return v, ok && (v.quote != "" && (len(sep) < 2 || endsWithAny(sep, ":=", "|=", "?=") || isMixed) || isLookUp(v.begin(s)) || sep == "" && isMixed)
+	}
+	if i < len(s) && (s[i] == ')' || s[i] == ',') && a.from > 0 && s[a.from-1] == '(' {
+		if v, ok := a.compared(); ok {
+			return v, ok
+		}
 	}
 	for i < len(s) && (s[i] == '\\' || isQuote(s[i]) || s[i] == ']') && i-a.to < 8 {
 		i++
@@ -222,16 +233,18 @@ func (a *assigned) value() (text, bool) {
 	switch c := s[i]; {
 	case strings.HasPrefix(s[i:], "!=") || strings.HasPrefix(s[i:], "=="): // compared with a credential
 		v, ok := a.valueAt(i + 2)
-		return v, ok && v.quote != "" && isMixed(v.begin(s))
+		return v, ok && v.quote != "" && (isMixed(v.begin(s)) || isPasswordWord(s[a.from:a.to]) && strings.Contains(s[a.from:a.to], "-")) // of FreeRADIUS
 	case c == ':' || c == '=' || c == '?' || c == '+':
 		return a.separated(i, closed)
+	case strings.HasPrefix(s[i:], "||=") || strings.HasPrefix(s[i:], "<<<"): // in Ruby, and the input of a shell's command
+		v, ok := a.valueAt(i + 3)
+		return v, ok && !strings.HasPrefix(v.begin(s), "$(")
 	case c == '>' && closed, (c == '>' || i > a.to) && opening.MatchString(s[max(0, a.from-maxGap):a.from]):
 		return elementAt(s, a.to)
 	case c == ',' && closed && s[a.from:a.to] == "secrets": // Kubernetes' resource, in an expression
 		return text{}, false
 	case c == ',' && (closed && s[i-1] != '`' || a.from > 0 && s[a.from-1] == '{'), c == '(':
-		v, ok := a.valueAt(i + 1 + len(s[i+1:]) - len(strings.TrimLeft(s[i+1:], " <")))
-		return v, ok && v.quote != "" && !isKey(s, v)
+		return a.called(i+1+len(s[i+1:])-len(strings.TrimLeft(s[i+1:], " <")), c == '(')
 	case i > a.to && a.flag && a.command && c != '-':
 		return a.valueAt(i)
 	case i > a.to && a.flag && c != '-': // in a message
@@ -298,8 +311,14 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	switch {
 	case !strings.ContainsAny(sep, ":="), sep == "==", sep == "===", sep == "=~", sep == "?":
 		return text{}, false
+	case sep == ":" && typed.MatchString(s[i:min(len(s), i+maxGap)]):
+		return a.valueAt(i + len(typed.FindString(s[i:min(len(s), i+maxGap)])) - 1)
 	case sep[0] == ':' && !a.startsValue(i, closed):
-		return text{}, false
+		v, ok := a.valueAt(i)
+		if v.quote == "" { // as FreeRADIUS writes names
+			v.to, ok = v.from+len(v.head(s)), ok && !v.block && strings.Contains(s[a.from:a.to], "-")
+		}
+		return v, ok && sep == ":=" || sep == ":" && a.inMessage(v)
 	}
 	v, ok := a.valueAt(i)
 	if sep == ":" && !closed && !a.lines && strings.Contains(s[a.from:a.to], ".") && className.MatchString(v.head(s)) { // module.secrets:Class
@@ -312,6 +331,9 @@ func (a *assigned) separated(i int, closed bool) (text, bool) {
 	}
 	return v, ok
 }
+
+// typed matches the type of a variable, before its value: password: str = "x".
+var typed = regexp.MustCompile(`^\s*&?(?:'\w+\s+)?(?:\w+\.)*(?:(?:Optional|Final|ClassVar)\[)*(?:[sS]tr|[sS]tring|bytes|SecretStr|Final|[aA]ny)\]*(?:\s*\|\s*\w+)*\??\s*=\s*(?:\w+\((?:default\s*=\s*)?)?["'\x60]`)
 
 // className matches the name of a class.
 var className = regexp.MustCompile(`^([A-Z][a-z]+){2,}$`)
@@ -566,29 +588,3 @@ func lineEnd(s string, i int) int {
 
 // maxGap is the largest distance, in bytes, between a value and a name that is itself a value.
 const maxGap = 160
-
-// pairName matches what precedes a name that is itself a value, and pairValue what is between it and its value:
-// {name: TOKEN, value: x}, <add key="Token" value="x"/>, also on another line.
-var (
-	pairName  = regexp.MustCompile(`(?i)(?:name|key)[\\"']*\s*(?:[:=]|=?>)\s*[\\"']*$`)
-	pairValue = regexp.MustCompile(`^[\\"']*[,;]?[\s\\"'/#]*(?i:value|default|defaultValue|content|values)[\\"']*\s*[:=]`)
-)
-
-// elementValue matches what is between a name and its value in XML: <name>a</name> <value>b, <property name="a"><value>b.
-var elementValue = regexp.MustCompile(`^(?:["']\s*>|</[\w:.-]+>)\s*<(?i:value|string)`)
-
-// paired finds the value of a pair.
-func (t *search) paired(from, to int) (text, bool) {
-	if begin := strings.TrimRight(t.s[max(0, from-8):from], " \t\n\\\"'"); begin == "" || strings.IndexByte(":=>", begin[len(begin)-1]) < 0 || !pairName.MatchString(t.s[max(0, from-32):from]) {
-		return text{}, false
-	}
-	rest := t.s[to:min(len(t.s), to+maxGap)]
-	if at := elementValue.FindString(rest); at != "" {
-		return elementAt(t.s, to+len(at))
-	}
-	at := pairValue.FindStringIndex(rest)
-	if at == nil {
-		return text{}, false
-	}
-	return t.valueAt(to + at[1])
-}

@@ -148,7 +148,10 @@ func TestLinear(t *testing.T) {
 		"password: a\n  b\n", "{value: x, name: token ", "password: {a: b, value: ", "\rpassword: a", "\u00a0token: ", "a=$(mysql ", "env mysql ", "password=\n", "set password for ",
 		`{"a":1}`, `{"token":`, "[", `"\`, "\\n  password: ", "LS0tLS1CRUdJTi\n", "x{token=\"a\",", "user identified by ", "abcdef.", "- password:\n  - ", "YTogYgpwYXNzd29yZDogeDEK ", "{password:", "a: *a\n",
 		"token:{", "webhook=/", "webhook=", "a, ", "password=$(", "token={{", "token=&", "token=\"", "token='", "$token=", "token: # ", "password: [", "token: <", "set-header token ", "x.x ",
-		"password https://", "password(", "key: '", "--token ", "a:b@tcp(", "user=a:", "login=a:"} {
+		"password https://", "password(", "key: '", "--token ", "a:b@tcp(", "user=a:", "login=a:",
+		"insert into a (password) values ('", "insert into a (password) values ((", "insert into a (", "insert into ", "password(\"$A\",\"", "password(a,", "token(\"a\",\"b\",", "if ($http_token != ",
+		"hdr(token) ", "var(a.token) -m str ", "kinit <<< a ", "echo a | kinit ", "(echo a", "user a on >", "user ", "/AKIA", "/AKIA0a0a0a0a0a0a0a0a", "password: str = \"", "token := ", "{ token a; ", "{;token \"a\"",
+		"password hunter2 ", "token ||= ", "secure_link_md5 ", "Token: the a. ", "nats://a@b ", "<<<"} {
 		object := func(size int) map[string]any {
 			text := strings.Repeat(piece, size/len(piece))
 			return map[string]any{"args": []any{text, text}, text: text, "env": []any{map[string]any{"name": text, "value": text}}}

@@ -48,7 +48,7 @@ var remembered = struct {
 
 func findFacts(name string) facts {
 	f := facts{
-		kind: findKind(name), trait: fieldTraits[name], command: isCommandField(name), container: containerKind(name),
+		kind: findKind(name), trait: traitOf(name), command: isCommandField(name), container: containerKind(name),
 		copy: exactCopies[name] || copyEnding(name) != "",
 	}
 	f.plain = f == (facts{}) && !judged[name] && fieldKind("", name, f) == plainName && !strings.EqualFold(name, "key")

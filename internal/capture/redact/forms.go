@@ -11,15 +11,19 @@ import (
 type form struct {
 	word  string
 	below bool
-	of    *regexp.Regexp // its first group is the credential
+	line  *regexp.Regexp // matches such a line, if not nil
+	of    *regexp.Regexp // the group that matches is the credential
 	mixed bool           // it has letters and digits, or is long and has letters of both cases
 }
 
 // accounts matches user:password at the start of a line, in quotes, or after echo.
 var accounts = regexp.MustCompile(`(?m)(?:^\s*(?:- )?|["']|\becho +(?:-\w+ +)*)[\w.@-]{1,64}:([^\s"'|:]{2,})\s*["']?(?:$|\s*\|)`)
 
-// piped matches the input that a shell pipes to a program that reads a password.
-var piped = regexp.MustCompile(`\b(?:echo|printf +["']?%s(?:\\n)?["']?) +(?:-\w+ +)*["']?([^\s"'|]+)["']?\s*\|`)
+// piped matches what a shell gives to a program that reads a password: echo x |, (echo x; echo x) |, <<< x.
+var piped = regexp.MustCompile(`<<<\s*(` + shellWord + `)|\b(?:echo|printf(?: +["']?[^\s"']*%s[^\s"']*["']?)?) +(?:-\w+ +)*(` + shellWord + `(?: +` + shellWord + `)*)\s*\||\(\s*(echo [^()|]+)\)\s*\|`)
+
+// shellWord matches a word of a shell, in quotes or not.
+const shellWord = `(?:"[^"]*"|'[^']*'|[^\s"'|;&)])+`
 
 // account matches user:password before the server of a MySQL driver or of Oracle, scheme what is behind Authorization:
 // Bearer or Basic, and signature one in a URL's query.
@@ -32,7 +36,8 @@ var (
 // pgpass matches a line of .pgpass, aclRule a password of Redis' users, and userLogin a user with a password.
 var (
 	pgpass    = regexp.MustCompile(`[\w.*-]+:(?:\d{1,5}|\*):[^\s:"']+:[^\s:"']+:([^\s"':]+)`)
-	aclRule   = regexp.MustCompile(`\s[>#]([^\s"']+)`)
+	aclRule   = regexp.MustCompile(`\s["']?[>#]([^\s"']+)`)
+	aclLine   = regexp.MustCompile(`(?i)\b(?:user|setuser)\s+\S+(?:\s+["']?(?:on|off|nopass|reset\w*|all[a-z]+|[a-z-]+-payload|[~&%+(-]\S+|#[0-9a-f]{64})["']?)*\s+["']?>\S`)
 	userLogin = regexp.MustCompile(`(?m)(?:^|[\s;-])user *= *["']?[\w.@-]+:([^\s"'/]+)["']?\s*$`)
 )
 
@@ -40,13 +45,16 @@ var forms = []form{
 	{word: "chpasswd", below: true, of: accounts},
 	{word: "pgpass", of: pgpass}, // PostgreSQL's documentation, 34.16
 	{word: "from-literal", of: regexp.MustCompile(`--from-literal[= ]["']?[\w.-]+=["']?([^\s"']+)`)}, // kubectl create secret
-	{word: ":5432:", of: pgpass}, {word: ":*:*:", of: pgpass}, {word: " on >", of: aclRule}, {word: "--password-stdin", of: piped},
+	{word: ":5432:", of: pgpass}, {word: ":*:*:", of: pgpass}, {word: "user ", line: aclLine, of: aclRule},
 	{word: "oracle:thin:", of: regexp.MustCompile(`oracle:thin:\w+/([^@\s"']+)@`)},
 	{word: "login=", of: regexp.MustCompile(`\blogin=[\w.-]+:([^\s"']+)`)},
 	{word: "user=", of: userLogin}, {word: "user =", of: userLogin}, {word: "ident:", of: regexp.MustCompile(`(?i)ident: +["']?[\w.-]+:([^\s"']+)`)},
-	{word: "= aq", of: regexp.MustCompile(`\bkey *= *(AQ[\w+/=]{36,})`)}, // of Ceph
-	{word: "user_", of: regexp.MustCompile(`\buser_[\w-]+="([^"]+)"`)},   // of Kafka's login module
-	{word: "kinit", of: piped}, {word: "sudo -S", of: piped}, {word: "--with-token", of: piped},
+	{word: "= aq", of: regexp.MustCompile(`\bkey *= *(AQ[\w+/=]{36,})`)},                  // of Ceph
+	{word: "user_", of: regexp.MustCompile(`\buser_[\w-]+="([^"]+)"`)},                    // of Kafka's login module
+	{word: "secure_link_md5", of: regexp.MustCompile(`secure_link_md5\s+["']?([^"';]+)`)}, // of nginx
+	{word: "password-stdin", of: piped}, {word: "passphrase-stdin", of: piped}, {word: "pass stdin", of: piped}, {word: "passin stdin", of: piped}, {word: "passwd -", of: piped},
+	{word: "| passwd", of: piped}, {word: "|passwd", of: piped}, {word: "smbpasswd", of: piped}, {word: "kinit", of: piped}, {word: "sudo -S", of: piped}, {word: "--with-token", of: piped},
+	{word: "login -", of: piped}, {word: "kv put", of: piped}, {word: "cryptsetup", of: piped}, {word: "passphrase-fd", of: piped}, {word: "<<<", line: regexp.MustCompile(`\b(?:passwd|openssl|gpg)\b`), of: piped},
 	{word: "set password for", below: true, of: regexp.MustCompile(`(?i)set password for\s+\S+\s*=\s*(?:\w+\s*\()?\s*'([^']+)'`)},                                                                         // MySQL
 	{word: "identified", below: true, of: regexp.MustCompile(`\b(?i:user|role|grant|connect|link)\b[^;]{0,256}?(?i:identified)(?i:\s+with\s+[\w"']+)?\s+(?i:by|as)\s+(?i:password\s+)?["']?([^"'\s;]+)`)}, // SQL
 	{word: "+@", of: aclRule}, {word: "~*", of: aclRule}, // Redis' ACL
@@ -61,7 +69,7 @@ const maxForm = 4 << 10
 
 // find finds a form's credentials near its word. Each part is searched once.
 func (f *form) find(t *search, end int) (none span, ok bool) {
-	if end <= t.formed[f.word] {
+	if end <= t.formed[f] {
 		return none, false
 	}
 	from, to := max(end-maxForm, lineBegin(t.s, end)), min(t.lineEnd(end), end+maxForm)
@@ -69,15 +77,21 @@ func (f *form) find(t *search, end int) (none span, ok bool) {
 		from, to = max(0, end-256), min(len(t.s), end+maxForm)
 	}
 	cost(to - from)
-	for _, at := range f.of.FindAllStringSubmatchIndex(t.s[from:to], -1) {
-		if value := t.s[from+at[2] : from+at[3]]; says(credentialName, value) && (!f.mixed || hasBoth(value)) {
-			t.found = append(t.found, span{from + at[2], from + at[3], "password"})
+	if t.formed == nil {
+		t.formed = map[*form]int{}
+	}
+	t.formed[f] = to
+	part := t.s[from:to]
+	if f.line != nil && !f.line.MatchString(part) {
+		return none, false
+	}
+	for _, at := range f.of.FindAllStringSubmatchIndex(part, -1) {
+		for at = at[2:]; at[0] < 0; at = at[2:] { // the group that matches
+		}
+		if value := part[at[0]:at[1]]; says(credentialName, value) && (!f.mixed || hasBoth(value)) {
+			t.found = append(t.found, span{from + at[0], from + at[1], "password"})
 		}
 	}
-	if t.formed == nil {
-		t.formed = map[string]int{}
-	}
-	t.formed[f.word] = to
 	return none, false
 }
 
@@ -126,9 +140,47 @@ func unescaped(s string) string {
 	return string(b)
 }
 
+// columns matches the rest of an INSERT INTO up to its values, with the names of its columns.
+var columns = regexp.MustCompile("(?i)^[\\w.\"`\\[\\]]{1,256}\\s*\\(([^()]+)\\)\\s*values?\\s*\\(")
+
+// inserted finds credentials among the values of a statement of SQL whose INSERT INTO ends at end.
+func (t *search) inserted(end int) (none span, ok bool) {
+	part := t.s[end:min(len(t.s), end+maxForm)]
+	m := columns.FindStringSubmatchIndex(part)
+	if m == nil || end < t.rows {
+		return none, false
+	}
+	names := strings.Split(part[m[2]:m[3]], ",")
+	cost(m[1])
+	nth, depth, i := 0, 1, end+m[1]
+	for ; i < len(t.s) && (depth > 0 || strings.IndexByte(", \t\r\n(", t.s[i]) >= 0); i++ {
+		switch c := t.s[i]; {
+		case c == '(':
+			if depth++; depth == 1 {
+				nth = 0
+			}
+		case c == ')':
+			depth--
+		case c == ',' && depth == 1:
+			nth++
+		case isQuote(c):
+			v := inDelimiters(t.s, i, i+1)
+			if i = v.to; nth < len(names) && says(nameKind(strings.TrimSpace(names[nth])), v.in(t.s)) {
+				t.found = append(t.found, span{v.from, v.to, "value"})
+			}
+		}
+	}
+	cost(i - end)
+	t.rows = i
+	return none, false
+}
+
 // directives are words in programs' settings that a name and its value follow, separated by spaces.
-var directives = set(`proxy_set_header add_header fastcgi_param uwsgi_param set-header add-header setenv env set
+var directives = set(`proxy_set_header add_header fastcgi_param uwsgi_param set-header add-header setenv presetenv env set
 	header requestheader more_set_headers grpc_set_header header_up header_down`)
+
+// passes are nginx's names of the servers to which it passes requests.
+var passes = set(`proxy_pass fastcgi_pass uwsgi_pass scgi_pass grpc_pass memcached_pass`)
 
 // spaced finds the value of a name that only a space separates from it: a quoted or random one; a single word that
 // ends the line, as in Redis' files; or a word after a login, as in .netrc. Other names must start the line or follow
@@ -138,13 +190,22 @@ func (a *assigned) spaced(i int) (text, bool) {
 	v, ok := a.valueAt(i)
 	name := strings.ToLower(s[a.from:a.to])
 	isPassword := isPasswordWord(name)
-	if !ok || v.block || v.to-v.from > maxURL || v.quote == "" && v.to-v.from > maxValue && strings.ContainsAny(v.begin(s), " \t") || !isPassword && strings.Contains(v.in(s), "://") { // an argument
+	if !ok || v.block || passes[s[a.from:a.to]] || v.to-v.from > maxURL || v.quote == "" && v.to-v.from > maxValue && strings.ContainsAny(v.begin(s), " \t") || !isPassword && strings.Contains(v.in(s), "://") { // an argument
 		return text{}, false
 	}
 	if v.quote != "" && (isPassword || looksRandom(v.in(s))) {
 		return v, true
 	}
-	before := strings.Fields(s[max(a.from-maxGap, lineBegin(s, a.from)):a.from])
+	line, lines := s[max(a.from-maxGap, lineBegin(s, a.from)):a.from], a.lines
+	if end := strings.IndexByte(s[v.from:v.to]+s[v.to:min(len(s), v.to+2)], ';'); end > 0 { // perhaps a statement in a block on one line
+		if i := strings.LastIndexAny(line, "{;"); i >= 0 && strings.IndexByte(line, '{') >= 0 && !strings.Contains(line, "{{") {
+			line, lines = line[i+1:], true
+			if v.quote == "" {
+				v.to = v.from + end
+			}
+		}
+	}
+	before := strings.Fields(line)
 	n := len(before)
 	word := func() (text, bool) { // the first word
 		if end := strings.IndexAny(v.in(s), " \t"); end > 0 {
@@ -155,18 +216,27 @@ func (a *assigned) spaced(i int) (text, bool) {
 	if isPassword && n > 1 && (before[n-2] == "login" || before[n-2] == "account" || before[n-2] == "machine") {
 		return word()
 	}
+	if communities[name] { // snmpd's
+		word()
+		return v, n == 0 && name != "community"
+	}
 	if v.quote == "" {
 		v.to -= len(v.in(s)) - len(strings.TrimRight(v.in(s), "; "))
 	}
 	value := v.in(s)
-	named := n == 0 && a.lines && strings.ContainsAny(name[1:], "._-")
+	if value == "" {
+		return text{}, false
+	}
+	named := n == 0 && lines && strings.ContainsAny(name[1:], "._-")
 	switch {
-	case looksRandom(value):
+	case looksRandom(value), n == 0 && lines && v.quote != "" && strings.HasPrefix(s[min(len(s), v.to+1):], ";"):
 		return v, true
+	case a.inMessage(v):
+		return word()
 	case n > 0 && before[0] == "sentinel" && strings.Count(value, " ") < 2: // it may put the server's name first
 		v.from += strings.IndexByte(value, ' ') + 1
 		return v, true
-	case v.quote == "" && strings.Contains(value, " ") && (named || n == 0 && a.lines) && strings.Count(value, " ") < 3:
+	case v.quote == "" && strings.Contains(value, " ") && (named || n == 0 && lines) && strings.Count(value, " ") < 3:
 		if last := strings.LastIndexByte(value, ' '); looksRandom(value[last+1:]) || isMixed(value[last+1:]) {
 			return v, true // the credential is the last of several values
 		}
@@ -182,10 +252,18 @@ func (a *assigned) spaced(i int) (text, bool) {
 		return v, isMixed(value)
 	case n > 0 && n < 4 && directives[strings.ToLower(strings.TrimLeft(before[n-1], "#$"))]:
 		return v, isPassword || isMixed(value) || strings.ContainsAny(name, "-_") && value[0] != '$'
-	case n > 0 || !a.lines:
+	case n > 0 || !lines:
 		return text{}, false
 	}
 	return v, isPassword || named || isMixed(value)
+}
+
+// passwordLike matches a word that is unlikely after the word password in a message, unless it is one; sha256 is not.
+var passwordLike = regexp.MustCompile(`^[a-zA-Z@$!]+(?:[a-zA-Z@$!]{5}\d+|\d+[a-zA-Z@$!]{2,}\d)[\w@$!]*[.,;:!)]?(?:\s|$)`)
+
+// inMessage reports whether the first word of v is a password in a message.
+func (a *assigned) inMessage(v text) bool {
+	return !a.lines && v.quote == "" && isPasswordWord(a.s[a.from:a.to]) && passwordLike.MatchString(v.begin(a.s))
 }
 
 // isMixed reports whether a value is neither a word nor an object's name.

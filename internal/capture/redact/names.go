@@ -89,7 +89,7 @@ var (
 	notEndings = set(`compass bypass surpass encompass trespass underpass overpass`)
 	// keyUses are words before the last one of a key's name that make it a credential's: ENCRYPTION_PRIMARY_KEY.
 	keyUses   = set(`encryption encrypt signing cipher crypto sensitive`)
-	describes = set(`name names namespace namespaces url urls uri uris endpoint endpoints host hosts hostname port
+	describes = set(`name names namespace namespaces url urls uri uris link links endpoint endpoints host hosts hostname port
 		issuer audience audiences scope scopes file files filename path paths dir directory folder mount mounts mountpath
 		ttl age expiry expires expire expired expiration lifetime duration seconds minutes hours days timeout interval
 		period length len size min max limit limits count counts total used policy policies type types mode method
@@ -119,6 +119,10 @@ var (
 	files = set(`.dockerconfigjson, .dockercfg, .git-credentials, .htpasswd, .netrc, .pgpass, .my.cnf, .npmrc, .pypirc,
 		id_rsa, id_dsa, id_ecdsa, id_ed25519, tls.key, pgpass, pgpass.conf, userlist.txt, keyring`)
 	plurals = set(`passwords passphrases secrets tokens apikeys keys`)
+	// communities are passwords of SNMP.
+	communities = set(`community rocommunity rwcommunity rocommunity6 rwcommunity6 trapcommunity`)
+	// messages are the first words of names of texts for users.
+	messages = set(`message messages msg label labels error errors text texts title i18n tooltip validation`)
 )
 
 func set(list string) map[string]bool {
@@ -136,7 +140,7 @@ func set(list string) map[string]bool {
 // stems are texts, matched case-insensitively, of which every credential's name contains one, but for the short lasts.
 var stems = func() (stems []string) {
 	var all []string
-	all = append(all, "authorization")
+	all = append(all, "authorization", "community")
 	for _, m := range []map[string]bool{words, lasts, terms, files} {
 		for s := range m {
 			if len(s) > 3 || words[s] {
@@ -186,7 +190,7 @@ var injectors = []string{"vault.hashicorp.com/", "vault.security.banzaicloud.io/
 func nameKind(name string) kindOfName { return factsOf(name).kind }
 
 func findKind(name string) kindOfName {
-	if files[name] {
+	if files[name] || communities[name] {
 		return credentialName
 	}
 	if slices.ContainsFunc(injectors, func(domain string) bool { return strings.HasPrefix(name, domain) }) {
@@ -369,8 +373,6 @@ func fieldKind(parent, name string, facts facts) kindOfName {
 	switch {
 	case strings.HasSuffix(name, "auth.user.info"), strings.HasSuffix(name, "AuthIdent"): // of Kafka's registry, and Yarn
 		return loginName
-	case name == "community": // of SNMP
-		return credentialName
 	case name == "pass" && parent == "summary": // a report's number of passed checks
 		return manyName
 	case name == "secret" && parent == "status": // its name, as the controller reports it

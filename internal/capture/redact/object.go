@@ -10,14 +10,17 @@ import (
 // Pairs of fields that form a name and its value: of a variable, a parameter, a header. Pairs with operators
 // and effects are label requirements and taints.
 var (
-	pairNames  = []string{"name", "key", "parameter", "header", "Name", "Key", "path", "type"}
-	pairValues = []string{"value", "default", "values", "defaultValue", "Value", "content", "string"}
+	pairNames  = []string{"name", "key", "parameter", "header", "variable", "var", "env", "setting", "property", "option", "field"}
+	pairValues = []string{"value", "default", "values", "defaultvalue", "content", "string", "val", "literal", "array", "map"}
 	pairSpares = []string{"operator", "effect"}
 	// pairFlags mark a value as a credential, whatever its name.
 	pairFlags = []string{"sensitive", "masked", "isSecret", "is_secret", "secure"}
 	// pairSources hold where the value is from, and perhaps its default.
 	pairSources = []string{"valueFrom", "valueSource", "from"}
 )
+
+// pairPrefixes may be before them: ParameterKey, env-entry-value.
+var pairPrefixes = []string{"", "parameter", "param", "header", "variable", "enventry", "env", "setting", "property", "prop", "option", "attribute", "attr"}
 
 // inlineValues are fields that hold the credential itself, below a field with a credential's name: {password:
 // {value: x}}.
@@ -49,9 +52,25 @@ const (
 	isKind
 )
 
+const ofPairs = isNamed | isValued
+
+// traitOf returns the traits of a field's name. Those of pairs do not depend on capitals and dashes.
+func traitOf(name string) trait {
+	found := fieldTraits[name]
+	if len(name) < 24 && name != "Path" && name != "Type" {
+		lower := strings.ToLower(withoutDashes.Replace(name))
+		for _, prefix := range pairPrefixes {
+			if rest, ok := strings.CutPrefix(lower, prefix); ok && (rest == "name" || rest == "key" || rest == "value" || prefix == "") {
+				found |= fieldTraits[rest] & ofPairs
+			}
+		}
+	}
+	return found
+}
+
 // fieldTraits maps a field's name to its traits, for a single look-up.
 var fieldTraits = func() map[string]trait {
-	m := map[string]trait{"kty": isJWK, "kind": isKind}
+	m := map[string]trait{"kty": isJWK, "kind": isKind, "path": isNamed, "type": isNamed}
 	for _, of := range []struct {
 		names []string
 		trait trait
@@ -86,7 +105,7 @@ type implied struct {
 func (a *run) value(t *tree, n *node, c context) {
 	switch n.kind {
 	case '"':
-		if says(c.kind, n.text) {
+		if says(c.kind, n.text) && !(c.how == asFile && isPhrase(c.key, n.text)) {
 			a.hide(t, n)
 		} else if made, ok := a.text(n.text, c.how); ok {
 			t.replace(n, made)
@@ -170,7 +189,10 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	}
 	in := context{key: f.key, how: manners(a.resource, f.key, facts, c.how)}
 	in.kind = fieldKind(c.key, f.key, facts)
-	if f.kind == '{' {
+	switch f.kind {
+	case '[':
+		in.store = facts.container == credentialName
+	case '{':
 		in.container = facts.container
 		in.store = c.container == credentialName
 		if (c.store || c.key == "secret") && facts.trait&isInline != 0 { // {secrets: {a: {data: {b: x}}}}
@@ -187,7 +209,8 @@ func (a *run) field(t *tree, n, f *node, c context) {
 	case c.keyed && isKeyName(f):
 		in.kind = plainName
 	case (c.kind >= refName || c.store) && facts.trait&isInline != 0 && isText && (f.kind == '"' || c.kind == credentialName),
-		c.container == credentialName && isText && !describing(f.key),
+		c.container == credentialName && isText && (!describing(f.key) || c.holdsVariables(f.key)),
+		len(f.key) == 3 && isText && strings.EqualFold(f.key, "key") && !c.keyed && c.holdsKeys() && t.field(n, "name") == nil,
 		f.key == "literals" && c.list == "secretGenerator", // of kustomize
 		c.pair != plainName && facts.trait&isSource != 0 && f.kind == '{':
 		in.kind = credentialName
@@ -197,10 +220,23 @@ func (a *run) field(t *tree, n, f *node, c context) {
 		in.kind = wordName
 	case c.keyed && f.key == "secret":
 		in.kind = refName
+	case c.kind == manyName && f.key == "keys": // {api-keys: {keys: [x]}}
+		in.kind = manyName
 	case f.key == "users" && isAuth(c.key), f.key == "list" && c.key == "chpasswd": // of cloud-init
 		in.kind = loginName
 	}
 	a.below(t, n, f, in)
+}
+
+// holdsVariables reports whether the fields of a container are variables, of any name: secretEnv, or in capitals.
+func (c *context) holdsVariables(field string) bool {
+	return strings.ToUpper(field) == field || endsWithAny(strings.ToLower(c.key), "env", "envs", "vars")
+}
+
+// holdsKeys reports whether a field named key is a key here, unless it is beside the name of a Secret: below credentials,
+// apiKey, and in a list of apiKeys.
+func (c *context) holdsKeys() bool {
+	return c.container == credentialName || c.kind >= manyName && endsWithAny(strings.ToLower(c.key+c.list), "key", "keys")
 }
 
 // below redacts the value of the field f of the object n.

@@ -6,7 +6,7 @@
 //     Helm releases, and texts that are manifests of Secrets;
 //   - fields, variables, parameters, headers, arguments and keys of ConfigMaps whose names look like a credential's
 //     (names.go), unless the value only says where the credential is (values.go);
-//   - values assigned to such a name in a text, such as a file or a command line (text.go, assign.go), or placed
+//   - values assigned to such a name in a text, such as a file or a command line (text.go, assign.go, arrange.go), or placed
 //     where a known program takes a password (forms.go, arguments.go);
 //   - tokens of well-known forms, private keys, JSON web tokens, password hashes, URLs with a password and
 //     the URLs of chat webhooks, anywhere (tokens.go, urls.go);
@@ -45,7 +45,7 @@ import (
 
 // version is the revision of the built-in rules. Raise it with every change of their results, so that values
 // redacted by different revisions are not compared.
-const version = 9
+const version = 10
 
 // minKey is the minimum length of a key in bytes; a shorter one could be found by trial.
 const minKey = 16

@@ -211,11 +211,11 @@ func inJSON(s string) string {
 // TestShapes looks for the canary in the redacted form of every shape.
 func TestShapes(t *testing.T) {
 	r := redactor(t)
-	for _, tc := range slices.Concat(shapes, products, tools, units, attacks) {
+	for _, tc := range slices.Concat(shapes, products, tools, units, attacks, arrangements) {
 		t.Run(tc.why, func(t *testing.T) {
 			c := &canaries{}
 			raw := inJSON(canaryForms(c).Replace(tc.object))
-			for _, fixed := range []string{"90210", "abcdefghij1234567890abcdef", "0f1e2d3c4b5a69788796a5b4c3d2e1f0"} { // if the form requires these
+			for _, fixed := range []string{"swordfish", "hunter2", "90210", "abcdefghij1234567890abcdef", "0f1e2d3c4b5a69788796a5b4c3d2e1f0"} { // if the form requires these
 				if strings.Contains(raw, fixed) {
 					c.all = []string{fixed}
 				}

@@ -19,8 +19,9 @@ type search struct {
 	jwts    bool                            // has a word of a JSON web token
 	within  int                             // number of texts around it
 	holds   func(s string, within int) bool // holdsCredential
-	formed  map[string]int                  // by the word of a form: the end of the searched part
+	formed  map[*form]int                   // the end of the searched part
 	line    span                            // the last line whose end was sought
+	rows    int                             // the end of the values of an INSERT INTO
 }
 
 // clue is a word that a text is searched for. find returns what begins, ends or goes on where the word ends: ok if it is a
@@ -43,6 +44,7 @@ var clues = func() (all []clue) {
 	for i := range forms {
 		add(forms[i].find, forms[i].word)
 	}
+	add((*search).inserted, "insert into ", "ignore into ", "replace into ")
 	add((*search).hookPath, hooks...)
 	add((*search).userInfo, "://", `:\/\/`)
 	add((*search).pemKey, pemBegin, "---- BEGIN") // of the same length

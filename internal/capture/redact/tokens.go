@@ -143,7 +143,22 @@ func (t *token) find(in *search, end int) (span, bool) {
 		before = in.s[from-1]
 	}
 	n := t.length(in.s[from:], before)
-	return span{from, from + n, "token"}, n > 0
+	return span{from, from + n, "token"}, n > 0 && !in.isCoded(from)
+}
+
+// minRun is the number of bytes of base64 after which a prefix is a part of it. It is longer than most paths.
+const minRun = 256
+
+var codedBytes = bytesOf("+/-_")
+
+// isCoded reports whether what begins at from is within a long run of base64, where any letters occur.
+func (t *search) isCoded(from int) bool {
+	begin := from
+	for begin > 0 && from-begin < minRun && codedBytes[t.s[begin-1]] {
+		begin--
+	}
+	cost(from - begin)
+	return from-begin == minRun
 }
 
 // length returns the length in bytes of the token at the start of s, or 0. before is the

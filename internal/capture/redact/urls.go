@@ -23,7 +23,7 @@ func (t *search) userInfo(from int) (span, bool) {
 	}
 	user := rest[:first]
 	if rest[first] == '@' {
-		return span{from, from + first, "url"}, len(user) >= minURLToken && !isReference(user)
+		return span{from, from + first, "url"}, (len(user) >= minURLToken || tokenSchemes[schemeOf(s[:colon])]) && !isReference(user)
 	}
 	at := strings.LastIndexByte(rest, '@')
 	switch {
@@ -36,7 +36,7 @@ func (t *search) userInfo(from int) (span, bool) {
 		return span{}, false
 	}
 	password := rest[first+1 : at]
-	if i := strings.IndexAny(password, "/?#"); i >= 0 && isPort(password[:i]) && (!databaseScheme(s[:colon]) || strings.Contains(user, ".")) {
+	if i := strings.IndexAny(password, "/?#"); i >= 0 && isPort(password[:i]) && (!databases[schemeOf(s[:colon])] || strings.Contains(user, ".")) {
 		return span{}, false // a port, and an @ in the path
 	}
 	if i := strings.IndexAny(password, "@/"); i > 0 && isReference(password[:i]) {
@@ -93,15 +93,19 @@ func isPort(s string) bool {
 	return s != "" && len(s) <= 5 && strings.Trim(s, "0123456789") == ""
 }
 
-// databaseScheme reports whether a URL's server always requires a login.
-func databaseScheme(before string) bool {
+// schemeOf returns the scheme of a URL, which is before its colon.
+func schemeOf(before string) string {
 	i := len(before)
 	for i > 0 && (isWordByte(before[i-1]) || before[i-1] == '+') {
 		i--
 	}
-	return databases[strings.ToLower(before[i:])]
+	return strings.ToLower(before[i:])
 }
 
+// tokenSchemes are those of servers to which a user without a password is a token.
+var tokenSchemes = set(`nats discord telegram`)
+
+// databases are the schemes of servers that always require a login.
 var databases = set(`postgres postgresql mysql mariadb mongodb mongodb+srv redis rediss amqp amqps mssql sqlserver
 	clickhouse cockroachdb cassandra oracle ldap ldaps smtp smtps ftp ftps sftp nats kafka mqtt mqtts stomp couchdb`)
 

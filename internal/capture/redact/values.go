@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/tattler-dev/tattler/internal/jsonscan"
 )
@@ -62,6 +63,29 @@ func says(kind kindOfName, s string) bool {
 	return true
 }
 
+// phrase matches some words, of which one is a word of sentences or says what they are about, and words alone.
+var (
+	phrase     = regexp.MustCompile(`(?i)\b(?:the|an?|is|are|in|to|for|your|password|passphrase|token|secret|passwort|kennwort)\b`)
+	plainWords = regexp.MustCompile(`^\pL[\pL'’]*(?:,? [\pL'’-]+)+[.!?:]?$`)
+)
+
+// isPhrase reports whether a text is a phrase for people, below the name of a message, as in translations, or of a word with
+// a capital, as in Markdown: Token: see the vault.
+func isPhrase(name, s string) bool {
+	if strings.IndexByte(s, ' ') < 0 || !plainWords.MatchString(s) || !phrase.MatchString(s) {
+		return false
+	}
+	var space [16]string
+	words := splitWords(name, space[:0])
+	switch {
+	case len(words) == 0:
+		return false
+	case len(words) == 1:
+		return name[0] <= 'Z' && name[1:] == words[0][1:] && endsWithAny(s, ".", "!", "?")
+	}
+	return messages[words[0]]
+}
+
 func digitsIn(s string) (n int) {
 	for i := range len(s) {
 		if s[i] >= '0' && s[i] <= '9' {
@@ -79,7 +103,8 @@ var headerName = regexp.MustCompile(`^X(-[A-Z][a-z]+)+$`)
 
 // void are values that are never credentials, whatever the name: switches, and types in schemas.
 var void = set(`true false yes no on off null nil none undefined enabled disabled required optional string str text
-	bytes int integer number boolean bool object array any basic bearer auto 0 1 n/a read write inherit`)
+	bytes int integer number boolean bool object array any basic bearer auto 0 1 n/a read write inherit
+	rbac abac webhook oauth oauth2 oidc ldap saml mtls kerberos`)
 
 var reference = regexp.MustCompile(`^\$?(\$\([\w.-]+\)|\$?\{\{[^{}]*\}\}|\$\{[\w.-]+\}|\$\{(env|file|secret|vault|secrets)[:.][\w./]+(:[\w./]+)*\}|\$__\w+\{[^{}]*\}|` +
 	`\$[A-Z_][A-Z0-9_]*|\$[a-zA-Z]+([.:-][a-zA-Z]+)+|\$\([^()]*\)|\{\{[^{}]*\}\}|<<[\w.-]+>>|<(?:path:)?[\w ./:#-]+>|%\{[\w.-]+\}|%[\w.-]+%|%[a-z]|` +
@@ -194,7 +219,8 @@ const minCoded = 24
 var forURLs = strings.NewReplacer("-", "+", "_", "/", "\r", "", "\n", "", " ", "")
 
 // decoded returns the text encoded in base64, in either alphabet and over several lines; false if s is not
-// base64. It need not be UTF-8, and loses its zero bytes, so that UTF-16 reads like ASCII.
+// base64. It loses its zero bytes, so that UTF-16 reads like ASCII. Others that are no text end a line, so that nothing is
+// found in random bytes.
 func decoded(s string) (string, bool) {
 	s = strings.TrimSpace(s)
 	if len(s) < minCoded || !isBase64(s[0]) || !isBase64(s[len(s)/2]) {
@@ -224,7 +250,16 @@ func decoded(s string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
-	return strings.ReplaceAll(string(b), "\x00", ""), true
+	text := strings.ReplaceAll(string(b), "\x00", "")
+	if utf8.ValidString(text) {
+		return text, true
+	}
+	return strings.Map(func(r rune) rune {
+		if r == utf8.RuneError || r < ' ' && r != '\t' {
+			return '\n'
+		}
+		return r
+	}, text), true
 }
 
 func isHex(s string) bool {

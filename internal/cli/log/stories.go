@@ -102,10 +102,12 @@ func (t *lister) matches(ctx context.Context, e *journal.Entry) (bool, error) {
 	switch {
 	case errors.Is(err, journal.ErrNotFound):
 		return false, nil
-	case err != nil && (ctx.Err() != nil || !history.Damaged(err)):
+	case history.Damaged(err) && ctx.Err() == nil:
+		return true, nil
+	case err != nil:
 		return false, err
 	}
-	return err != nil || t.Matches(&c), nil
+	return t.Matches(&c), nil
 }
 
 // matchesStory reports whether a story matches by its object: by the last change that it covers.

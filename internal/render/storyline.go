@@ -9,21 +9,21 @@ import (
 
 // Story prints the line of a story, unless it needs none at this time.
 func (t *Text) Story(s *story.Tree, now time.Time) error {
-	told := Tell(s, now)
-	if told.Silent {
+	words := Tell(s, now)
+	if words.Silent {
 		return t.write()
 	}
 	o := &s.Object
 	r := row{
-		at: told.At, until: told.Until, sign: signFolded, cluster: o.ClusterOr(t.o.Cluster), namespace: o.Namespace, owned: s.Owner != nil,
-		name: t.typeName(o.Kind, o.Names) + "/" + o.Name, info: told.Text, severity: told.Severity,
+		at: words.At, until: words.Until, sign: signFolded, cluster: o.ClusterOr(t.o.Cluster), namespace: o.Namespace, owned: s.Owner != nil,
+		name: t.typeName(o.Kind, o.Names) + "/" + o.Name, info: words.Text, severity: words.Severity,
 		object: Object{o.Group, o.Resource, o.Kind.Kind, o.Namespace, o.Name, o.Cluster},
 	}
 	if s.Kind == story.Report {
 		r.owned, r.name = false, s.Facts.About
 	}
-	r.count = "(" + plural(told.Changes, "change") + ")"
-	if told.Changes > 1 {
+	r.count = "(" + plural(words.Changes, "change") + ")"
+	if words.Changes > 1 {
 		r.hint = "--flat"
 		if t.o.StoryIDs {
 			r.hint = "--story " + s.ID[:min(idShown, len(s.ID))]
@@ -31,7 +31,7 @@ func (t *Text) Story(s *story.Tree, now time.Time) error {
 	}
 	rest, message := "", ""
 	if t.o.Each == nil && !t.fits(r) {
-		r.info, message = told.Brief, told.Message
+		r.info, message = words.Brief, words.Message
 		r.info, rest = t.firstPart(r)
 	}
 	t.begin(r)
