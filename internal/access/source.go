@@ -98,13 +98,39 @@ func (s *Source) Stories(ctx context.Context, q journal.Query) iter.Seq2[story.T
 	}
 }
 
-// Story returns the visible story whose id begins with prefix.
+// Story returns the visible story whose id begins with prefix. As with ByID, only the rights to the story and its parts are
+// checked.
 func (s *Source) Story(ctx context.Context, prefix string) (story.Tree, error) {
-	scope, err := s.view(ctx, &journal.Query{})
+	ids, places := []string{prefix}, map[selection.Place]bool{}
+	for len(ids) > 0 {
+		t, err := s.Journal.Story(ctx, ids[0])
+		var several *journal.AmbiguousError
+		if ids = ids[1:]; errors.As(err, &several) {
+			ids = append(ids, several.IDs...)
+			continue
+		}
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return story.Tree{}, err
+		}
+		for _, of := range slices.Concat([]story.Story{t.Story}, t.Parts, t.Via) {
+			places[placeOf(of.Object.Kind, of.Object.Namespace)] = true
+		}
+	}
+	scope, err := s.viewOfPlaces(ctx, places)
 	if err != nil {
 		return story.Tree{}, err
 	}
 	return s.Journal.StoryWithin(ctx, scope, prefix)
+}
+
+// viewOfPlaces returns the visible ones of some places, for an id. One that the journal does not have costs a review, too.
+func (s *Source) viewOfPlaces(ctx context.Context, places map[selection.Place]bool) (*journal.Scope, error) {
+	return s.viewOf(ctx, &journal.Query{}, func(narrow []journal.Kind) (map[selection.Place]bool, error) {
+		if !slices.ContainsFunc(narrow, func(k journal.Kind) bool { return inNamespace(places, k) }) {
+			places[placeOf(narrow[0], "-unknown-")] = true
+		}
+		return places, nil
+	})
 }
 
 // within yields what read yields of the visible part of a query.
@@ -137,12 +163,7 @@ func (s *Source) ByID(ctx context.Context, prefix string) (journal.Entry, error)
 		}
 		places[placeOf(e.Kind, e.Namespace)] = true
 	}
-	scope, err := s.viewOf(ctx, &journal.Query{}, func(narrow []journal.Kind) (map[selection.Place]bool, error) {
-		if !slices.ContainsFunc(narrow, func(k journal.Kind) bool { return inNamespace(places, k) }) {
-			places[placeOf(narrow[0], "-unknown-")] = true // an id that the journal does not have costs a review, too
-		}
-		return places, nil
-	})
+	scope, err := s.viewOfPlaces(ctx, places)
 	if err != nil {
 		return journal.Entry{}, err
 	}

@@ -156,21 +156,8 @@ func (f *filter) narrow() {
 		f.sql += " AND NOT c.routine"
 	}
 	oneOf := func(ids map[int64]bool, condition string) {
-		n := fewIDs
-		for n < len(ids) {
-			n *= fewIDs
-		}
-		if ids == nil || n > mostIDs {
-			return
-		}
-		f.sql += fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", n-1)+")")
-		list := slices.Sorted(maps.Keys(ids))
-		if len(list) == 0 {
-			list = []int64{-1} // no row has it
-		}
-		for i := range n {
-			f.args = append(f.args, list[min(i, len(list)-1)])
-		}
+		sql, args := anyOf(ids, condition)
+		f.sql, f.args = f.sql+sql, append(f.args, args...)
 	}
 	oneOf(f.kinds, " AND (c.object IS NULL OR c.kind %s)") // an absence belongs to every kind and namespace
 	if !f.limited() {                                      // else the number of rows would tell who changes what the reader may not see
@@ -181,6 +168,25 @@ func (f *filter) narrow() {
 		maps.Copy(within, f.nowhere) // gaps and absences may be of no namespace
 		oneOf(within, " AND c.namespace %s")
 	}
+}
+
+// anyOf returns the condition that a number is one of some; empty for nil, which is all numbers, and for too many.
+func anyOf(ids map[int64]bool, condition string) (sql string, args []any) {
+	n := fewIDs
+	for n < len(ids) {
+		n *= fewIDs
+	}
+	if ids == nil || n > mostIDs {
+		return "", nil
+	}
+	list := slices.Sorted(maps.Keys(ids))
+	if len(list) == 0 {
+		list = []int64{-1} // no row has it
+	}
+	for i := range n {
+		args = append(args, list[min(i, len(list)-1)])
+	}
+	return fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", n-1)+")"), args
 }
 
 const (

@@ -5,8 +5,10 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
@@ -93,13 +95,20 @@ type storyScan struct {
 	f        *filter
 	objects  map[int64]bool // those that the query names; nil: all
 	selected map[string]bool
-	open     []story.Tree // those that moved after the end, as of the end, in order
+	where    string // further conditions, which selects implies
+	args     []any
+	open     []story.Tree // those that were read and come later, in order
 	seq, id  int64        // of the last one that was read
+	size     int          // of the next page
 	done     bool
 }
 
-// storyPage is how many stories a page reads.
-const storyPage = 128
+// storyPage and maxStoryPage are how many stories the first page of a scan reads, and any: each has twice as many as the one
+// before.
+const (
+	storyPage    = 32
+	maxStoryPage = 256
+)
 
 func (p *storyScan) next() (page []story.Tree, err error) {
 	if p.f == nil {
@@ -110,36 +119,83 @@ func (p *storyScan) next() (page []story.Tree, err error) {
 			return nil, err
 		}
 	}
-	where, bound := "WHERE (s.moved, s.id) < (?, ?) AND s.moved >= ?"+p.severe()+" ORDER BY s.moved DESC, s.id DESC LIMIT ", p.f.low
-	if p.f.q.OldestFirst {
-		where, bound = "WHERE (s.moved, s.id) > (?, ?) AND s.moved <= ?"+p.severe()+" ORDER BY s.moved, s.id LIMIT ", p.f.high
+	err = p.read()
+	for err == nil && !p.done && p.f.q.OldestFirst && p.f.until != 0 { // a later one may stand earlier at that time
+		err = p.read()
 	}
-	all, err := p.r.db.stories(where+strconv.Itoa(storyPage), p.seq, p.id, bound)
 	if err != nil {
 		return nil, err
 	}
-	if p.done = len(all) < storyPage; !p.done {
+	return p.complete(), nil
+}
+
+// read reads some stories.
+func (p *storyScan) read() error {
+	where, bound := "WHERE (s.moved, s.id) < (?, ?) AND s.moved >= ?"+p.where+" ORDER BY s.moved DESC, s.id DESC LIMIT ", p.f.low
+	if p.f.q.OldestFirst {
+		where, bound = "WHERE (s.moved, s.id) > (?, ?) AND s.moved <= ?"+p.where+" ORDER BY s.moved, s.id LIMIT ", p.f.high
+	}
+	all, err := p.r.db.stories(where+strconv.Itoa(p.size), append([]any{p.seq, p.id, bound}, p.args...)...)
+	if err != nil {
+		return err
+	}
+	if p.done = len(all) < p.size; !p.done {
 		last := &all[len(all)-1]
 		p.seq, p.id = last.Moved, last.id
 	}
+	p.size = min(2*p.size, maxStoryPage)
+	return p.heads(all)
+}
+
+// heads adds the stories that match to the open ones.
+func (p *storyScan) heads(all []storyRecord) error {
 	for i := range all {
 		t, err := p.head(&all[i])
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if t != nil {
-			page = append(page, *t)
+			p.open = append(p.open, *t)
 		}
 	}
-	return p.merged(page), nil
+	slices.SortStableFunc(p.open, p.compare)
+	return nil
 }
 
-// severe is the condition of the wanted severities, which the index has.
-func (p *storyScan) severe() string {
-	if p.f.severities == 0 {
-		return ""
+// complete takes the open stories that no unread one precedes.
+func (p *storyScan) complete() []story.Tree {
+	n := len(p.open)
+	if !p.done {
+		n = 0
+		for n < len(p.open) && p.compare(p.open[n], story.Tree{Seq: p.seq}) <= 0 {
+			n++
+		}
 	}
-	return fmt.Sprintf(` AND s."all" >= %d`, lowestBit(p.f.severities))
+	page := slices.Clone(p.open[:n])
+	p.open = slices.Delete(p.open, 0, n)
+	return page
+}
+
+// narrow makes the conditions that SQLite checks, so that stories that do not match cost less.
+func (p *storyScan) narrow() {
+	f := p.f
+	if f.severities != 0 {
+		p.where = fmt.Sprintf(` AND s."all" >= %d`, lowestBit(f.severities))
+	}
+	oneOf := func(ids map[int64]bool, condition string) {
+		where, args := anyOf(ids, condition)
+		p.where, p.args = p.where+where, append(p.args, args...)
+	}
+	if p.objects != nil { // a workload may own thousands
+		p.where += " AND s.object IN (SELECT value FROM json_each(?))"
+		p.args = append(p.args, strings.Join(strings.Fields(fmt.Sprint(slices.Sorted(maps.Keys(p.objects)))), ","))
+	} else {
+		oneOf(f.kinds, ` AND s."of" %s`)
+		oneOf(f.namespaces, " AND o.namespace %s")
+	}
+	if !f.limited() { // as for changes
+		oneOf(f.managers, " AND s.manager %s")
+	}
 }
 
 func lowestBit(bits uint64) (n int) {
@@ -151,7 +207,7 @@ func lowestBit(bits uint64) (n int) {
 
 // begin resolves the query.
 func (p *storyScan) begin() (err error) {
-	p.selected = map[string]bool{}
+	p.selected, p.size = map[string]bool{}, storyPage
 	if p.f, err = p.r.db.filter(p.q); err != nil {
 		return err
 	}
@@ -161,33 +217,45 @@ func (p *storyScan) begin() (err error) {
 			p.objects[o.id] = true
 		}
 	}
+	p.narrow()
 	if p.seq, p.id = p.f.high, 1<<62; p.f.q.OldestFirst {
 		p.seq, p.id = p.f.low, 0
 	}
 	return nil
 }
 
-// cutShort reads the stories that go on after the end of the query's time.
+// withParts is the condition of stories that parts may have moved, so that one whose parts are out of sight may stand at an
+// earlier change.
+const withParts = "EXISTS (SELECT 1 FROM stories c WHERE c.parent = s.key)"
+
+// cutShort reads the stories that stand earlier than they are found by the change that moved them, because that is later than the
+// query's time, or moved a part that is out of sight.
 func (p *storyScan) cutShort() error {
-	if p.f.until == 0 {
-		return nil
-	}
-	last, err := p.r.db.integer("SELECT max(seq) FROM changes WHERE seq <= ?", p.f.high)
+	f := p.f
+	last, err := p.r.db.integer("SELECT max(seq) FROM changes WHERE seq <= ?", f.high)
 	if err != nil {
 		return err
 	}
-	all, err := p.r.db.stories("WHERE s.moved > ?1 AND s.first <= ?1 AND s.begin < ?2"+p.severe()+" ORDER BY s.id", last, p.f.until)
-	for i := range all {
-		var t *story.Tree
-		if err == nil {
-			t, err = p.head(&all[i])
-		}
-		if t != nil {
-			p.open = append(p.open, *t)
-		}
+	var where string
+	args := []any{last, f.until}
+	switch {
+	case f.until != 0:
+		where = "WHERE s.moved > ?1 AND s.first <= ?1 AND s.begin < ?2"
+	case f.limited() && f.q.OldestFirst:
+		where, args = "WHERE s.moved BETWEEN ?1 AND ?2 AND "+withParts, []any{f.low, last}
+	case f.limited() && f.q.Before != 0:
+		where, args = "WHERE s.moved > ?1 AND s.first <= ?1 AND "+withParts, []any{last}
+	default:
+		return nil
 	}
-	slices.SortStableFunc(p.open, p.compare)
-	return err
+	all, err := p.r.db.stories(where+p.where+" ORDER BY s.id", append(args, p.args...)...)
+	if err != nil {
+		return err
+	}
+	if f.until == 0 && f.q.OldestFirst {
+		p.where += " AND NOT " + withParts
+	}
+	return p.heads(all)
 }
 
 func (p *storyScan) compare(a, b story.Tree) int {
@@ -195,18 +263,6 @@ func (p *storyScan) compare(a, b story.Tree) int {
 		return cmp.Compare(a.Seq, b.Seq)
 	}
 	return cmp.Compare(b.Seq, a.Seq)
-}
-
-// merged adds the stories that were cut short to a page, where they belong.
-func (p *storyScan) merged(page []story.Tree) []story.Tree {
-	n := 0
-	for n < len(p.open) && (p.done || len(page) > 0 && p.compare(p.open[n], page[len(page)-1]) <= 0) {
-		n++
-	}
-	page = append(page, p.open[:n]...)
-	p.open = p.open[n:]
-	slices.SortStableFunc(page, p.compare)
-	return page
 }
 
 // head tells a story that matches and is no part of another one that is selected; else it returns nil.
@@ -221,7 +277,7 @@ func (p *storyScan) head(s *storyRecord) (*story.Tree, error) {
 	if err != nil || t == nil {
 		return nil, err
 	}
-	if !p.wants(t) {
+	if p.q.Before != 0 && t.Seq >= p.q.Before || !p.wants(t) {
 		return nil, nil
 	}
 	return t, nil
@@ -299,16 +355,30 @@ func (p *storyScan) tell(s *storyRecord) (*story.Tree, error) {
 		return nil, err
 	}
 	if t.Seq == 0 {
-		if t.Seq = t.State.Seq; t.Open() && t.Facts.At != nil {
-			t.Seq = t.Last
-		}
+		standing(t)
+	}
+	return t, nil
+}
+
+// standing sets where a story stands by what is visible of it. What it only explains does not move it.
+func standing(t *story.Tree) {
+	if t.Seq = t.State.Seq; t.Open() && t.Facts.At != nil {
+		t.Seq = t.Last
+	}
+	below := map[string]bool{t.ID: true}
+	for n := 0; n < len(below); {
+		n = len(below)
 		for i := range t.Parts {
-			if st := &t.Parts[i].State; st.Severity != event.Normal {
-				t.Seq = max(t.Seq, st.Seq)
+			if p := &t.Parts[i]; below[p.Parent] {
+				below[p.ID] = true
 			}
 		}
 	}
-	return t, nil
+	for i := range t.Parts {
+		if p := &t.Parts[i]; below[p.ID] && p.State.Severity != event.Normal {
+			t.Seq = max(t.Seq, p.State.Seq)
+		}
+	}
 }
 
 // explain adds the visible stories that explain it or its parts, other than itself.

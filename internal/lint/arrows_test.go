@@ -322,7 +322,7 @@ var rows = []row{
 		who: "./internal/web",
 		only: []string{
 			"std", "./diff", "./event", "./internal/access", "./internal/change", "./internal/control", "./internal/control/sinkadmin", "./internal/history", "./internal/journal",
-			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/usage", "./internal/when", "./internal/web/auth",
+			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/story", "./internal/usage", "./internal/when", "./internal/web/auth",
 		},
 		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster; orders, and the times in them, are those of the command line",
 	},

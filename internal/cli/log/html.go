@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -18,7 +17,6 @@ import (
 	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/render/html"
@@ -129,7 +127,7 @@ func (t *lister) page(ctx context.Context, w io.Writer, p *page, notes []string)
 	for _, e := range p.entries {
 		seqs := e.Changes
 		if e.story != nil {
-			if seqs, err = t.changesOf(ctx, e.story); err != nil {
+			if seqs, err = t.journal.Covered(ctx, e.story); err != nil {
 				return err
 			}
 		}
@@ -144,55 +142,16 @@ func (t *lister) page(ctx context.Context, w io.Writer, p *page, notes []string)
 	return out.Close()
 }
 
-// changesOf returns the numbers of the changes that a story and its parts cover.
-func (t *lister) changesOf(ctx context.Context, tree *story.Tree) (seqs []int64, err error) {
-	for _, s := range append([]story.Story{tree.Story}, tree.Parts...) {
-		q := journal.Query{After: s.First - 1, Before: s.Last + 1, Resources: []string{s.Object.GroupResource()}, UID: s.Object.UID, OldestFirst: true}
-		for e, err := range t.journal.Rows(ctx, q) {
-			if err != nil {
-				return nil, err
-			}
-			if e.Routine {
-				seqs = append(seqs, e.Seq)
-			}
-		}
-	}
-	slices.Sort(seqs)
-	return slices.Compact(seqs), nil
-}
-
 // covered reads the newest of the changes with the given numbers. A damaged one is left out: the list has a notice about it.
 func (t *lister) covered(ctx context.Context, seqs []int64) (all []change.Change, more int, err error) {
 	more = max(len(seqs)-html.MaxChanges, 0)
-	for seqs = seqs[more:]; len(seqs) > 0; {
-		n := 1
-		for n < len(seqs) && seqs[n]-seqs[n-1] <= 16 { // one query reads nearby changes
-			n++
+	err = t.journal.Each(ctx, seqs[more:], func(_ *journal.Entry, c change.Change, damage error) error {
+		if damage == nil {
+			all = append(all, c)
 		}
-		wanted := map[int64]bool{}
-		for _, seq := range seqs[:n] {
-			wanted[seq] = true
-		}
-		q := journal.Query{After: seqs[0] - 1, Before: seqs[n-1] + 1, OldestFirst: true, Quiet: true, Snapshots: true}
-		for e, err := range t.journal.Rows(ctx, q) {
-			if err != nil {
-				return nil, 0, err
-			}
-			if !wanted[e.Seq] {
-				continue
-			}
-			switch c, err := t.journal.Change(ctx, &e); {
-			case err == nil:
-				all = append(all, c)
-			case ctx.Err() != nil:
-				return nil, 0, ctx.Err()
-			case !errors.Is(err, journal.ErrNotFound) && !history.Damaged(err):
-				return nil, 0, err
-			}
-		}
-		seqs = seqs[n:]
-	}
-	return all, more, nil
+		return nil
+	})
+	return all, more, err
 }
 
 // command is a command line as the user wrote it, without the flags that say where the journal and the page are.

@@ -8,25 +8,16 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/cli/past"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
-	"github.com/tattler-dev/tattler/internal/selection"
 	"github.com/tattler-dev/tattler/internal/story"
 )
 
-// item is what has a line: a change, or a story.
-type item struct {
-	seq   int64
-	entry *journal.Entry
-	story *story.Tree
-}
-
 // lastStories shows the last changes and stories.
 func (t *lister) lastStories(ctx context.Context) error {
-	var last []item
+	var last []history.Item
 	for i, err := range t.items(ctx, false, 0) {
 		if err != nil {
 			return err
@@ -62,93 +53,45 @@ func (t *lister) allStories(ctx context.Context, after int64) error {
 	return nil
 }
 
-func (t *lister) show(ctx context.Context, i item) error {
-	if i.story == nil {
-		return t.change(ctx, i.entry, true)
+func (t *lister) show(ctx context.Context, i history.Item) error {
+	if i.Story == nil {
+		return t.change(ctx, i.Entry, true)
 	}
 	t.shown++
-	return t.out.(*folding).story(i.story)
+	return t.out.(*folding).story(i.Story)
 }
 
-// items yields the selected changes that are not routine, and the selected stories, each after the change that brought it to
-// where it stands.
-func (t *lister) items(ctx context.Context, oldestFirst bool, after int64) iter.Seq2[item, error] {
-	return func(yield func(item, error) bool) {
-		changes, stopChanges := iter.Pull2(t.rows(ctx, journal.Query{After: after, OldestFirst: oldestFirst}))
-		defer stopChanges()
-		q := t.Query
-		q.After, q.Before, q.OldestFirst = after, t.last+1, oldestFirst
-		stories, stopStories := iter.Pull2(t.journal.Stories(ctx, q))
-		defer stopStories()
-		var c, s item
-		for {
-			var err error
-			if c.seq == 0 {
-				c, err = t.nextChange(ctx, changes)
-			}
-			if s.seq == 0 && err == nil {
-				s, err = t.nextStory(ctx, stories)
-			}
-			if err != nil {
-				yield(item{}, err)
-				return
-			}
-			var next *item
-			switch {
-			case c.seq == end && s.seq == end:
-				return
-			case s.seq == end, c.seq != end && (c.seq < s.seq) == oldestFirst && c.seq != s.seq, c.seq == s.seq && oldestFirst:
-				next = &c
-			default:
-				next = &s
-			}
-			if !yield(*next, nil) {
-				return
-			}
-			next.seq = 0
+// items yields the selected changes that are not routine, and the selected stories.
+func (t *lister) items(ctx context.Context, oldestFirst bool, after int64) iter.Seq2[history.Item, error] {
+	q := t.Query
+	q.After, q.Before, q.OldestFirst = after, t.last+1, oldestFirst
+	changes := t.rows(ctx, journal.Query{After: after, OldestFirst: oldestFirst})
+	changes = matching(changes, func(e *journal.Entry) (bool, error) {
+		if !history.HasSeverity(&q, e) || !t.ReadsObjects() {
+			return history.HasSeverity(&q, e), nil
 		}
-	}
+		return t.matches(ctx, e)
+	})
+	stories := matching(t.journal.Stories(ctx, q), func(s *story.Tree) (bool, error) {
+		if !t.o.Follow && render.Tell(s, t.end()).Silent {
+			return false, nil
+		}
+		return t.matchesStory(ctx, s)
+	})
+	return history.Items(changes, stories, oldestFirst)
 }
 
-// end is the number of the item after the last one.
-const end = 1<<63 - 1
-
-// nextChange returns the next change that matches.
-func (t *lister) nextChange(ctx context.Context, next func() (journal.Entry, error, bool)) (item, error) {
-	for {
-		e, err, ok := next()
-		if !ok {
-			return item{seq: end}, nil
-		}
-		matches := err == nil
-		if matches = matches && (e.Op == event.Absent || selection.HasSeverity(t.Query.Severities, &e.Meta)); matches && t.ReadsObjects() {
-			matches, err = t.matches(ctx, &e)
-		}
-		if err != nil {
-			return item{}, err
-		}
-		if matches {
-			return item{seq: e.Seq, entry: &e}, nil
-		}
-	}
-}
-
-// nextStory returns the next story that matches and needs a line.
-func (t *lister) nextStory(ctx context.Context, next func() (story.Tree, error, bool)) (item, error) {
-	for {
-		s, err, ok := next()
-		if !ok {
-			return item{seq: end}, nil
-		}
-		matches := err == nil
-		if matches {
-			matches, err = t.matchesStory(ctx, &s)
-		}
-		if err != nil {
-			return item{}, err
-		}
-		if matches && (t.o.Follow || !render.Tell(&s, t.end()).Silent) {
-			return item{seq: s.Seq, story: &s}, nil
+// matching yields what matches.
+func matching[T any](all iter.Seq2[T, error], matches func(*T) (bool, error)) iter.Seq2[T, error] {
+	return func(yield func(T, error) bool) {
+		for v, err := range all {
+			ok := err != nil
+			if !ok {
+				ok, err = matches(&v)
+			}
+			if (ok || err != nil) && !yield(v, err) || err != nil {
+				return
+			}
 		}
 	}
 }
@@ -199,7 +142,7 @@ func (o *Options) story(ctx context.Context, j *past.Journal, s *selected) error
 		return err
 	}
 	t := &lister{o: o, journal: j, selected: s, out: out}
-	seqs, err := t.changesOf(ctx, &tree)
+	seqs, err := j.Covered(ctx, &tree)
 	if err != nil {
 		return err
 	}

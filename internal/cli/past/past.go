@@ -278,32 +278,29 @@ func (j *Journal) Change(ctx context.Context, e *journal.Entry) (change.Change, 
 	return j.changes.Change(ctx, e)
 }
 
-// Stories yields stories with the names of their kinds.
+// Stories is history.Builder.Stories.
 func (j *Journal) Stories(ctx context.Context, q journal.Query) iter.Seq2[story.Tree, error] {
-	return func(yield func(story.Tree, error) bool) {
-		for t, err := range j.recorded.Stories(ctx, q) {
-			j.name(ctx, &t)
-			if !yield(t, err) {
-				return
-			}
-		}
-	}
+	return j.changes.Stories(ctx, q)
 }
 
-// Story returns the story whose id begins with prefix, with the names of its kinds.
+// Story is history.Builder.Story.
 func (j *Journal) Story(ctx context.Context, prefix string) (story.Tree, error) {
-	t, err := j.recorded.Story(ctx, prefix)
-	j.name(ctx, &t)
-	return t, err
+	return j.changes.Story(ctx, prefix)
+}
+
+// Covered is history.Builder.Covered.
+func (j *Journal) Covered(ctx context.Context, s *story.Tree) ([]int64, error) {
+	return j.changes.Covered(ctx, s)
+}
+
+// Each is history.Builder.Each.
+func (j *Journal) Each(ctx context.Context, seqs []int64, f func(e *journal.Entry, c change.Change, damage error) error) error {
+	return j.changes.Each(ctx, seqs, f)
 }
 
 // CheckStories compares the recorded stories with those that the changes make: see history.Builder.
 func (j *Journal) CheckStories(ctx context.Context, found func(text string)) (compared int, err error) {
 	return j.changes.CheckStories(ctx, found)
-}
-
-func (j *Journal) name(ctx context.Context, t *story.Tree) {
-	t.Object.Names = j.changes.NamesOf(ctx, t.Object.Kind)
 }
 
 // ShortNames returns the short names of a kind.
