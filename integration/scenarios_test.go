@@ -381,6 +381,9 @@ func TestScenarios(t *testing.T) {
 	wait(5 * time.Second) // folded changes wait until their object is quiet
 	daemon.interrupt(t)
 	w.confirmAbsences(t, journal)
+	if out, err := exec.Command(tattler(t), "journal", "verify", "--stories", "--journal", journal).CombinedOutput(); err != nil {
+		t.Errorf("the recorded stories: %v\n%s", err, out)
+	}
 	for i, sc := range scenarios {
 		t.Run(sc.name, func(t *testing.T) {
 			s := stages[i]
