@@ -163,7 +163,7 @@ func TestAway(t *testing.T) {
 	}
 	whole := query(killed.Add(-time.Minute), back.Add(time.Minute))
 	(&truth{t, w, ns}).check(whole)
-	if line := regexp.MustCompile(`(\S+) · \S+ +deploy/web +rolled out .*: 1/1 ready, 1 pod replaced .*\(seen`).FindStringSubmatch(whole); line == nil {
+	if line := regexp.MustCompile(`(\S+) · \S+ +deploy/web +rolled out .*: 1/1 ready, 1 pod replaced`).FindStringSubmatch(whole); line == nil {
 		t.Errorf("no unwatched rollout in\n%s", whole)
 	} else if at, err := time.Parse(time.RFC3339, line[1]); err != nil || at.Before(from) || at.After(rolled) {
 		t.Errorf("rolled out from %v to %v, the line is %q", from, rolled, line[0])

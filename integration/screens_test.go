@@ -77,10 +77,11 @@ var whatVaries = []struct {
 	name    string
 }{
 	{regexp.MustCompile(`\d\d:\d\d:\d\d`), "HH:MM:SS"},
-	{regexp.MustCompile(` +\(\d+ (?:status )?changes?(?:; --flat)?\)`), ""},
+	{regexp.MustCompile(` +\(\d+ (?:status )?changes?(?:; --(?:flat|story \w+))?\)`), ""},
 	{regexp.MustCompile(`\b(for|for at most|existed) (?:less than )?\d+ (?:s|min|h)(?: \d+ (?:s|min))?\b`), "$1 D"},
 	{regexp.MustCompile(`\b(?:within|in|after)(?: less than)? \d+ (?:s|min|h)(?: \d+ (?:s|min))?\b`), "in D"},
-	{regexp.MustCompile(`(ready again, in D), \d+ pods? replaced`), "$1, N pods replaced"}, // by a drain: those of one node
+	{regexp.MustCompile(`\d+ evicted from node-\d+(?: and replaced|(?:, \d+ pods? (?:new|terminating|gone))+)`), "N evicted from NODE and replaced"},
+	{regexp.MustCompile(`drain of node-\d+`), "drain of NODE"},
 	{regexp.MustCompile(`\b(web|many|db|migrate)-[0-9a-f]{6,10}\b`), "$1-HASH"},
 	{regexp.MustCompile(`\b(pod/\S+?)-[b-z2-9]{5}\b`), "$1-NAME"},
 	{regexp.MustCompile(`\bnightly-\d+`), "nightly-MINUTE"},

@@ -9,14 +9,14 @@ import (
 )
 
 var (
-	reasons  = regexp.MustCompile(`(?:→ |^|still |; )(CrashLoopBackOff|ImagePullBackOff)(?: (\S+?))?(?:,|  |$)`)
+	reasons  = regexp.MustCompile(`(?:→ |^|, )(CrashLoopBackOff|ImagePullBackOff|ErrImagePull)()(?:[,: ]|$)`)
 	exits    = regexp.MustCompile(`exit code (\d+)`)
 	restarts = regexp.MustCompile(`, (\d+) restarts?`)
 	nodes    = regexp.MustCompile(`new on ([^\s,]+)`)
 	counts   = regexp.MustCompile(`(\d+)/(\d+) ready`)
-	failing  = regexp.MustCompile(`(\d+) pods? (CrashLoopBackOff|ImagePullBackOff|on \S+ NotReady)`)
+	failing  = regexp.MustCompile(`(\d+) pods? (CrashLoopBackOff|ImagePullBackOff|ErrImagePull|NotReady)`)
 	moved    = regexp.MustCompile(`(\d+) pods? (replaced|new|gone)`)
-	stuckFor = regexp.MustCompile(`stuck: (\w+)`)
+	stuckFor = regexp.MustCompile(`(?:^|; )(ProgressDeadlineExceeded)`)
 )
 
 // causes checks the state and the reason given by a line.
@@ -63,7 +63,7 @@ func (c *truth) causes(l *line) {
 				break
 			}
 		}
-		says(m == nil, "stuck")
+		says(m == nil, "ProgressDeadlineExceeded")
 	}
 }
 
@@ -82,7 +82,7 @@ func anyContainer(pod []sighting, holds func(s sighting) bool) bool {
 func waited(pod []sighting, reason, image string) bool {
 	return anyContainer(pod, func(s sighting) bool {
 		is := s.get("state", "waiting", "reason")
-		return (is == reason || reason == "ImagePullBackOff" && is == "ErrImagePull") && (image == "" || s.get("image") == image)
+		return is == reason && (image == "" || s.get("image") == image)
 	})
 }
 
@@ -100,9 +100,8 @@ func (c *truth) ready(l *line, m []string) bool {
 func (c *truth) failing(l *line, m []string) bool {
 	n := 0
 	for _, pod := range podsOf(l.family) {
-		node, onNode := strings.CutPrefix(strings.TrimSuffix(m[2], " NotReady"), "on ")
 		switch {
-		case onNode && pod[len(pod)-1].get("spec", "nodeName") == node && unreadyBy(pod, l.from), !onNode && waited(pod, m[2], ""):
+		case m[2] == "NotReady" && unreadyBy(pod, l.from), m[2] != "NotReady" && waited(pod, m[2], ""):
 			n++
 		}
 	}
@@ -140,7 +139,7 @@ func (c *truth) moved(l *line, m []string) bool {
 	born, gone := 0, 0
 	for _, pod := range podsOf(l.family) {
 		first, last := pod[0].GetCreationTimestamp(), pod[len(pod)-1]
-		if !first.Time.Before(cause) {
+		if !first.Time.Before(cause) && !first.Time.After(l.from) {
 			born++
 		}
 		if last.gone || last.GetDeletionTimestamp() != nil {

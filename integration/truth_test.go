@@ -78,7 +78,7 @@ func (c *truth) parse(m []string) *line {
 }
 
 // asOfNow matches lines about ongoing states, whose time is when the line was due.
-var asOfNow = regexp.MustCompile(`^(?:still |started )|, up for |(?:^|pods? \S+, )rolling out: |new on \S+, after [^,:]+: `)
+var asOfNow = regexp.MustCompile(`(?:^|; )rolling (?:out|back): `)
 
 // near is the tolerated delay between the observer and tattler, of which a busy machine may run either one later.
 const near = 5 * time.Second
@@ -157,9 +157,9 @@ func (l *line) any(holds func(s sighting) bool) bool {
 const length = `(within 1 s|in less than 1 s|in \d+ (?:s|min|h)(?: \d+ (?:s|min))?)`
 
 var (
-	rollouts  = regexp.MustCompile(`(?:^|, )(rolled out|scaled \d+ → \d+) ` + length + `: `)
+	rollouts  = regexp.MustCompile(`(?:^|, )(rolled out|rolled back(?: to \S+)?|scaled \d+ → \d+) ` + length + `: `)
 	jobs      = regexp.MustCompile(`(?:^|(\S+) )complete ` + length)
-	ages      = regexp.MustCompile(`(?:existed|gone after|, after|new on \S+, within) (less than 1 s|\d+ (?:s|min|h)(?: \d+ (?:s|min))?)`)
+	ages      = regexp.MustCompile(`(?:existed|gone after|→ \w+, after) (less than 1 s|\d+ (?:s|min|h)(?: \d+ (?:s|min))?)`)
 	becoming  = regexp.MustCompile(`→ Ready ` + length)
 	again     = regexp.MustCompile(`ready again, (?:after|within) (less than 1 s|\d+ (?:s|min)(?: \d+ s)?)`)
 	unchecked = regexp.MustCompile(`up for \d+ (?:s|min)(?: \d+ s)?|changed \d+ times ` + length)

@@ -99,7 +99,7 @@ func TestLive(t *testing.T) {
 	// A rollout: its changes become one entry.
 	d.kubectl("set", "image", "deployment/web", "*=shop/web:1.5")
 	d.kubectl("rollout", "status", "deployment/web", "--timeout=5m")
-	b.until(entries + `.match(/deploy\/web .*rolled out in .*3 pods replaced/)`)
+	b.until(entries + `.match(/deploy\/web .*rolled out (in|within) .*3 pods replaced/)`)
 	b.click(`.entry:has(.count) a.unfold`)
 	b.until(`document.querySelectorAll(".entries.inner > .entry").length > 3`)
 	b.click(`.entry:has(.count) a.unfold`)
@@ -173,7 +173,7 @@ func TestDaemonPages(t *testing.T) {
 	d.settings("debug")
 	b := open(t, d.address, look{})
 	b.visit("/")
-	b.until(entries + `.includes("rolled out in")`)
+	b.until(entries + `.match(/rolled out (in|within) /)`)
 	pages := b.pages("/object?type=configmaps&namespace=" + d.ns + "&name=web-settings")
 	for _, l := range []look{{}, {phone: true, dark: true}} {
 		b := open(t, d.address, l)

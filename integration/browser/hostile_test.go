@@ -94,7 +94,7 @@ func TestHostile(t *testing.T) {
 			}
 		}
 		for _, s := range []string{markup, bidi + control, long[:2000]} {
-			paths = append(paths, "/changes/"+url.PathEscape(s), "/object?"+url.Values{"type": {s}, "name": {s}}.Encode(), "/unfold?changes="+url.QueryEscape(s))
+			paths = append(paths, "/changes/"+url.PathEscape(s), "/object?"+url.Values{"type": {s}, "name": {s}}.Encode(), "/unfold?story="+url.QueryEscape(s))
 		}
 		b.visit("/?flat=1&op=updated&op=deleted&op=created")
 		b.whole()

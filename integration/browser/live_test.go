@@ -29,7 +29,8 @@ const fakeSource = `(() => {
   };
   const later = setTimeout;
   window.setTimeout = (f, ms, ...more) => later(f, ms === 10000 ? 0 : ms, ...more); // the test does not wait
-  window.entry = (n) => '<li class="entry plain" id="c' + n + '" data-at="2026-11-24T12:00:00Z"><div class="row"><span class="obj">' + n + '</span></div><div class="below"></div></li>';
+  window.entry = (n) => '<li class="entry plain" id="c' + n + '" data-order="' + 2 * n + '" data-at="2026-11-24T12:00:00Z"><div class="row"><span class="obj">' + n + '</span></div><div class="below"></div></li>';
+  window.story = (id, n) => entry(n).replace('id="c' + n, 'id="s' + id).replace('data-order="' + 2 * n, 'data-order="' + (2 * n + 1)).replace('>' + n + '<', '>' + id + '<');
   window.shown = () => [...document.querySelectorAll("#entries > .entry .obj")].map((e) => e.textContent);
 })()`
 
@@ -50,11 +51,22 @@ func TestLiveScript(t *testing.T) {
 	b.eval(`sources[0].onopen(); 1`)
 	b.is(say, "live live on")
 
-	// An entry that arrives again stays where it is, and open if the reader opened it.
+	// An entry that arrives again stays where it is, and open if the reader opened it. One that goes on moves up; one that became a
+	// part of another leaves.
 	b.eval(`feed("entry", entry(1001)); feed("entry", entry(1002)); feed("entry", entry(1001)); 1`)
 	b.is(`shown().slice(0, 2).join()`, "1002,1001")
 	b.eval(`document.querySelector("#c1001 .below").textContent = "open"; feed("entry", entry(1001)); 1`)
 	b.is(`document.querySelector("#c1001 .below").textContent`, "open")
+	b.eval(`feed("entry", story("A", 1002)); feed("entry", story("B", 1003)); feed("entry", story("A", 1004)); 1`)
+	b.is(`shown().slice(0, 4).join()`, "A,B,1002,1001")
+	b.eval(`feed("gone", "sA sB sC"); 1`)
+	b.is(`shown().slice(0, 2).join()`, "1002,1001")
+	b.click("#pause")
+	b.eval(`feed("entry", story("A", 1005)); feed("gone", "c1001"); feed("entry", story("A", 1006)); feed("gone", "sA"); 1`)
+	b.is(`shown().slice(0, 2).join() + document.querySelector("#fresh").hidden`, "1002,1001true")
+	b.eval(`feed("entry", entry(1001)); 1`)
+	b.click("#pause")
+	b.is(`shown().slice(0, 2).join()`, "1002,1001")
 
 	// A list that was cut is not followed by older pages, which begin elsewhere.
 	b.is(older, "Older changes")

@@ -11,6 +11,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/story"
 )
 
 // Journal is a journal that can be read within a scope: *journal.Reader.
@@ -18,6 +19,7 @@ type Journal interface {
 	history.Source
 	NamesWithin(ctx context.Context, s *journal.Scope, resources []string, namespace, prefix string, limit int) ([]string, error)
 	WithID(ctx context.Context, s *journal.Scope, prefix string, most int) iter.Seq2[journal.Entry, error]
+	StoryWithin(ctx context.Context, s *journal.Scope, prefix string) (story.Tree, error)
 	Places(ctx context.Context) (map[selection.Place]bool, error)
 	PlacesBetween(ctx context.Context, after, before int64) (map[selection.Place]bool, error)
 }
@@ -82,6 +84,55 @@ func (s *Source) Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.En
 	return within(ctx, s, q, s.Journal.Rows)
 }
 
+// Stories yields the visible stories that a query selects, with what is visible of them. Parts may be of any kind, so the
+// rights to all kinds in the query's namespaces decide.
+func (s *Source) Stories(ctx context.Context, q journal.Query) iter.Seq2[story.Tree, error] {
+	return func(yield func(story.Tree, error) bool) {
+		scope, err := s.view(ctx, &journal.Query{Clusters: q.Clusters, Namespaces: q.Namespaces, Without: q.Without})
+		if err != nil {
+			yield(story.Tree{}, err)
+			return
+		}
+		q.Scope = scope
+		s.Journal.Stories(ctx, q)(yield)
+	}
+}
+
+// Story returns the visible story whose id begins with prefix. As with ByID, only the rights to the story and its parts are
+// checked.
+func (s *Source) Story(ctx context.Context, prefix string) (story.Tree, error) {
+	ids, places := []string{prefix}, map[selection.Place]bool{}
+	for len(ids) > 0 {
+		t, err := s.Journal.Story(ctx, ids[0])
+		var several *journal.AmbiguousError
+		if ids = ids[1:]; errors.As(err, &several) {
+			ids = append(ids, several.IDs...)
+			continue
+		}
+		if err != nil && !errors.Is(err, journal.ErrNotFound) {
+			return story.Tree{}, err
+		}
+		for _, of := range slices.Concat([]story.Story{t.Story}, t.Parts, t.Via) {
+			places[placeOf(of.Object.Kind, of.Object.Namespace)] = true
+		}
+	}
+	scope, err := s.viewOfPlaces(ctx, places)
+	if err != nil {
+		return story.Tree{}, err
+	}
+	return s.Journal.StoryWithin(ctx, scope, prefix)
+}
+
+// viewOfPlaces returns the visible ones of some places, for an id. One that the journal does not have costs a review, too.
+func (s *Source) viewOfPlaces(ctx context.Context, places map[selection.Place]bool) (*journal.Scope, error) {
+	return s.viewOf(ctx, &journal.Query{}, func(narrow []journal.Kind) (map[selection.Place]bool, error) {
+		if !slices.ContainsFunc(narrow, func(k journal.Kind) bool { return inNamespace(places, k) }) {
+			places[placeOf(narrow[0], "-unknown-")] = true
+		}
+		return places, nil
+	})
+}
+
 // within yields what read yields of the visible part of a query.
 func within[T any](ctx context.Context, s *Source, q journal.Query, read func(context.Context, journal.Query) iter.Seq2[T, error]) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
@@ -112,12 +163,7 @@ func (s *Source) ByID(ctx context.Context, prefix string) (journal.Entry, error)
 		}
 		places[placeOf(e.Kind, e.Namespace)] = true
 	}
-	scope, err := s.viewOf(ctx, &journal.Query{}, func(narrow []journal.Kind) (map[selection.Place]bool, error) {
-		if !slices.ContainsFunc(narrow, func(k journal.Kind) bool { return inNamespace(places, k) }) {
-			places[placeOf(narrow[0], "-unknown-")] = true // an id that the journal does not have costs a review, too
-		}
-		return places, nil
-	})
+	scope, err := s.viewOfPlaces(ctx, places)
 	if err != nil {
 		return journal.Entry{}, err
 	}

@@ -22,9 +22,6 @@ import (
 type builder struct {
 	change.Builder
 	schemas *openapi.Schemas
-	// decode decodes two versions: jsonmap.DecodePair, or jsonmap.DecodeChanged where the consumer does not
-	// need the objects.
-	decode func(before, after []byte) (b, a map[string]any, err error)
 }
 
 // narrow adds what narrows the interval of a deletion: the object's final state, and its successor, the next object of its
@@ -96,7 +93,7 @@ func (b *builder) objects(v *Version, d *feed.Delta, hide func(before, after map
 		return nil, nil, err
 	}
 	if hide == nil || v.BeforeJSON == nil {
-		return b.decode(v.BeforeJSON, v.AfterJSON)
+		return jsonmap.DecodePair(v.BeforeJSON, v.AfterJSON)
 	}
 	if before, err = jsonmap.Decode(v.BeforeJSON); err != nil { // shares nothing with after, which is already redacted
 		return nil, nil, err

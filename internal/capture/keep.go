@@ -17,6 +17,7 @@ import (
 	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/openapi"
+	"github.com/tattler-dev/tattler/internal/story"
 )
 
 // The API server can serve other bytes of the same version: because of a CRD's new default, a conversion, an upgrade.
@@ -82,6 +83,8 @@ type Version struct {
 	// Rewritten means the same version, redacted by other rules or served in another form with no visible
 	// difference. It is not a change and has no operation.
 	Rewritten bool
+	// Story is what stories need of the change; nil: nothing.
+	Story *story.Input
 
 	schema diff.Schema // with which it was built
 }
@@ -412,6 +415,8 @@ func (w *Watcher) version(ctx context.Context, k *kind, o *foreign, d *feed.Delt
 		return &v, unsure
 	}
 	v.Judge()
+	in := story.Read(&v.Change)
+	v.Story, v.Routine = &in, in.Routine
 	v.Before, v.After, v.ManagedFields = nil, nil, nil
 	return &v, unsure
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/informer/feed"
 	"github.com/tattler-dev/tattler/informer/informertest"
-	"github.com/tattler-dev/tattler/internal/jsonmap"
 )
 
 // TestMissedDeletionAndSuccessor: an object was gone before another one got its name.
@@ -67,7 +66,7 @@ func TestMissedSuccessor(t *testing.T) {
 	added := func(name string, uid types.UID, created int) feed.Delta {
 		return feed.Delta{Op: informer.Added, Key: informer.Key{Namespace: "n", Name: name}, UID: uid, New: version(second(created)), At: seen, After: after}
 	}
-	b := builder{decode: jsonmap.DecodePair}
+	b := builder{}
 	for _, tc := range []struct {
 		why    string
 		deltas []feed.Delta

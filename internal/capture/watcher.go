@@ -14,7 +14,6 @@ import (
 	"github.com/tattler-dev/tattler/informer"
 	"github.com/tattler-dev/tattler/internal/capture/redact"
 	"github.com/tattler-dev/tattler/internal/change"
-	"github.com/tattler-dev/tattler/internal/jsonmap"
 	"github.com/tattler-dev/tattler/internal/openapi"
 	"github.com/tattler-dev/tattler/internal/quiet"
 )
@@ -168,10 +167,6 @@ func New(o Options) (*Watcher, error) {
 	w.builder = &builder{
 		Builder: change.Builder{Quiet: o.Quiet},
 		schemas: openapi.New(w.fetchSchemas),
-		decode:  jsonmap.DecodeChanged,
-	}
-	if o.Objects {
-		w.builder.decode = jsonmap.DecodePair
 	}
 	return w, nil
 }

@@ -236,6 +236,9 @@ func batchOf(b *capture.Batch, cluster string) journal.Batch {
 	}
 	for i := range b.Changes {
 		b.Changes[i].Kind.Cluster = cluster
+		if in := b.Changes[i].Story; in != nil {
+			in.Object.Cluster = cluster
+		}
 		out.Rows[i] = rowOf(&b.Changes[i])
 	}
 	return out
@@ -245,5 +248,5 @@ func rowOf(v *capture.Version) journal.Row {
 	if !v.Op.HasObject() && !v.Rewritten { // others were judged by their objects
 		v.Judge()
 	}
-	return journal.Row{Meta: v.Meta, Before: v.BeforeJSON, After: v.AfterJSON, Sum: v.Sum, Rewritten: v.Rewritten}
+	return journal.Row{Meta: v.Meta, Before: v.BeforeJSON, After: v.AfterJSON, Sum: v.Sum, Rewritten: v.Rewritten, Story: v.Story}
 }

@@ -5,6 +5,7 @@
 package health
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -171,7 +172,7 @@ func ConditionOf(obj map[string]any, kind string) Condition {
 // condition adds a sign for a condition with a status.
 func (h *Health) condition(obj object, kind, status string, as event.Severity) {
 	if c := ConditionOf(obj, kind); c.Status == status {
-		h.Signs = append(h.Signs, Sign{Key: kind, Severity: as, Reason: c.Reason, Message: c.Message, At: c.Since})
+		h.Signs = append(h.Signs, Sign{Key: kind, Severity: as, Reason: cmp.Or(c.Reason, kind), Message: c.Message, At: c.Since})
 	}
 }
 

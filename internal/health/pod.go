@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -35,11 +36,15 @@ func (h *Health) pod(obj object) {
 	ended := phase == "Succeeded" || phase == "Failed"
 	switch {
 	case phase == "Failed":
-		h.sign("phase", event.Failure, jsonmap.Text(obj, "status", "reason"), jsonmap.Text(obj, "status", "message"), lastEnd(obj))
+		h.sign("phase", event.Failure, cmp.Or(jsonmap.Text(obj, "status", "reason"), phase), jsonmap.Text(obj, "status", "message"), lastEnd(obj))
 	case scheduled.Status == "False" && scheduled.Reason == "Unschedulable":
 		h.sign("scheduled", event.Failure, scheduled.Reason, scheduled.Message, scheduled.Since)
 	case ready.Status == "False" && phase == "Running" && lostReadiness(obj):
-		h.sign("ready", event.Warning, ready.Reason, ready.Message, ready.Since)
+		message := ready.Message
+		if message == "" && ConditionOf(obj, "ContainersReady").Status == "True" { // set by the node controller
+			message = "although its containers are ready"
+		}
+		h.sign("ready", event.Warning, cmp.Or(ready.Reason, "NotReady"), message, ready.Since)
 	}
 	stuck := ""
 	for _, c := range Containers(obj) {

@@ -1,6 +1,7 @@
 package health
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/tattler-dev/tattler/event"
@@ -107,7 +108,7 @@ func (h *Health) node(obj object) {
 	default: // the controller manager sets Unknown when the kubelet is silent
 		h.Word, h.Since = "NotReady", ready.Since
 		if !isNew {
-			h.sign("Ready", event.Failure, ready.Reason, ready.Message, ready.Since)
+			h.sign("Ready", event.Failure, cmp.Or(ready.Reason, "NotReady"), ready.Message, ready.Since)
 		}
 	}
 	for _, kind := range []string{"MemoryPressure", "DiskPressure", "PIDPressure", "NetworkUnavailable"} {

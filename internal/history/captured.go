@@ -11,7 +11,7 @@ import (
 // returns for its entry, without a second diff. The change must have been captured as the journal would build it: from the
 // same texts, with its rules and its schema; and it must be judged if it is an update.
 func (t *Builder) Captured(ctx context.Context, c change.Change, before, after []byte, lean bool) (change.Change, int, error) {
-	c.Meta, c.Names, c.Away = journal.Stored(c.Meta), t.names(ctx, c.Kind), false
+	c.Meta, c.Names, c.Away = journal.Stored(c.Meta), t.NamesOf(ctx, c.Kind), false
 	if lean && c.Op.Differs() {
 		return c, 0, nil
 	}

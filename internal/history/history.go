@@ -65,7 +65,7 @@ func (t *Builder) Change(ctx context.Context, e *journal.Entry) (change.Change, 
 
 // outline returns a change without objects and differences.
 func (t *Builder) outline(ctx context.Context, e *journal.Entry) change.Change {
-	return change.Change{Seq: e.Seq, Meta: e.Meta, Names: t.names(ctx, e.Kind)}
+	return change.Change{Seq: e.Seq, Meta: e.Meta, Names: t.NamesOf(ctx, e.Kind)}
 }
 
 // Make returns the change of an entry whose contents were read. If they are not objects, the error comes with a change

@@ -8,8 +8,8 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 )
 
-// names returns a kind's names as discovery would, as far as the journal knows.
-func (t *Builder) names(ctx context.Context, k journal.Kind) change.Names {
+// NamesOf returns a kind's names as discovery would, as far as the journal knows.
+func (t *Builder) NamesOf(ctx context.Context, k journal.Kind) change.Names {
 	n := change.Names{Singular: strings.ToLower(k.Kind)}
 	if short := t.ShortNames(ctx, k); len(short) > 0 {
 		n.Short = short[0]

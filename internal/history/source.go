@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/story"
 )
 
 // Source is a journal to read: a file, a part of it that a viewer may see, or a journal that a daemon serves.
@@ -27,6 +28,10 @@ type Source interface {
 	// *journal.AmbiguousError.
 	Rows(ctx context.Context, q journal.Query) iter.Seq2[journal.Entry, error]
 	ByID(ctx context.Context, prefix string) (journal.Entry, error)
+
+	// Stories yields stories, and Story returns the one whose id begins with prefix: else as ByID.
+	Stories(ctx context.Context, q journal.Query) iter.Seq2[story.Tree, error]
+	Story(ctx context.Context, prefix string) (story.Tree, error)
 
 	// At and Between yield states of objects. History yields the changes that led to a state, which comes from this
 	// Source.

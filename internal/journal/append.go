@@ -11,6 +11,7 @@ import (
 	"github.com/ncruces/go-sqlite3"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/story"
 )
 
 // Append writes batches in one transaction. When it returns nil they are durable; on an error nothing is written. It sets
@@ -39,9 +40,10 @@ func (j *Journal) AppendThen(ctx context.Context, batches []Batch, then func()) 
 		if err := j.boundLog(); err != nil {
 			return err
 		}
-		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone(), reread: j.reread}
+		w = writer{db: j.db, names: &j.names, codec: j.codec, cluster: j.cluster, tail: j.tail.clone(), reread: j.reread, stories: &j.stories, dirty: map[int64]story.Story{}}
 		if err := j.db.transaction(func() error { return w.all(batches) }); err != nil {
 			j.names.forget() //  the transaction may have made some of them
+			j.stories = follower{}
 			return err
 		}
 		j.tail, j.full, j.reread = w.tail, false, false
@@ -68,6 +70,8 @@ type writer struct {
 	tail    block
 	reread  bool // retention changed the tail
 	done    Appended
+	stories *follower
+	dirty   map[int64]story.Story // by their numbers
 }
 
 func (w *writer) all(batches []Batch) error {
@@ -84,6 +88,9 @@ func (w *writer) all(batches []Batch) error {
 	}
 	if w.done.Rows == 0 {
 		return nil
+	}
+	if err := w.saveStories(); err != nil {
+		return err
 	}
 	return w.db.saveBlock(&w.tail)
 }
@@ -201,6 +208,9 @@ func (w *writer) change(stream, kind int64, r *Row) error {
 		if err := w.insertChange(o, kind, r); err != nil {
 			return err
 		}
+		if err := w.follow(o.id, r); err != nil {
+			return err
+		}
 	}
 	return w.setState(o, stream, r)
 }
@@ -255,8 +265,8 @@ func (w *writer) insert(r *Row, kind int64, object, owner any) error {
 		n.from, _ = c.span()
 	}
 	r.Seq = w.tail.next()
-	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-		r.Seq, object, kind, n.namespace, n.op, r.Quiet, n.severity, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, epochValue(r.Epoch), sumValue(r.Form))
+	err = w.db.exec("INSERT INTO changes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+		r.Seq, object, kind, n.namespace, n.op, r.Quiet, r.Routine, n.severity, versionValue(r.ResourceVersion), c.time, c.lag, since, manager, owner, epochValue(r.Epoch), sumValue(r.Form))
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,7 @@ type Journal struct {
 	shares     shares
 	file       os.FileInfo // at path when it was opened
 	reread     bool        // retention changed the newest block in the file
+	stories    follower
 	changed    chan struct{}
 }
 
@@ -221,6 +222,7 @@ func (j *Journal) write(ctx context.Context, op string, f func() error) error {
 		err := j.db.transaction(f)
 		if err != nil {
 			j.names.forget() // the transaction may have made some of them
+			j.stories = follower{}
 		}
 		return err
 	})

@@ -119,6 +119,9 @@ func (p *pruner) object(object int64, seqs []int64) error {
 			return err
 		}
 	}
+	if err := p.j.forgetStories(object, seqs, p.purge); err != nil {
+		return err
+	}
 	newest := seqs[len(seqs)-1]
 	if err := db.exec("UPDATE live SET last = ifnull((SELECT max(seq) FROM changes WHERE object = ?1), 0) WHERE object = ?1 AND last = ?2", object, newest); err != nil {
 		return err

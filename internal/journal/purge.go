@@ -97,7 +97,7 @@ func (j *Journal) purgeSpan(ctx context.Context, s span, p *Purge, cluster any, 
 
 // purgeSome removes the first changes of a span, and returns how many and the last of them.
 func (j *Journal) purgeSome(s span, what *Purge, cluster any, rows int64) (n, last int64, err error) {
-	p := pruner{j: j, done: &Retained{}, cut: !what.Until.IsZero()}
+	p := pruner{j: j, done: &Retained{}, purge: true, cut: !what.Until.IsZero()}
 	var victims []victim
 	err = p.find(&victims, "SELECT "+ofVictims+purgedRows+"ORDER BY seq LIMIT ?5", s.from, s.to, what.before(), cluster, rows)
 	if err != nil || len(victims) == 0 {

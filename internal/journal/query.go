@@ -152,22 +152,12 @@ func (f *filter) narrow() {
 	if !f.q.Quiet {
 		f.sql = " AND NOT c.quiet"
 	}
+	if f.q.Plain {
+		f.sql += " AND NOT c.routine"
+	}
 	oneOf := func(ids map[int64]bool, condition string) {
-		n := fewIDs
-		for n < len(ids) {
-			n *= fewIDs
-		}
-		if ids == nil || n > mostIDs {
-			return
-		}
-		f.sql += fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", n-1)+")")
-		list := slices.Sorted(maps.Keys(ids))
-		if len(list) == 0 {
-			list = []int64{-1} // no row has it
-		}
-		for i := range n {
-			f.args = append(f.args, list[min(i, len(list)-1)])
-		}
+		sql, args := anyOf(ids, condition)
+		f.sql, f.args = f.sql+sql, append(f.args, args...)
 	}
 	oneOf(f.kinds, " AND (c.object IS NULL OR c.kind %s)") // an absence belongs to every kind and namespace
 	if !f.limited() {                                      // else the number of rows would tell who changes what the reader may not see
@@ -178,6 +168,25 @@ func (f *filter) narrow() {
 		maps.Copy(within, f.nowhere) // gaps and absences may be of no namespace
 		oneOf(within, " AND c.namespace %s")
 	}
+}
+
+// anyOf returns the condition that a number is one of some; empty for nil, which is all numbers, and for too many.
+func anyOf(ids map[int64]bool, condition string) (sql string, args []any) {
+	n := fewIDs
+	for n < len(ids) {
+		n *= fewIDs
+	}
+	if ids == nil || n > mostIDs {
+		return "", nil
+	}
+	list := slices.Sorted(maps.Keys(ids))
+	if len(list) == 0 {
+		list = []int64{-1} // no row has it
+	}
+	for i := range n {
+		args = append(args, list[min(i, len(list)-1)])
+	}
+	return fmt.Sprintf(condition, "IN (?"+strings.Repeat(", ?", n-1)+")"), args
 }
 
 const (
@@ -244,6 +253,8 @@ func wantedSeverities(q Query) (bits uint64) {
 // rare returns a partial index that has all changes that match, with its condition; empty if there is none.
 func (f *filter) rare() (index, condition string) {
 	switch {
+	case f.q.Plain && !f.q.Quiet:
+		return "changes_plain", "NOT c.routine AND NOT c.quiet"
 	case f.severities != 0 && f.severities&(1<<severe-1) == 0: // gaps, which match, are warnings
 		return "changes_severe", fmt.Sprintf("c.severity >= %d", severe)
 	case f.ops == 1<<opNumber(event.Deleted):
@@ -355,7 +366,7 @@ func (f *filter) wants(r *record) bool {
 	op := opOf(r.op)
 	absent := op == event.Absent // belongs to every kind and namespace
 	switch {
-	case r.quiet && !f.q.Quiet,
+	case r.quiet && !f.q.Quiet, r.routine && f.q.Plain,
 		op != "" && f.ops>>r.op&1 == 0, // an unknown operation is damage, which the caller reports
 		f.clusters != nil && !f.clusters[r.kind],
 		f.kinds != nil && !f.kinds[r.kind] && !absent,

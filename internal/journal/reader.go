@@ -175,7 +175,7 @@ func (r *Reader) Contents(ctx context.Context, e *Entry) (before, after []byte, 
 type record struct {
 	seq, object, kind       int64
 	op, severity            int
-	quiet                   bool
+	quiet, routine          bool
 	version                 string
 	time, lag, since        int64
 	bounded                 bool // since is set
@@ -202,7 +202,7 @@ var selectRecords = recordsBy("")
 // recordsBy is selectRecords by an index of changes.
 func recordsBy(index string) string {
 	return `SELECT c.seq, c.object, c.kind, c.op, c.quiet, c.version, c.time, c.lag, c.since, c.manager, ifnull(c.owner, o.owner),
-	c.namespace, o.name, o.uid, g."from", g."to", g.reason, c.epoch, c.form, c.severity, o.created
+	c.namespace, o.name, o.uid, g."from", g."to", g.reason, c.epoch, c.form, c.severity, o.created, c.routine
 	FROM changes c ` + index + ` LEFT JOIN objects o ON o.id = c.object LEFT JOIN gaps g ON c.object IS NULL AND g.seq = c.seq `
 }
 
@@ -235,7 +235,7 @@ func columnRecord(s *sqlite3.Stmt) record {
 		name: s.ColumnText(12), uid: s.ColumnText(13), gapFrom: s.ColumnText(14), gapTo: s.ColumnText(15), gapText: s.ColumnText(16),
 		epoch:    s.ColumnInt64(17),
 		form:     uint64(s.ColumnInt64(18)), //nolint:gosec // the same bits
-		severity: s.ColumnInt(19), created: s.ColumnInt64(20),
+		severity: s.ColumnInt(19), created: s.ColumnInt64(20), routine: s.ColumnBool(21),
 	}
 }
 
@@ -255,7 +255,7 @@ func (r *Reader) entry(c *record) (Entry, error) {
 	}
 	e := Entry{Seq: c.seq, object: c.object, from: r, Meta: Meta{
 		Op: opOf(c.op), Kind: kind, Namespace: ns, Name: c.name, UID: uid(c.uid), ResourceVersion: c.version,
-		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet, Epoch: c.epoch, Form: c.form,
+		Manager: manager, Owner: ownerOf(c.owner), Quiet: c.quiet, Routine: c.routine, Epoch: c.epoch, Form: c.form,
 	}}
 	c.setTimes(&e.Meta)
 	switch e.Op {

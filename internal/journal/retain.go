@@ -161,6 +161,7 @@ func (j *Journal) used(ctx context.Context) (used, unused int64, err error) {
 func (s *shrinking) next() (n int, err error) {
 	p := pruner{j: s.j, done: &s.done, least: s.least}
 	if err := s.j.db.transaction(func() error { return p.step(s.now, s.r, s.upTo) }); err != nil {
+		s.j.stories = follower{} // it may have forgotten stories that are still there
 		return 0, err
 	}
 	s.removed(&p)
@@ -241,6 +242,7 @@ type pruner struct {
 	removed, quiet int
 	looked         int64    // no quiet change is left up to here
 	lost           []Missed // by sinks
+	purge          bool     // everything that the changes proved goes, too
 	cut            bool     // purge: the next change also loses its before
 }
 

@@ -8,8 +8,8 @@ import (
 const (
 	// applicationID marks a SQLite file as a journal: "Tatl".
 	applicationID = 0x5461746c
-	// format is the file's user_version. Formats 1 to 9 were never released.
-	format = 10
+	// format is the file's user_version. Formats 1 to 10 were never released.
+	format = 11
 )
 
 // schema makes the tables of an empty file. docs/journal.md describes the columns.
@@ -45,12 +45,26 @@ CREATE TABLE live (
 CREATE INDEX live_stream ON live (stream);
 CREATE TABLE changes (
   seq INTEGER PRIMARY KEY, object INTEGER, kind INTEGER NOT NULL, namespace INTEGER NOT NULL, op INTEGER NOT NULL,
-  quiet INTEGER NOT NULL, severity INTEGER NOT NULL, version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER,
+  quiet INTEGER NOT NULL, routine INTEGER NOT NULL, severity INTEGER NOT NULL, version, time INTEGER NOT NULL, lag INTEGER NOT NULL, since INTEGER,
   manager INTEGER, owner TEXT, epoch INTEGER, form INTEGER);
 CREATE INDEX changes_object ON changes (object);
 CREATE INDEX changes_severe ON changes (seq, namespace, severity) WHERE severity >= 2;
+CREATE INDEX changes_plain ON changes (seq, namespace) WHERE NOT routine AND NOT quiet;
 CREATE INDEX changes_deleted ON changes (seq, namespace) WHERE op = 4;
 CREATE TABLE contents (seq INTEGER PRIMARY KEY, before BLOB, after BLOB);
+CREATE TABLE stories (
+  id INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, object INTEGER NOT NULL, "of" INTEGER NOT NULL, kind INTEGER NOT NULL,
+  cause INTEGER NOT NULL, manager INTEGER, begin INTEGER NOT NULL, unknown INTEGER NOT NULL, end INTEGER,
+  first INTEGER NOT NULL, last INTEGER NOT NULL, reached INTEGER NOT NULL, changes INTEGER NOT NULL, worst INTEGER NOT NULL,
+  moved INTEGER NOT NULL, "all" INTEGER NOT NULL, parent TEXT, via TEXT, facts TEXT NOT NULL);
+CREATE INDEX stories_object ON stories (object);
+CREATE INDEX stories_moved ON stories (moved, "all");
+CREATE INDEX stories_parent ON stories (parent) WHERE parent IS NOT NULL;
+CREATE INDEX stories_via ON stories (via) WHERE via IS NOT NULL;
+CREATE TABLE states (
+  story INTEGER NOT NULL, seq INTEGER NOT NULL, n INTEGER NOT NULL, word INTEGER NOT NULL, at INTEGER NOT NULL, since INTEGER,
+  severity INTEGER NOT NULL, facts TEXT NOT NULL, PRIMARY KEY (story, seq, n)) WITHOUT ROWID;
+CREATE INDEX states_seq ON states (seq);
 CREATE TABLE gaps (
   seq INTEGER PRIMARY KEY, "from" TEXT NOT NULL, "to" TEXT NOT NULL, reason TEXT NOT NULL);
 CREATE INDEX gaps_versions ON gaps ("from", "to");

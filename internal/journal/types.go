@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/tattler-dev/tattler/internal/meta"
+	"github.com/tattler-dev/tattler/internal/story"
 )
 
 // Meta is what the journal knows of a change without reading objects.
@@ -29,6 +30,8 @@ type Row struct {
 	// Rewritten marks a row that is not a change: redaction rules that changed made other bytes of the version that
 	// the journal has. After replaces the object's last state; Op, Before and the times are ignored.
 	Rewritten bool
+	// Story is what stories need of the change; nil: nothing. Append sets its Seq.
+	Story *story.Input
 }
 
 // Stream names a list-and-watch across restarts.

@@ -218,8 +218,8 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/journal/...",
-		only: []string{"std", "./event", "./internal/delta", "./internal/filelock", "./internal/meta", "./internal/selection", "./internal/syncdir", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
-		why:  "plain structs in and out: what is on disk does not depend on how it was seen; it compiles the queries of selection",
+		only: []string{"std", "./event", "./internal/delta", "./internal/filelock", "./internal/meta", "./internal/owners", "./internal/selection", "./internal/story", "./internal/syncdir", "github.com/klauspost/compress/...", "github.com/ncruces/go-sqlite3/...", "golang.org/x/sys/..."},
+		why:  "plain structs in and out: what is on disk does not depend on how it was seen; it compiles the queries of selection, and writes the stories with the changes that prove them",
 	},
 	{
 		who:  "./internal/sink",
@@ -271,7 +271,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/history/...",
-		only: []string{"std", "./diff", "./event", "./internal/openapi", "./internal/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap", "./internal/relations", "./internal/selection", "./internal/usage"},
+		only: []string{"std", "./diff", "./event", "./internal/openapi", "./internal/quiet", "./internal/change", "./internal/journal", "./internal/jsonmap", "./internal/relations", "./internal/selection", "./internal/story", "./internal/usage"},
 		why:  "reading the journal needs no cluster",
 	},
 	{
@@ -281,7 +281,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/access",
-		only: []string{"std", "./event", "./internal/history", "./internal/journal", "./internal/selection"},
+		only: []string{"std", "./event", "./internal/history", "./internal/journal", "./internal/selection", "./internal/story"},
 		why:  "the code that decides what a viewer sees is small enough to be read completely, and asks others for rights; it adds a scope to the queries of selection",
 	},
 	{
@@ -291,7 +291,7 @@ var rows = []row{
 	},
 	{
 		who:  "./internal/web/client",
-		only: []string{"std", "./internal/control", "./internal/history", "./internal/journal", "./internal/web/api"},
+		only: []string{"std", "./internal/control", "./internal/history", "./internal/journal", "./internal/story", "./internal/web/api"},
 		why:  "it knows the forms of the API, and no cluster: the caller brings the connection",
 	},
 	{
@@ -322,7 +322,7 @@ var rows = []row{
 		who: "./internal/web",
 		only: []string{
 			"std", "./diff", "./event", "./internal/access", "./internal/change", "./internal/control", "./internal/control/sinkadmin", "./internal/history", "./internal/journal",
-			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/usage", "./internal/when", "./internal/web/auth",
+			"./internal/managers", "./internal/quiet", "./internal/relations", "./internal/render", "./internal/selection", "./internal/story", "./internal/usage", "./internal/when", "./internal/web/auth",
 		},
 		why: "the page reads a journal through the Source that limits it to what a viewer may see, and reaches no cluster; orders, and the times in them, are those of the command line",
 	},

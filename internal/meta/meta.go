@@ -36,6 +36,9 @@ type Meta struct {
 	Owner *event.Owner
 	// Quiet marks an update of quiet fields only, and every conversion.
 	Quiet bool
+	// Routine marks a change that a story tells, such as a status during a rollout or the creation of a workload's pod. Readers
+	// that show stories leave it out.
+	Routine bool
 	// Severity is how severe the change is, judged once by its objects; empty: not judged yet. See change.Change.Severity.
 	Severity event.Severity
 	// Gap describes what was missed where Op is Gap; else nil.

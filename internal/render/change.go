@@ -143,7 +143,7 @@ func (t *Text) converted(c change.Change) {
 func (t *Text) visible(c change.Change) (shown []change.FieldChange, onlyState bool) {
 	onlyState = true
 	for _, f := range c.Fields {
-		if f.Quiet && !t.o.Noise {
+		if f.Quiet && !t.o.Noise || t.o.Stories && !t.o.Noise && c.UID != "" && isState(c, f) {
 			continue
 		}
 		shown = append(shown, f)
@@ -154,7 +154,7 @@ func (t *Text) visible(c change.Change) (shown []change.FieldChange, onlyState b
 
 // printChange prints an update at once, unless its object has had too many lines.
 func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []change.FieldChange) {
-	if !t.mayPrint(now, o) {
+	if t.o.Watching && !t.mayPrint(now, o) {
 		t.counts.Pending++
 		if f := o.fold; f != nil && f.pending() > 0 {
 			o.hot.fold(f.pending(), f.latest, f.lateSpan, "")
@@ -171,7 +171,7 @@ func (t *Text) printChange(now time.Time, o *object, c change.Change, fields []c
 	for i, f := range fields {
 		plain[i] = f.Change
 	}
-	if c.Owner != nil && !t.o.Flat || t.o.Each != nil {
+	if c.Owner != nil && (!t.o.Flat || t.o.Stories) || t.o.Each != nil {
 		r.info = firstOf(fields).String()
 		t.begin(r)
 		return

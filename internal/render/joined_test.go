@@ -123,7 +123,8 @@ func TestJoinedForms(t *testing.T) {
 		}
 		e[field] = p.reference("Pod/web-1-a")
 		p.create("kubelet", e)
-		if got := p.end(); !strings.Contains(got, " "+tc.want+"; new") || strings.Contains(got, "17f") {
+		p.at(40)
+		if got := p.end(); !strings.Contains(got, " "+tc.want) || strings.Contains(got, "17f") {
 			t.Errorf("%s: %s", tc.why, got)
 		}
 	}
@@ -145,14 +146,15 @@ func TestEventsOnOneLine(t *testing.T) {
 	}
 }
 
-// TestNarrowEvents: if the columns leave too little for the message, they move together.
+// TestNarrowEvents: if the columns leave too little for the message, it is below.
 func TestNarrowEvents(t *testing.T) {
 	p := newPlay(t, Options{Terminal: true, Width: 80, Namespaces: true})
 	p.have(day, replicaSet(t, "web-1", 2, 3))
 	p.happens("ReplicaSet/web-1", "Warning", "FailedCreate", "pods is forbidden: exceeded quota: team, requested: pods=1", 2, 3*time.Second)
 	p.happens("ReplicaSet/web-1", "Warning", "FailedCreate", "quota", 1, 0)
-	want := "10:42:07  shop     Warning  FailedCreate  replicaset/web-1  pods is forbidden: …\n" +
-		"10:42:07  shop     Warning  FailedCreate  replicaset/web-1  quota\n"
+	want := "10:42:07 · shop     replicaset/web-1  FailedCreate (2 times in 3 s)  (1 change)\n" +
+		"             pods is forbidden: exceeded quota: team, requested: pods=1\n" +
+		"10:42:07 · shop     replicaset/web-1  FailedCreate: quota  (1 change)\n"
 	if got := p.end(); got != want {
 		t.Errorf("got\n%swant\n%s", got, want)
 	}
@@ -175,7 +177,7 @@ func TestStoppedPod(t *testing.T) {
 	p.at(35)
 	p.remove("Pod/web-1-a")
 	p.at(60)
-	if got := p.end()[before:]; strings.Contains(got, "FailedScheduling") || strings.Count(got, "\n") != 1 || !strings.Contains(got, "gone after 35 s") {
+	if got := p.end()[before:]; strings.Contains(got, "FailedScheduling") || !strings.Contains(got, "gone after 35 s") {
 		t.Errorf("got\n%s", got)
 	}
 }

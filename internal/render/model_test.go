@@ -137,8 +137,8 @@ func TestForgets(t *testing.T) {
 	p.write("kubectl", "ConfigMap/web-config", set{"data.a", "b"})
 	p.write("x", "Deployment/web", set{"status.note", "b"})
 	p.at(59)
-	if n := len(p.text.objects); n != 2 {
-		t.Errorf("after 59 s %d objects are remembered, want 2: their lines count for a minute", n)
+	if n := len(p.text.objects); n != 1 {
+		t.Errorf("after 59 s %d objects are remembered, want 1: its line counts for a minute", n)
 	}
 	p.at(62)
 	if n := len(p.text.objects); n != 0 {

@@ -25,7 +25,7 @@ type obj = map[string]any
 // caller's loop: Tick whenever Next says so.
 type play struct {
 	t       *testing.T
-	text    *Text
+	text    *Stream
 	out     bytes.Buffer
 	now     time.Time
 	version int
@@ -37,7 +37,7 @@ type play struct {
 func newPlay(t *testing.T, o Options) *play {
 	p := &play{t: t, now: morning, objects: map[string]obj{}}
 	o.Out, o.Location = &p.out, time.UTC
-	p.text = New(o)
+	p.text = NewStream(o)
 	return p
 }
 

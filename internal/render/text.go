@@ -37,6 +37,11 @@ type Options struct {
 	Whole bool
 	// Flat prints each change instead of folding status changes and the changes of a rollout.
 	Flat bool
+	// Stories leaves out routine changes, and what others change of an object's state: Story prints what they come to. Like
+	// Flat, it prints each other change.
+	Stories bool
+	// StoryIDs names the id of a story instead of the flag --flat, for a command that can show it by that.
+	StoryIDs bool
 	// Noise also shows quiet fields.
 	Noise bool
 	// Only are the requested paths: their fields are printed for an object that appears or disappears, except those that
@@ -46,8 +51,6 @@ type Options struct {
 	Only, Ignore []diff.Pattern
 	// Severities selects the lines to print; empty means all. Gaps, absences and notices are always printed.
 	Severities []event.Severity
-	// From is the beginning of the requested time range: lines about earlier changes are not printed.
-	From time.Time
 	// Location is the time zone of printed times; nil means the local one.
 	Location *time.Location
 	// Each, if set, receives each line as data, and nothing is written to Out. Details below lines are left out: an update
@@ -111,6 +114,7 @@ func New(o Options) *Text {
 	if o.Location == nil {
 		o.Location = time.Local
 	}
+	o.Flat = o.Flat || o.Stories
 	return &Text{o: o, widest: namespaceWidth, names: map[string]string{}, objects: map[objectKey]*object{}, family: newFamily(), down: map[string]map[string]bool{}, reports: map[string]report{}}
 }
 
@@ -126,6 +130,8 @@ func (t *Text) Change(now time.Time, c change.Change) error {
 	t.node(c)
 	t.family.see(c)
 	switch {
+	case t.o.Stories && c.Routine:
+		t.counts.Folded++
 	case c.Op == event.Gap:
 		t.gap(c)
 	case c.Op == event.Absent:
@@ -206,19 +212,6 @@ func (t *Text) Notice(now time.Time, text string) error {
 	return t.write()
 }
 
-// Forget drops the pending lines of objects that have not changed since a time: they would be about earlier changes.
-func (t *Text) Forget(before time.Time) {
-	for _, o := range t.objects {
-		f := o.fold
-		if f == nil || o.hot != nil || !f.changed().Before(before) {
-			continue
-		}
-		t.uncount(f)
-		f.rebase()
-		t.schedule(o)
-	}
-}
-
 // uncount moves a fold's changes from Pending to Folded.
 func (t *Text) uncount(f *fold) {
 	t.counts.Pending -= f.pending()
@@ -258,7 +251,7 @@ func (t *Text) Flush(now time.Time) error {
 
 // begin prints the line of a row. The following lines belong to it.
 func (t *Text) begin(r row) {
-	t.muted = !t.wanted(r.severity) || later(later(r.at, r.until), r.last).Before(t.o.From)
+	t.muted = !t.wanted(r.severity)
 	t.remark(&r)
 	if t.o.Each != nil {
 		t.emit(r)

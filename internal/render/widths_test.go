@@ -36,7 +36,7 @@ func TestWidths(t *testing.T) {
 			p.at(140)
 			out := p.end()
 			golden(t, fmt.Sprintf("widths-%d.txt", width), out)
-			for _, bad := range []string{"ImagePullBackOff", "CrashLoopBackOff, exit code 1", "stuck: ProgressDeadlineExceeded", "Failed: Evicted", "Unschedulable"} {
+			for _, bad := range []string{"ErrImagePull", "CrashLoopBackOff", "ProgressDeadlineExceeded", "Evicted", "Unschedulable", "request is 0."} {
 				if !strings.Contains(out, bad) {
 					t.Errorf("%q is cut:\n%s", bad, out)
 				}

@@ -44,7 +44,9 @@ type Query struct {
 	Severities []event.Severity
 	// Quiet and Snapshots include those.
 	Quiet, Snapshots bool
-	OldestFirst      bool
+	// Plain leaves out routine changes.
+	Plain       bool
+	OldestFirst bool
 	// Limit bounds the number of entries; 0 is no limit.
 	Limit int
 	// Scope is what the reader may see; nil is everything. Has does not know it.
@@ -84,7 +86,7 @@ type Field struct {
 // object that a named one may own matches: only a journal knows all owners.
 func (q *Query) Has(m *meta.Meta, own string) bool {
 	switch {
-	case m.Quiet && !q.Quiet, !q.hasOp(m.Op), !q.hasTime(m), !HasSeverity(q.Severities, m),
+	case m.Quiet && !q.Quiet, m.Routine && q.Plain, !q.hasOp(m.Op), !q.hasTime(m), !HasSeverity(q.Severities, m),
 		len(q.Clusters) > 0 && !slices.Contains(q.Clusters, m.Kind.ClusterOr(own)),
 		len(q.Managers) > 0 && !MatchesManager(q.Managers, m.Manager):
 		return false

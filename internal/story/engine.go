@@ -2,15 +2,13 @@ package story
 
 import (
 	"cmp"
-	"encoding/base32"
-	"encoding/binary"
-	"hash/fnv"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/tattler-dev/tattler/event"
+	"github.com/tattler-dev/tattler/internal/health"
 	"github.com/tattler-dev/tattler/internal/owners"
 )
 
@@ -260,8 +258,7 @@ func (a *act) advance() {
 	in := a.in
 	switch {
 	case in.Asks:
-		a.supersede()
-		a.begin(Deletion, in.Asked, stamp(in.Asked))
+		a.next(Deletion, in.Asked, stamp(in.Asked))
 		return
 	case !in.Asked.IsZero():
 		if a.open() == nil { // seen while it was being deleted
@@ -270,8 +267,7 @@ func (a *act) advance() {
 		a.cover()
 		return
 	case in.Cordons:
-		a.supersede()
-		a.begin(Drain, in.At, stamp(in.At))
+		a.next(Drain, in.At, stamp(in.At))
 	case in.Op == event.Updated:
 		a.asked()
 	default:
@@ -287,9 +283,8 @@ func (a *act) asked() {
 	was, is := in.Was.Pods.Wanted, in.Is.Pods.Wanted
 	switch {
 	case in.Template != in.TemplateWas:
-		a.supersede()
-		s = a.begin(Rollout, in.At, a.generation())
-		s.Facts.Images, s.Facts.Template = in.Images, in.Template
+		s = a.next(Rollout, in.At, a.generation())
+		s.Facts.Images, s.Facts.Template, s.Facts.Before, s.Facts.Back = in.Images, in.Template, in.TemplateWas, a.hadTemplate(in.Template)
 		if was != is {
 			s.Facts.From = &was
 		}
@@ -299,26 +294,50 @@ func (a *act) asked() {
 			s.Facts.From = &was
 		}
 	default:
-		a.supersede()
-		a.begin(Scale, in.At, a.generation()).Facts.From = &was
+		a.next(Scale, in.At, a.generation()).Facts.From = &was
 	}
+}
+
+// hadTemplate reports whether the object had a pod template before.
+func (a *act) hadTemplate(template string) bool {
+	for _, s := range a.objects[a.node].before() {
+		if a.counts(s) && (s.Facts.Template == template || s.Facts.Before == template) {
+			return true
+		}
+	}
+	return false
+}
+
+// before returns the stories that have begun so far.
+func (o *object) before() []*Story {
+	if o == nil {
+		return nil
+	}
+	return o.stories
 }
 
 // appeared begins the story of an object that is new, or that was there when the recording began.
 func (a *act) appeared() {
 	in := a.in
-	if !in.Is.Moving || a.open() != nil {
+	isNew := in.Op == event.Created
+	if !in.Is.Moving && !(isNew && in.isMember()) || a.open() != nil {
 		return
 	}
-	isNew := in.Op == event.Created
 	switch kind := in.Object.GroupKind(); {
 	case kind == "Job.batch":
 		a.begin(Run, in.Created, "")
 	case isNew || kind == "Pod" && in.Is.Word == "Pending":
 		a.begin(Start, in.Created, "")
-	case workloads[kind] && in.Is.Pods.Updated < in.Is.Pods.Wanted:
-		a.begin(Rollout, in.At, a.generation()).Unknown = true
 	case workloads[kind]:
+		a.continued()
+	}
+}
+
+// continued begins the story of a workload that has something to do since before the recording.
+func (a *act) continued() {
+	if in := a.in; in.Is.Pods.Updated < in.Is.Pods.Wanted {
+		a.begin(Rollout, in.At, a.generation()).Unknown = true
+	} else {
 		a.begin(Disruption, in.At, stamp(in.At)).Unknown = true
 	}
 }
@@ -334,26 +353,53 @@ func (a *act) generation() string {
 // failing begins a story where something is newly wrong, or makes that a state of the open one.
 func (a *act) failing() {
 	in := a.in
-	for i := range in.Is.Signs {
-		sign := &in.Is.Signs[i]
-		if in.Was.Sign(sign.Key) != nil || sign.Past && in.Op != event.Updated {
+	for _, sign := range past(in.Is.Signs) {
+		s := a.open()
+		isNew := in.Was.Sign(sign.Key) == nil || s != nil && s.Kind == Drain && s.First == in.Seq && !sign.Past // it outlasts what began now
+		if !isNew || sign.Past && in.Op != event.Updated || !sign.Past && rank(sign.Severity) < rank(in.Is.Failing()) {
 			continue
 		}
 		at := cmp.Or(sign.At, in.At)
-		s := a.open()
 		if s == nil {
 			s = a.again(at)
 		}
 		if s == nil {
-			s = a.begin(Incident, at, sign.Key+" "+stamp(at))
+			s = a.fails(at, sign)
 		}
 		st := State{Word: Failing, At: at, Severity: sign.Severity}
-		st.Facts.Reason, st.Facts.Message, st.Facts.Container = sign.Reason, short(sign.Message), sign.Container
+		st.Facts.Reason, st.Facts.Message, st.Facts.Container = cmp.Or(sign.Reason, sign.Key), cut(sign.Message, longest), sign.Container
 		if sign.At.IsZero() {
 			st.Since = in.since()
 		}
 		a.reach(s, st)
 	}
+}
+
+// fails begins a story with something that is wrong.
+func (a *act) fails(at time.Time, sign *health.Sign) *Story {
+	in, mark := a.in, sign.Key+" "+stamp(at)
+	if !workloads[in.Object.GroupKind()] {
+		return a.begin(Incident, at, mark)
+	}
+	s := a.begin(Disruption, at, mark)
+	if in.Op == event.Updated {
+		had := in.Was.Pods.Ready
+		s.Facts.From = &had
+	}
+	return s
+}
+
+// past returns signs with those of what is over first: a story comes to stand at what is wrong now.
+func past(signs []health.Sign) []*health.Sign {
+	all := make([]*health.Sign, 0, len(signs))
+	for _, over := range []bool{true, false} {
+		for i := range signs {
+			if signs[i].Past == over {
+				all = append(all, &signs[i])
+			}
+		}
+	}
+	return all
 }
 
 // report follows a Kubernetes Event that warns. Its own deletion says nothing.
@@ -367,7 +413,8 @@ func (a *act) report() {
 		s = a.begin(Report, in.First, "")
 	}
 	sign := &in.Is.Signs[0]
-	a.reach(s, State{Word: Done, At: in.Last, Severity: sign.Severity, Facts: Facts{Reason: sign.Reason, Message: short(sign.Message), Count: in.Count}})
+	s.Facts.About = strings.ToLower(in.About.Kind) + "/" + in.About.Name
+	a.reach(s, State{Word: Done, At: in.Last, Severity: sign.Severity, Facts: Facts{Reason: sign.Reason, Message: cut(sign.Message, longest), Count: in.Count}})
 }
 
 // again opens the object's last story again if that has just ended: a recovery must last until a time.
@@ -397,6 +444,8 @@ func (a *act) settle() {
 		had := in.Was.Pods.Ready
 		s = a.begin(Disruption, in.At, stamp(in.At))
 		s.Facts.From = &had
+	case s == nil && in.Op == event.Updated && in.Is.Moving && workloads[in.Object.GroupKind()]:
+		a.continued()
 	case s == nil && in.State:
 		a.status()
 	case s == nil:
@@ -417,7 +466,7 @@ func (a *act) settle() {
 func (a *act) done(s *Story) {
 	in := a.in
 	st := State{Word: Done, At: in.Is.Since, Severity: event.Normal}
-	if st.At.Before(s.Begin) || st.At.After(in.At) { // the object does not say when
+	if st.At.Before(s.Begin) || st.At.Before(s.State.At) || st.At.After(in.At) { // the object does not say when
 		st.At, st.Since = in.At, in.since()
 	}
 	if s.Worst != event.Normal {
@@ -433,147 +482,79 @@ func (a *act) status() {
 	if s == nil || s.Kind != Status || in.At.Sub(s.End) >= steady {
 		s = a.begin(Status, in.At, stamp(in.At))
 	}
-	a.reach(s, State{Word: Done, At: in.At, Since: in.since(), Severity: event.Normal})
+	st := State{Word: Done, At: in.At, Since: in.since(), Severity: event.Normal}
+	st.Facts.Field = in.Field
+	if was := s.State.Facts.Field; was != nil && in.Field != nil && was.Path == in.Field.Path && was.To != "" && in.Field.Text == "" {
+		st.Facts.Field = &Field{Path: was.Path, From: was.From, To: in.Field.To}
+	}
+	if in.Was.Word == "" && in.Is.Word != "" {
+		st.Facts.Field = &Field{Text: in.Is.Word}
+	}
+	if s.First == in.Seq {
+		s.Facts.Was = in.Was.Word
+	}
+	a.reach(s, st)
 }
 
 // gone ends the stories of an object that was deleted.
 func (a *act) gone() {
 	in, s := a.in, a.open()
 	if s == nil || s.Kind != Deletion {
-		if s == nil && !workloads[in.Object.GroupKind()] && in.Owner == nil { // the change itself says it
+		if s == nil && !workloads[in.Object.GroupKind()] && in.Object.GroupKind() != "Job.batch" && !in.isMember() { // the change itself says it
 			return
 		}
-		a.supersede()
-		s = a.begin(Deletion, in.At, stamp(cmp.Or(in.Asked, in.At)))
+		s = a.next(Deletion, in.At, stamp(cmp.Or(in.Asked, in.At)))
+	}
+	if !in.Created.IsZero() {
+		s.Facts.Created = &in.Created
 	}
 	a.reach(s, State{Word: Gone, At: in.At, Since: in.since(), Severity: event.Normal})
 }
 
-// supersede ends the open story because another one begins.
-func (a *act) supersede() {
-	if s := a.open(); s != nil {
-		a.reach(s, State{Word: Superseded, At: cmp.Or(a.in.Asked, a.in.At), Severity: event.Normal})
+// next begins a story, which ends the open one.
+func (a *act) next(kind Kind, at time.Time, mark string) *Story {
+	old := a.open()
+	if old != nil {
+		a.reach(old, State{Word: Superseded, At: cmp.Or(a.in.Asked, a.in.At), Severity: event.Normal, Facts: Facts{Next: kind}})
 	}
-}
-
-// begin begins a story with this change.
-func (a *act) begin(kind Kind, at time.Time, mark string) *Story {
-	in := a.in
-	s := &Story{
-		ID:   a.id(kind, mark),
-		Kind: kind, Object: in.Object, Cause: in.Seq, Manager: in.Manager, Begin: cmp.Or(at, in.At), First: in.Seq, Worst: event.Normal,
+	s := a.begin(kind, at, mark)
+	if old != nil {
+		s.Facts.Ended = old.Kind
 	}
-	if in.Op == event.Snapshot || in.Op == event.Entered {
-		s.Cause, s.Manager = 0, ""
-	}
-	o := a.objects[a.node]
-	if o == nil {
-		o = &object{}
-		a.objects[a.node] = o
-		a.found(&in.Object)
-	}
-	o.stories = append(o.stories, s)
-	a.byID[s.ID] = a.node
-	a.reach(s, State{Word: Began, At: s.Begin, Severity: event.Normal})
 	return s
 }
 
-// id makes the id of a story from what the object says.
-func (a *act) id(kind Kind, mark string) string {
-	h := fnv.New128a()
-	for _, part := range []string{a.in.Object.ClusterOr(a.cluster), kind.String(), a.in.Object.UID, mark} {
-		_, _ = h.Write(binary.AppendUvarint(nil, uint64(len(part))))
-		_, _ = h.Write([]byte(part))
+// raise notes that a story, or a part of it, came to another state.
+func (e *Engine) raise(s *Story, seq int64, worst event.Severity) {
+	s.Moved = max(s.Moved, seq)
+	if s.All == "" || rank(worst) > rank(s.All) {
+		s.All = worst
 	}
-	return base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(h.Sum(nil)[:10])
+	e.update(s)
 }
 
-// reach adds a state to a story.
-func (a *act) reach(s *Story, st State) {
-	st.Seq, st.At = a.in.Seq, cmp.Or(st.At, a.in.At)
-	a.facts(&st.Facts)
-	s.State = st
-	if st.Word.ends() {
-		s.End = st.At
-	}
-	if rank(st.Severity) > rank(s.Worst) {
-		s.Worst = st.Severity
-	}
-	a.note(s, &st)
-	a.place(s)
-}
-
-// cover counts a change of a story that is no state of it.
-func (a *act) cover() {
-	if s := a.open(); s != nil {
-		a.note(s, nil)
+// raiseParent notes with the stories that one is part of that it failed or recovered.
+func (e *Engine) raiseParent(s *Story, seq int64) {
+	for range owners.Depth {
+		p := e.story(s.Parent)
+		if p == nil {
+			return
+		}
+		e.raise(p, seq, s.All)
+		s = p
 	}
 }
 
-// note records that a change belongs to a story.
-func (a *act) note(s *Story, st *State) {
-	if s.Last != a.in.Seq || s.Changes == 0 {
-		s.Last = a.in.Seq
-		s.Changes++
+// story returns a story by its id; nil if there is none.
+func (e *Engine) story(id string) *Story {
+	o := e.objects[e.byID[id]]
+	if id == "" || o == nil {
+		return nil
 	}
-	u := a.update(s)
-	if st != nil {
-		u.states = append(u.states, *st)
-	}
-}
-
-// update returns the update of a story.
-func (e *Engine) update(s *Story) *update {
-	for i := range e.updates {
-		if e.updates[i].story == s {
-			return &e.updates[i]
+	for _, s := range o.stories {
+		if s.ID == id {
+			return s
 		}
 	}
-	e.updates = append(e.updates, update{story: s})
-	return &e.updates[len(e.updates)-1]
-}
-
-// facts adds what the object says.
-func (a *act) facts(f *Facts) {
-	in := a.in
-	is := &in.Is
-	if in.Op == event.Deleted {
-		is = &in.Was
-	}
-	f.Word, f.Restarts, f.Node, f.Evicted = is.Word, is.Restarts, in.Node, in.Evicted
-	if workloads[in.Object.GroupKind()] {
-		pods := is.Pods
-		f.Pods = &pods
-	}
-}
-
-// since returns the beginning of the interval in which the change happened; zero if its time is known.
-func (in *Input) since() time.Time {
-	if in.From.Equal(in.At) {
-		return time.Time{}
-	}
-	return in.From
-}
-
-// stamp writes a time as part of an id, in whole seconds as the server has it.
-func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
-
-// shortest bounds the messages of states, in bytes.
-const longest = 1000
-
-func short(text string) string {
-	if len(text) <= longest {
-		return text
-	}
-	return text[:longest] + "…"
-}
-
-func rank(s event.Severity) int {
-	switch s {
-	case event.Failure:
-		return 3
-	case event.Warning:
-		return 2
-	}
-	return 0
+	return nil
 }

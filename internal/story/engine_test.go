@@ -87,3 +87,31 @@ func follow(t *testing.T, changes []change.Change) map[string]Story {
 	}
 	return all
 }
+
+// TestRoutine: a story covers each routine change.
+func TestRoutine(t *testing.T) {
+	routine := 0
+	for seed := range uint64(100) {
+		changes := storytest.Random(rand.New(rand.NewPCG(seed, 2)))
+		e := New("c", nil)
+		for i := range changes {
+			in := Read(&changes[i])
+			in.Seq = int64(i + 1)
+			updates, err := e.Apply(&in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !in.Routine {
+				continue
+			}
+			routine++
+			covered := slices.ContainsFunc(updates, func(u Update) bool { return u.Story.Object.UID == in.Object.UID && u.Story.Last == in.Seq })
+			if !covered {
+				t.Fatalf("seed %d: no story covers change %d: %s %s/%s, %v", seed, in.Seq, in.Op, in.Object.Kind.Kind, in.Object.Name, changes[i].Fields)
+			}
+		}
+	}
+	if routine == 0 {
+		t.Error("no change was routine")
+	}
+}

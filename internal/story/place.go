@@ -2,7 +2,9 @@ package story
 
 import (
 	"slices"
+	"time"
 
+	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/owners"
 )
 
@@ -25,6 +27,9 @@ func (e *Engine) link(s *Story) {
 	if parent != s.Parent || via != s.Via {
 		s.Parent, s.Via = parent, via
 		e.update(s)
+		if s.All != event.Normal {
+			e.raiseParent(s, s.Moved)
+		}
 	}
 }
 
@@ -41,7 +46,7 @@ func (e *Engine) via(s *Story) string {
 			case !e.counts(over):
 			case p.node && over.Kind == Drain && s.Kind != Deletion:
 			case !p.node && over.Kind != Deletion:
-			case over.covers(s):
+			case over.covers(s, delay):
 				return over.ID
 			}
 		}
@@ -67,23 +72,47 @@ func (e *Engine) parent(s *Story) string {
 		if o == nil {
 			continue
 		}
-		for _, p := range slices.Backward(o.stories) {
-			if e.counts(p) && p.covers(s) {
-				return p.ID
+		for _, covers := range []func(p *Story) bool{
+			func(p *Story) bool { return p.Kind.asked() && p.covers(s, 0) }, func(p *Story) bool { return p.covers(s, delay) }, func(p *Story) bool { return p.follows(s) },
+		} {
+			for _, p := range slices.Backward(o.stories) {
+				if e.counts(p) && covers(p) {
+					return p.ID
+				}
 			}
 		}
 	}
 	return ""
 }
 
+// delay is how long after a write it may be seen, at most.
+const delay = 5 * time.Second
+
+// earliest returns when the story may have begun, if its beginning was seen with a delay at most: the times in objects are in
+// whole seconds.
+func (s *Story) earliest(delay time.Duration) time.Time {
+	at := s.Begin.Truncate(time.Second)
+	if s.Facts.Seen {
+		at = at.Add(-delay)
+	}
+	return at
+}
+
+// follows reports whether a story that nobody asked for came of a deletion below it.
+func (s *Story) follows(part *Story) bool {
+	return part.Kind == Deletion && (s.Kind == Disruption || s.Kind == Incident) && (part.Open() || !part.End.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
+}
+
 // covers reports whether a story of an object below s's is part of s. What somebody asked for covers what began while it was
 // under way; anything else covers what it overlaps. Nothing comes after the end of an object but the end of what it owned.
-func (s *Story) covers(part *Story) bool {
+func (s *Story) covers(part *Story, delay time.Duration) bool {
 	switch {
+	case s.Kind == Status || s.Kind == Report:
+		return false
 	case s.State.Word == Gone:
-		return part.Kind == Deletion && !part.Begin.Before(s.Begin)
+		return part.Kind == Deletion && !part.Begin.Before(s.earliest(delay))
 	case s.Kind.asked() || part.Kind == Deletion:
-		return (s.Unknown || !part.Begin.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
+		return (s.Unknown || !part.Begin.Before(s.earliest(delay))) && (s.Open() || !part.Begin.After(s.End))
 	}
 	return (part.Open() || s.Unknown || !part.End.Before(s.Begin)) && (s.Open() || !part.Begin.After(s.End))
 }

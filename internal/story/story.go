@@ -82,6 +82,8 @@ type Story struct {
 	ID     string
 	Kind   Kind
 	Object Object
+	// Owner is the object's controller; nil if it has none.
+	Owner *event.Owner
 	// Cause is the number of the change that began it, and Manager wrote that; 0 if the story began before the recording.
 	Cause   int64
 	Manager string
@@ -98,6 +100,9 @@ type Story struct {
 	Changes     int
 	// Facts are what it has to say about the whole.
 	Facts Facts
+	// Moved is the number of its last change, or of a later one with which a part of it failed or recovered; All is the highest severity of it and its parts. They help to find stories; what counts are the parts that a reader may see.
+	Moved int64
+	All   event.Severity
 	// Parent is the story that it is part of: one of an object above it; empty if there is none. Via is the story of a pod's node,
 	// or of the deleted namespace, that explains it.
 	Parent, Via string
@@ -105,6 +110,43 @@ type Story struct {
 
 // Open reports whether the story continues.
 func (s *Story) Open() bool { return !s.State.Word.ends() }
+
+// Tree is a story with those that belong to it, for a reader.
+type Tree struct {
+	Story
+	// Parts are the stories that are part of it, directly or not, and those that it explains, in the order of their beginnings.
+	Parts []Story
+	// Via are the stories that explain it or its parts: of nodes, and of a namespace's deletion.
+	Via []Story
+	// Seq is the number of the change with which it came to where it stands; see Moved.
+	Seq int64
+}
+
+// Of returns the id of the story that it belongs to: that it is part of, or for an incident the one that explains it; empty if
+// there is none.
+func (s *Story) Of() string {
+	if s.Parent == "" && s.Kind == Incident {
+		return s.Via
+	}
+	return s.Parent
+}
+
+// Now returns what the story says of its object: as of its last change while it is open, else as of its end.
+func (s *Story) Now() Facts {
+	f := s.State.Facts
+	if s.Open() && s.Facts.At != nil {
+		f.Word, f.Pods, f.Restarts = s.Facts.Word, s.Facts.Pods, s.Facts.Restarts
+	}
+	return f
+}
+
+// Latest returns when the story came to where it stands: the time of its last change while it is open, else of its end.
+func (s *Story) Latest() time.Time {
+	if s.Open() && s.Facts.At != nil && s.Facts.At.After(s.State.At) {
+		return *s.Facts.At
+	}
+	return s.State.At
+}
 
 // State is a state that a story reached.
 type State struct {
@@ -121,26 +163,58 @@ type State struct {
 
 // Facts are what a state, or a whole story, has to say, apart from words. Unset ones are unknown or do not apply.
 type Facts struct {
-	// Reason, Message and Container say what is wrong.
+	// Reason, Message and Container say what is wrong; in a whole story, what was wrong when it came to its highest severity.
 	Reason    string `json:"reason,omitempty"`
 	Message   string `json:"message,omitempty"`
 	Container string `json:"container,omitempty"`
-	// Word is the object's state in a word.
+	// Word is the object's state in a word, and Was the one before, if that is another one.
 	Word string `json:"word,omitempty"`
+	Was  string `json:"was,omitempty"`
 	// Pods counts a workload's pods; From is how many it wanted before, or in a disruption had.
 	Pods *health.Pods `json:"pods,omitempty"`
 	From *int         `json:"from,omitempty"`
+	// Ended is the kind of the story of the object that this one ended, and Next the kind of the one that ended it; 0: none.
+	Ended Kind `json:"ended,omitempty"`
+	Next  Kind `json:"next,omitempty"`
 	// Restarts counts the restarts of a pod's containers.
 	Restarts int `json:"restarts,omitempty"`
-	// Count is how often a Kubernetes Event says that it happened.
-	Count int `json:"count,omitempty"`
+	// About is the object of a Kubernetes Event, such as pod/web-1, and Count is how often it happened.
+	About string `json:"about,omitempty"`
+	Count int    `json:"count,omitempty"`
+	// Field is the first field of the object's state that changed.
+	Field *Field `json:"field,omitempty"`
 	// Node is where a pod runs; Evicted says that its deletion is an eviction.
 	Node    string `json:"node,omitempty"`
 	Evicted bool   `json:"evicted,omitempty"`
 	// Images are the images of a new template that differ from those before.
 	Images []Image `json:"images,omitempty"`
-	// Template identifies a pod template, to see that one comes back.
+	// Template identifies a new pod template, and Before the one before. Back says that the template is one of before.
 	Template string `json:"template,omitempty"`
+	Before   string `json:"before,omitempty"`
+	Back     bool   `json:"back,omitempty"`
+	// Waits are the finalizers that a deletion waits for.
+	Waits []string `json:"waits,omitempty"`
+	// Since is set if a story began in an interval, and is the beginning of that.
+	Since *time.Time `json:"since,omitempty"`
+	// Seen says that a story began when that was seen: the object does not record it, and it may have been a moment earlier.
+	Seen bool `json:"seen,omitempty"`
+	// At is the time of a story's last change. In a whole story, Word, Pods and Restarts are as of then.
+	At *time.Time `json:"at,omitempty"`
+	// Started is when a Job that ended had started.
+	Started *time.Time `json:"started,omitempty"`
+	// Created is when the object that was deleted had been created.
+	Created *time.Time `json:"created,omitempty"`
+}
+
+// Field is what became of a field.
+type Field struct {
+	// Path is the field's path, and Text what became of it as a line, without the path.
+	Path string `json:"path"`
+	Text string `json:"text,omitempty"`
+	// From and To are, instead of a text, the values of a field that has one value before and after. From is that of the first of
+	// several changes of the field.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
 }
 
 // Image is the image of a container before and after a change.

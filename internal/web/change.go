@@ -100,21 +100,13 @@ func (p *Page) detail(ctx context.Context, e *journal.Entry, c change.Change, kn
 	case known != nil:
 		d.Note = "The objects of this change cannot be read: " + known.Error()
 	case c.Op == event.Gap, c.Op == event.Absent:
-		_ = newPlayerOf(c, func(l render.Line) { d.Note = l.Name })
+		line, _ := p.ofChange(&filter{flat: true}, c)
+		d.Note = line.Name
 	case c.Blind:
 		d.Note = "The state before this change was purged from the journal."
 	}
 	d.tabs()
 	return d
-}
-
-// newPlayerOf plays one change.
-func newPlayerOf(c change.Change, line func(render.Line)) error {
-	player := newPlayer(&filter{flat: true}, line)
-	if err := player.Change(c); err != nil {
-		return err
-	}
-	return player.Flush(c.At)
 }
 
 // tabs lists the views that the change has.
@@ -384,7 +376,7 @@ func (p *Page) byID(r *http.Request) (e journal.Entry, c change.Change, known, e
 	if e, err = p.past.source.ByID(r.Context(), r.PathValue("id")); err != nil {
 		return e, c, nil, err
 	}
-	err = p.each(r.Context(), []int64{e.Seq}, func(_ *journal.Entry, got change.Change, gotErr error) error {
+	err = p.past.builder.Each(r.Context(), []int64{e.Seq}, func(_ *journal.Entry, got change.Change, gotErr error) error {
 		c, known = got, gotErr
 		return nil
 	})
@@ -419,16 +411,4 @@ func (p *Page) neighbours(r *http.Request, e *journal.Entry) (previous, next str
 	q.Before, q.After, q.OldestFirst = 0, e.Seq, true
 	next, err = one(q)
 	return previous, next, err
-}
-
-// single makes an entry of one change.
-func (p *Page) single(f *filter, e *journal.Entry, c change.Change, known error) entry {
-	line := render.Line{At: e.At, Sign: "!", Name: "change " + e.ID + " cannot be shown", Changes: []int64{e.Seq}}
-	if known == nil {
-		line.Name = string(e.Op) + " " + c.Subject()
-		_ = newPlayerOf(c, func(l render.Line) { line = l })
-	}
-	n := p.entry(f, line)
-	n.ID, n.Folded = e.ID, 1
-	return n
 }

@@ -18,6 +18,7 @@ import (
 type filter struct {
 	values url.Values // as in the URL, without what is empty
 	*selection.Selection
+	// flat lists each change. Otherwise stories stand for routine changes.
 	flat bool
 	// clusters are the selected clusters, if they are several: then a line names its own. own is the journal's name.
 	clusters []string
@@ -72,9 +73,20 @@ func (p *Page) filter(ctx context.Context, in url.Values) (*filter, error) {
 		f.unknown = selection.Explain(ctx, p.past.builder, f.Types.Unknown[0]).Error()
 	}
 	f.confine()
-	f.flat = f.values.Has("flat") || f.Partial() || f.ReadsObjects() || len(f.Query.Severities) > 0
+	f.flat = f.values.Has("flat") || f.Partial() || f.ReadsObjects()
 	return f, nil
 }
+
+// end returns the end of the selected time, as of now.
+func (f *filter) end(now time.Time) time.Time {
+	if until := f.Query.Until; !until.IsZero() && until.Before(now) {
+		return until
+	}
+	return now
+}
+
+// noise reports whether quiet changes and fields are shown.
+func (f *filter) noise() bool { return f.Selection != nil && f.Noise }
 
 // with returns the URL of a path with the filter's parameters, of which pairs of names and values replace some. An empty
 // value removes a parameter.

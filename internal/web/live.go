@@ -7,12 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/journal"
-	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/web/auth"
 )
 
@@ -23,17 +23,17 @@ const (
 	pingEvery = 15 * time.Second
 	// maxBehind is how many changes a browser may be behind; beyond that it loads the page again.
 	maxBehind = 2000
-	// maxHeld is how many changes are read again, at most, for a browser that connects again, because some of them waited for
-	// their line. It must be less than maxBehind.
-	maxHeld = 1000
+	// liveStories is how many stories, those that changed last, are read again to see what became of them.
+	liveStories = 100
 )
 
 // live sends new entries as server-sent events, until the browser leaves. HEAD is answered as GET would be, without the events:
 // the page's script asks so why it was refused.
 //
-// The events are entry (the HTML of an entry), stale (the browser must load the page again) and mark. A mark follows the
-// others, and has an id: the number up to which all changes were sent, so that a browser that connects again misses none. It
-// may get an entry twice, if the connection broke before the mark.
+// The events are entry (the HTML of an entry, which replaces the one with its id), gone (the ids of entries that the page no longer
+// has), stale (the browser must load the page again) and mark. A mark follows the others, and has an id: the number up to which all
+// changes were sent, so that a browser that connects again misses none. It may get an entry twice, if the connection broke before
+// the mark.
 func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	select {
 	case p.streams <- struct{}{}:
@@ -81,8 +81,7 @@ func (p *Page) live(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead { // its client has all of the answer, and would not notice a stream that goes on
 		return
 	}
-	s := &stream{p: p, f: f, out: out, after: after, start: after, sent: p.o.Now()}
-	s.player = newPlayer(f, s.line)
+	s := &stream{p: p, f: f, out: out, after: after, sent: p.o.Now()}
 	ctx := out.Context()
 	if err := s.run(ctx); err != nil && ctx.Err() == nil {
 		p.o.Log.Warn("a live page ended", "error", err)
@@ -108,28 +107,28 @@ func refuse(w http.ResponseWriter, code int, text string) {
 	http.Error(w, text, code)
 }
 
-// stream keeps one browser current.
+// stream keeps one browser current. What the browser has is then what the page would have if it were loaded again.
 type stream struct {
-	p      *Page
-	f      *filter
-	out    sender
-	player *player
-	after  int64 // everything up to here was read
-	warm   bool  // lines are sent
-	start  int64 // the page shows everything up to here
-	id     int64 // the last id that was sent
-	since  bool  // an entry was sent after it
-	sent   time.Time
-	err    error
+	p       *Page
+	f       *filter
+	out     sender
+	after   int64 // everything up to here was sent
+	stories *recent
+	since   bool // an event was sent after the last mark
+	sent    time.Time
+	err     error
 }
 
 func (s *stream) run(ctx context.Context) error {
-	if err := s.begin(ctx); err != nil {
+	if _, err := fmt.Fprintf(s.out, "retry: 3000\nid: %d\n\n", s.after); err != nil {
 		return err
+	}
+	if !s.f.flat {
+		s.stories = &recent{p: s.p, f: s.f}
 	}
 	tick := time.NewTicker(pollEvery)
 	defer tick.Stop()
-	for s.err == nil {
+	for first := true; s.err == nil; first = false {
 		if s.p.check() != nil { // the page itself will say why
 			return s.send("stale", nil)
 		}
@@ -139,16 +138,15 @@ func (s *stream) run(ctx context.Context) error {
 			return err
 		case last-s.after > maxBehind:
 			return s.send("stale", nil)
-		case last > s.after:
-			if err := s.read(ctx, last); err != nil {
-				return err
-			}
+		case last > s.after || first:
+			err = s.read(ctx, last)
+		case s.stories != nil:
+			err = s.show(s.stories.due(s.p.o.Now()))
 		}
-		now := s.p.o.Now()
-		if err := s.player.Until(now); err != nil {
+		if err != nil {
 			return err
 		}
-		if s.since || now.Sub(s.sent).Abs() >= pingEvery {
+		if now := s.p.o.Now(); s.since || now.Sub(s.sent).Abs() >= pingEvery {
 			s.mark(now)
 		}
 		select {
@@ -163,98 +161,75 @@ func (s *stream) run(ctx context.Context) error {
 // mark sends the id, which also keeps an idle stream open. It is an event, because the page's script learns ids from events
 // only.
 func (s *stream) mark(now time.Time) {
-	if s.err != nil {
-		return
-	}
-	s.id = max(s.id, s.shown())
 	s.since, s.sent = false, now
-	_, s.err = fmt.Fprintf(s.out, "event: mark\ndata: \nid: %d\n\n", s.id)
+	_, s.err = fmt.Fprintf(s.out, "event: mark\ndata: \nid: %d\n\n", s.after)
 }
 
-// shown returns the number up to which no change waits for its line. A line that repeats an earlier one can wait for an hour;
-// it does not count for so long.
-func (s *stream) shown() int64 {
-	if held := s.player.Held(); held > 0 {
-		return max(held-1, s.after-maxHeld)
+// read sends what is new up to a change.
+func (s *stream) read(ctx context.Context, last int64) error {
+	all, err := s.changes(ctx, last)
+	if err != nil {
+		return err
 	}
-	return s.after
-}
-
-// begin plays the changes before the first new one, so that a rollout that has begun is one entry.
-func (s *stream) begin(ctx context.Context) error {
-	s.id = s.after
-	if _, s.err = fmt.Fprintf(s.out, "retry: 3000\nid: %d\n\n", s.id); s.err != nil {
-		return s.err
-	}
-	if !s.f.flat {
-		q := s.f.Query
-		q.Before, q.Limit = s.after+1, contextChanges
-		var first int64
-		for e, err := range s.p.past.rows(ctx, q) {
-			if err != nil {
-				return err
-			}
-			first = e.Seq
+	var gone []string
+	if s.stories != nil {
+		var stories []entry
+		if stories, gone, err = s.stories.read(ctx, s.after, last); err != nil {
+			return err
 		}
-		if first > 0 {
-			if err := s.between(ctx, first-1, s.after); err != nil {
-				return err
-			}
-		}
+		all = append(all, stories...)
 	}
-	s.warm = true
+	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(a.Order, b.Order) })
+	if err := s.show(all); err != nil {
+		return err
+	}
+	if s.after = last; len(gone) > 0 {
+		return s.send("gone", []byte(strings.Join(gone, " ")))
+	}
 	return nil
 }
 
-func (s *stream) read(ctx context.Context, last int64) error {
-	from := s.after
-	s.after = last
-	return s.between(ctx, from, last)
-}
-
-// between plays the matching changes of an interval.
-func (s *stream) between(ctx context.Context, from, to int64) error {
+// changes returns the entries of new changes.
+func (s *stream) changes(ctx context.Context, last int64) (all []entry, err error) {
 	q := s.f.Query
-	q.Since, q.Until, q.After, q.Before, q.OldestFirst = time.Time{}, time.Time{}, from, to+1, true
-	var seqs []int64
+	q.Since, q.Until, q.After, q.Before, q.OldestFirst = time.Time{}, time.Time{}, s.after, last+1, true
+	if !s.f.flat {
+		q.Plain, q.Severities = true, nil // see matches
+	}
 	for e, err := range s.p.past.rows(ctx, q) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		ok, err := s.p.matches(ctx, s.f, &e)
 		if err != nil {
-			return err
+			return nil, err
+		}
+		if !ok {
+			continue
+		}
+		n, ok, err := s.p.read(ctx, s.f, &e)
+		if err != nil {
+			return nil, err
 		}
 		if ok {
-			seqs = append(seqs, e.Seq)
+			all = append(all, n)
 		}
 	}
-	return s.p.each(ctx, seqs, func(e *journal.Entry, c change.Change, known error) error {
-		if known != nil {
-			s.player.damaged(e, known)
-			return s.err
-		}
-		if err := s.player.Change(c); err != nil {
-			return err
-		}
-		return s.err
-	})
+	return all, nil
 }
 
-// line sends a line.
-func (s *stream) line(l render.Line) {
-	if !s.warm || s.err != nil {
-		return
+// show sends entries.
+func (s *stream) show(all []entry) error {
+	for i := range all {
+		html, err := s.p.html("entry", &all[i])
+		if err == nil {
+			err = s.send("entry", html)
+		}
+		if err != nil {
+			return err
+		}
 	}
-	e := s.p.entry(s.f, l)
-	if e.Newest() <= s.start {
-		return
-	}
-	html, err := s.p.html("entry", &e)
-	if err == nil {
-		err = s.send("entry", html)
-	}
-	s.err = err
+	return nil
 }
 
 // send sends an event.

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/tattler-dev/tattler/internal/render"
 )
 
 // liveEvent is a server-sent event as a browser reads it.
@@ -102,42 +100,6 @@ func TestLiveAgain(t *testing.T) {
 	if !slices.Equal(slices.Compact(got), want) {
 		t.Errorf("a browser that connects again after each event sees %v, want %v", got, want)
 	}
-	if err := b.j.Close(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// TestLiveHeld: the id does not pass a change that waits for its line, so that a browser that connects again gets it.
-func TestLiveHeld(t *testing.T) {
-	b := newBook(t, filepath.Join(t.TempDir(), "journal.db"))
-	b.set(podKind, "shop", "waits", "kubelet", pod("web:1", "Running", "", 0), nil)
-	shown := b.version
-	b.wait(time.Second)
-	waiting := newPage(t, b.path, b.at.Add(2*render.OrderWindow)) // its time stands still, before a folded line is due
-	srv := httptest.NewServer(waiting)
-	defer srv.Close()
-	b.set(podKind, "shop", "waits", "kubelet", pod("web:1", "Running", "CrashLoopBackOff", 1), nil)
-	b.set(cmKind, "shop", "comes", "helm", configMap("k", "v"), nil)
-	c := &browser{t: t, srv: srv}
-	c.connect(fmt.Sprint("/live?after=", shown))
-	if e := c.next(); !strings.Contains(e.data, "comes</a>") {
-		t.Fatalf("got %s", e.data)
-	}
-	for c.lines.Scan() && !strings.HasPrefix(c.lines.Text(), "id: ") {
-	}
-	if got := c.lines.Text(); got != fmt.Sprint("id: ", shown) {
-		t.Errorf("%q follows the entry, but the change after %d waits", got, shown)
-	}
-	c.leave()
-	later := httptest.NewServer(newPage(t, b.path, b.at.Add(time.Hour)))
-	defer later.Close()
-	c.srv, c.lastID = later, fmt.Sprint(shown)
-	c.connect("/live?after=0")
-	all := ""
-	for !strings.Contains(all, "waits</a>") || !strings.Contains(all, "comes</a>") {
-		all += c.next().data
-	}
-	c.leave()
 	if err := b.j.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -38,10 +38,13 @@ func (p *Page) narrow(ctx context.Context, f *filter) (*narrowing, error) {
 		return f.narrowed(true), nil
 	}
 	n, ok := p.past.source.(narrower)
-	if !ok || !f.manyNamespaces() || len(f.Types.Names) > 0 {
+	if !ok || !f.manyNamespaces() || f.flat && len(f.Types.Names) > 0 {
 		return nil, nil
 	}
 	q := f.Query
+	if !f.flat { // a story may have parts of any kind
+		q = journal.Query{Clusters: q.Clusters, Since: q.Since, Until: q.Until, Namespaces: q.Namespaces, Without: q.Without}
+	}
 	if q.Until.IsZero() {
 		q.Until = p.o.Now()
 	}

@@ -223,7 +223,7 @@ func TestNarrowed(t *testing.T) {
 	}
 }
 
-// TestNarrowedLinks: live entries, older and folded ones are of the same namespaces; another view is narrowed anew.
+// TestNarrowedLinks: live and older entries are of the same namespaces; another view is narrowed anew.
 func TestNarrowedLinks(t *testing.T) {
 	b := manyNamespaces(t, 300)
 	g := newGuarded(t, b.path, b.at, map[string]func(*authorization.ResourceAttributes) bool{"bob": func(a *authorization.ResourceAttributes) bool {
@@ -238,7 +238,7 @@ func TestNarrowedLinks(t *testing.T) {
 		return html.UnescapeString(m[1])
 	}
 	for what, url := range map[string]string{
-		"live": link(`data-url="([^"]*)"`), "older": link(`<li class="older"><a href="([^"]*)"`), "unfold": link(`class="unfold" href="([^"]*)"`),
+		"live": link(`data-url="([^"]*)"`), "older": link(`<li class="older"><a href="([^"]*)"`),
 	} {
 		if !strings.Contains(url, "within=team-2") {
 			t.Errorf("%s: %s", what, url)

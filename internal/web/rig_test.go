@@ -68,7 +68,11 @@ func (b *book) set(k journal.Kind, namespace, name, manager string, o obj, owner
 	}
 	if o != nil {
 		o["apiVersion"], o["kind"] = strings.TrimPrefix(k.Group+"/"+k.Version, "/"), k.Kind
-		meta := obj{"name": name, "uid": m.UID, "resourceVersion": m.ResourceVersion, "creationTimestamp": morning.Format(time.RFC3339)}
+		created := any(b.at.Format(time.RFC3339))
+		if old != nil {
+			created = old["metadata"].(obj)["creationTimestamp"]
+		}
+		meta := obj{"name": name, "uid": m.UID, "resourceVersion": m.ResourceVersion, "creationTimestamp": created}
 		if namespace != "" {
 			meta["namespace"] = namespace
 		}
@@ -190,7 +194,7 @@ func (b *book) morningOf() {
 	b.set(nodeKind, "", "node-a", kubelet, obj{"status": obj{"conditions": []any{obj{"type": "Ready", "status": "True"}}}}, nil)
 	b.set(cmKind, "shop", "settings", "helm", configMap("app.properties", "cache.size=64\nhttp.timeout=30s\nhttp.retries=3\n", "level", "info"), nil)
 	b.set(deployKind, "shop", "web", "helm", deployment("registry.example.com/shop/web:1.4", 1, 3, 3, 3), nil)
-	b.set(replicaKind, "shop", "web-1", controller, obj{"spec": obj{"replicas": 3}, "status": obj{"replicas": 3}}, web)
+	b.set(replicaKind, "shop", "web-1", controller, obj{"spec": obj{"replicas": 3}, "status": obj{"observedGeneration": 1, "replicas": 3, "readyReplicas": 3, "availableReplicas": 3}}, web)
 	for i := range 3 {
 		b.set(podKind, "shop", fmt.Sprint("web-1-", i), kubelet, pod("web:1.4", "Running", "", 0), set(1))
 	}

@@ -25,10 +25,10 @@ var switches = []string{"flat", "quiet", "all"}
 func (p *Page) routes() []route {
 	timeline := func(further ...string) []string { return slices.Concat(parameters, further) }
 	all := []route{
-		{"/{$}", timeline("before", "shown"), p.answer(p.timeline)},
-		{"/entries", timeline("before", "shown"), p.answer(p.older)},
-		{"/histogram", timeline("before", "shown"), p.answer(p.counts)}, // the script asks for it with the page's parameters
-		{"/unfold", timeline("changes"), p.answer(p.unfold)},
+		{"/{$}", timeline("before"), p.answer(p.timeline)},
+		{"/entries", timeline("before"), p.answer(p.older)},
+		{"/histogram", timeline("before"), p.answer(p.counts)}, // the script asks for it with the page's parameters
+		{"/unfold", timeline("story", "after"), p.answer(p.unfold)},
 		{"/live", timeline("after"), p.live},
 		{"/object", []string{"type", "name", "namespace", "cluster", "version", "view", "with", "quiet", "all"}, p.answer(p.object)},
 		{"/changes/{id}", []string{"view", "all"}, p.answer(p.change)},

@@ -2,8 +2,10 @@ package web
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/tattler-dev/tattler/internal/change"
@@ -29,11 +31,11 @@ type timelinePage struct {
 // timeline serves the start page.
 func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
-	f, at, err := p.request(r.Context(), in)
+	f, before, err := p.request(r.Context(), in)
 	if err != nil {
 		return err
 	}
-	if url := f.fixed("/"); url != "" && at.before == 0 {
+	if url := f.fixed("/"); url != "" && before == 0 {
 		http.Redirect(w, r, url, http.StatusFound)
 		return nil
 	}
@@ -47,7 +49,7 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	if page.form, err = p.form(r.Context(), f); err != nil {
 		return err
 	}
-	if page.list, err = p.list(r.Context(), f, at); err != nil {
+	if page.list, err = p.list(r.Context(), f, before); err != nil {
 		return err
 	}
 	if page.Histogram, err = p.histogram(r.Context(), f); err != nil {
@@ -59,7 +61,7 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	}
 	page.Share = f.with("/", "since", machine(page.Histogram.From), "until", machine(page.Histogram.To))
 	switch {
-	case at.before != 0:
+	case before != 0:
 		page.Newer = f.with("/")
 	case f.Query.Until.IsZero():
 		page.Live = f.with("/live", "after", strconv.FormatInt(page.Last, 10))
@@ -67,31 +69,34 @@ func (p *Page) timeline(w http.ResponseWriter, r *http.Request) error {
 	return p.render(w, http.StatusOK, "timeline.html", page)
 }
 
-// request reads the parameters of the timeline.
-func (p *Page) request(ctx context.Context, in url.Values) (f *filter, at place, err error) {
-	if f, err = p.filter(ctx, in); err != nil {
-		return nil, at, err
+// request reads the parameters of the timeline: the filter, and the change before which a page begins; 0 without one.
+func (p *Page) request(ctx context.Context, in url.Values) (f *filter, before int64, err error) {
+	if f, err = p.filter(ctx, in); err == nil {
+		before, err = number(in, "before")
 	}
-	if text := in.Get("before"); text != "" {
-		if at.before, err = strconv.ParseInt(text, 10, 64); err != nil || at.before < 1 {
-			return nil, at, mistake("before: %q is not the number of a change", text)
-		}
+	return f, before, err
+}
+
+// number reads a parameter with the number of a change; 0 without one.
+func number(in url.Values, name string) (int64, error) {
+	text := in.Get(name)
+	if text == "" {
+		return 0, nil
 	}
-	if text := in.Get("shown"); text != "" {
-		if at.shown, err = decodeNumbers("shown", text); err != nil {
-			return nil, at, err
-		}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, mistake("%s: %q is not the number of a change", name, text)
 	}
-	return f, at, nil
+	return n, nil
 }
 
 // older serves the entries before a change, as a part of the timeline.
 func (p *Page) older(w http.ResponseWriter, r *http.Request) error {
-	f, at, err := p.request(r.Context(), r.URL.Query())
+	f, before, err := p.request(r.Context(), r.URL.Query())
 	if err != nil {
 		return err
 	}
-	l, err := p.list(r.Context(), f, at)
+	l, err := p.list(r.Context(), f, before)
 	if err != nil {
 		return err
 	}
@@ -109,29 +114,39 @@ type unfoldPage struct {
 // unfoldSize is how many changes are unfolded at once.
 const unfoldSize = 50
 
-// unfold serves the changes of an entry, each on a line; those of a single change are its diff.
+// unfold serves the changes that a story covers, each on a line.
 func (p *Page) unfold(w http.ResponseWriter, r *http.Request) error {
 	in := r.URL.Query()
 	f, _, err := p.request(r.Context(), in)
 	if err != nil {
 		return err
 	}
-	seqs, err := decodeNumbers("changes", in.Get("changes"))
+	after, err := number(in, "after")
 	if err != nil {
 		return err
 	}
-	if len(seqs) == 1 {
-		return p.unfoldOne(w, r, seqs[0])
+	s, err := p.past.source.Story(r.Context(), in.Get("story"))
+	if errors.Is(err, journal.ErrNotFound) {
+		return errNoStory
 	}
+	if err != nil {
+		return err
+	}
+	seqs, err := p.past.builder.Covered(r.Context(), &s)
+	if err != nil {
+		return err
+	}
+	seqs = slices.DeleteFunc(seqs, func(seq int64) bool { return seq <= after })
 	page := unfoldPage{head: p.head(r, "Changes")}
-	if len(seqs) > unfoldSize {
-		page.More, page.Left = f.with("/unfold", "changes", encodeNumbers(seqs[unfoldSize:])), len(seqs)-unfoldSize
-		seqs = seqs[:unfoldSize]
-	}
 	flat := *f
 	flat.flat = true
-	err = p.each(r.Context(), seqs, func(e *journal.Entry, c change.Change, known error) error {
-		page.Entries = append(page.Entries, p.single(&flat, e, c, known))
+	if len(seqs) > unfoldSize {
+		page.Left, seqs = len(seqs)-unfoldSize, seqs[:unfoldSize]
+		page.More = f.with("/unfold", "story", s.ID, "after", strconv.FormatInt(seqs[unfoldSize-1], 10))
+	}
+	err = p.past.builder.Each(r.Context(), seqs, func(e *journal.Entry, c change.Change, damage error) error {
+		n, _ := p.changeEntry(&flat, e, c, damage)
+		page.Entries = append(page.Entries, n)
 		return nil
 	})
 	if err != nil {
@@ -142,25 +157,4 @@ func (p *Page) unfold(w http.ResponseWriter, r *http.Request) error {
 		name = "unfolded"
 	}
 	return p.render(w, http.StatusOK, name, page)
-}
-
-// unfoldOne serves the diff of a change.
-func (p *Page) unfoldOne(w http.ResponseWriter, r *http.Request, seq int64) error {
-	found := false
-	err := p.each(r.Context(), []int64{seq}, func(e *journal.Entry, c change.Change, known error) error {
-		found = true
-		if !fragment(r) {
-			http.Redirect(w, r, "/changes/"+e.ID, http.StatusSeeOther)
-			return nil
-		}
-		d := p.detail(r.Context(), e, c, known)
-		if err := d.show("", p.past.source.Cluster(), false); err != nil {
-			return err
-		}
-		return p.render(w, http.StatusOK, "detail", d)
-	})
-	if err == nil && !found {
-		return journal.ErrNotFound
-	}
-	return err
 }

@@ -53,7 +53,10 @@ func TestUnread(t *testing.T) {
 	} {
 		for _, url := range []string{"/?flat=1", "/", "/?path=data"} { // the last one reads objects to select changes
 			p := newPage(t, b.path, b.at)
-			p.past.source = &unread{p.past.source, tc.err}
+			var err error
+			if p.past, err = newPast(&unread{p.past.source, tc.err}); err != nil {
+				t.Fatal(err)
+			}
 			w := p.get(url)
 			if says := strings.Contains(w.Body.String(), "cannot be shown"); w.Code != tc.code || says != (tc.code == http.StatusOK) {
 				t.Errorf("%s, %s: %d, reports damaged changes: %t", tc.why, url, w.Code, says)

@@ -53,8 +53,8 @@ type Page struct {
 	results    results
 	streams    chan struct{} // has an element for each live stream
 	narrowings narrowings
-	// pageChanges and contextChanges are the constants, except in tests.
-	pageChanges, contextChanges int
+	// pageItems is the constant, except in tests.
+	pageItems int
 	// patience multiplies the times that searches and views may take: 1, except in tests.
 	patience int
 	handler  http.Handler
@@ -77,7 +77,7 @@ func New(o Options) (*Page, error) {
 	if o.Refused == nil {
 		o.Refused = func(string) {}
 	}
-	p := &Page{o: o, streams: make(chan struct{}, maxStreams), pageChanges: pageChanges, contextChanges: contextChanges, patience: 1}
+	p := &Page{o: o, streams: make(chan struct{}, maxStreams), pageItems: pageItems, patience: 1}
 	var err error
 	if p.past, err = newPast(o.Source); err != nil {
 		return nil, err
@@ -130,7 +130,10 @@ func (e *UserError) Error() string { return e.Text }
 
 func mistake(format string, args ...any) error { return &UserError{fmt.Sprintf(format, args...)} }
 
-var errNoPage = errors.New("no such page")
+var (
+	errNoPage  = errors.New("no such page")
+	errNoStory = errors.New("no such story")
+)
 
 // answer turns a handler's error into a page.
 func (p *Page) answer(f func(w http.ResponseWriter, r *http.Request) error) http.HandlerFunc {
@@ -178,6 +181,8 @@ func (p *Page) failure(r *http.Request, err error) (code int, text string) {
 		return http.StatusNotFound, "The journal has no version of this object. Check its type, namespace and name."
 	case errors.Is(err, errNoPage):
 		return http.StatusNotFound, "There is no such page."
+	case errors.Is(err, errNoStory):
+		return http.StatusNotFound, "The journal does not have these changes. They may have been removed by retention or by a purge."
 	case errors.Is(err, journal.ErrNotFound):
 		return http.StatusNotFound, "The journal does not have this change. It may have been removed by retention or by a purge."
 	case errors.As(err, &unchecked):

@@ -64,6 +64,7 @@ func newVerify(io *terminal.IO) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.SortFlags = false
+	f.BoolVar(&o.Stories, "stories", false, "also build the stories again from the changes, and compare; this can take minutes")
 	o.Past.Add(cmd)
 	return cmd
 }

@@ -15,6 +15,8 @@ import (
 type VerifyOptions struct {
 	IO   *terminal.IO
 	Past past.Flags
+	// Stories also builds the stories again from the changes, and compares.
+	Stories bool
 }
 
 // Verify reads everything and prints damage as it is found; then it returns an error.
@@ -32,12 +34,40 @@ func Verify(ctx context.Context, o *VerifyOptions) error {
 	if rep.Damaged == 0 {
 		_, err := fmt.Fprintf(o.IO.Out, "%s is not damaged: %s and %s were read\n", path,
 			plural(int64(rep.Changes), "change", "changes"), plural(int64(rep.Objects), "object", "objects"))
+		if err == nil && o.Stories {
+			err = o.stories(ctx)
+		}
 		return err
 	}
 	if _, err := io.WriteString(o.IO.Out, advice(&rep)); err != nil {
 		return err
 	}
 	return fmt.Errorf("%s has %s", path, plural(int64(rep.Damaged), "damage", "damages"))
+}
+
+// stories prints how the recorded stories differ from those that the changes make.
+func (o *VerifyOptions) stories(ctx context.Context) error {
+	j, err := o.Past.Open(ctx)
+	if err != nil {
+		return err
+	}
+	defer j.Close()
+	differences := 0
+	var failed error
+	n, err := j.CheckStories(ctx, func(text string) {
+		differences++
+		if _, err := fmt.Fprintln(o.IO.Out, terminal.Line(text)); failed == nil {
+			failed = err
+		}
+	})
+	switch {
+	case err != nil || failed != nil:
+		return errors.Join(err, failed)
+	case differences > 0:
+		return fmt.Errorf("%s of %s differ from what the changes make", number(int64(differences)), plural(int64(n), "story", "stories"))
+	}
+	_, err = fmt.Fprintf(o.IO.Out, "%s: the changes make the same\n", plural(int64(n), "story", "stories"))
+	return err
 }
 
 // verifying prints damage as it is found.

@@ -131,7 +131,7 @@ func TestFollow(t *testing.T) {
 		f.after(pollEvery)
 		said := f.end()
 		f.after(0, "·", "widget/w")
-		if said != "1 quiet change not shown (--noise)\n" {
+		if said != "only the last line; earlier ones are left out (--limit 0 shows all)\n" {
 			t.Errorf("said %q", said)
 		}
 		b.close()
@@ -219,7 +219,7 @@ func TestFollowClockSetBack(t *testing.T) {
 			b.at = b.at.Add(200 * time.Millisecond)
 			b.add(widgets, event.Updated, "pay", "w", status("c"), status("d"))
 			f.after(2 * pollEvery)
-			f.after(3*time.Second, "·", "widget/w", "2")
+			f.after(3*time.Second, "·", "widget/w", "a → d")
 			b.add(widgets, event.Deleted, "pay", "w", status("d"), nil)
 			f.after(3*time.Second, "widget/w")
 		}

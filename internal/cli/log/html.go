@@ -17,16 +17,17 @@ import (
 	"github.com/tattler-dev/tattler/internal/buildinfo"
 	"github.com/tattler-dev/tattler/internal/change"
 	"github.com/tattler-dev/tattler/internal/cli/terminal"
-	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
 	"github.com/tattler-dev/tattler/internal/render/html"
+	"github.com/tattler-dev/tattler/internal/story"
 )
 
 // page keeps the lines of a page until the end.
 type page struct {
 	entries []entry
 	cut     int
+	story   *story.Tree // that the next line is about
 }
 
 func (p *page) add(e entry) {
@@ -40,8 +41,8 @@ func (p *page) add(e entry) {
 // asPage makes a folding collect the lines of a page.
 func (f *folding) asPage(ro *render.Options) {
 	f.page = &page{}
-	ro.Each, ro.Namespaces, ro.Terminal = f.gate.line, true, true
-	f.gate.take = f.page.add
+	ro.Namespaces, ro.Terminal = true, true
+	ro.Each = func(l render.Line) { f.page.add(entry{Line: l, story: f.page.story}) }
 }
 
 // writePage writes the page to the file that the user names. A file of that name is replaced once the page is complete.
@@ -124,7 +125,13 @@ func (t *lister) page(ctx context.Context, w io.Writer, p *page, notes []string)
 		return err
 	}
 	for _, e := range p.entries {
-		changes, more, err := t.covered(ctx, e.Changes)
+		seqs := e.Changes
+		if e.story != nil {
+			if seqs, err = t.journal.Covered(ctx, e.story); err != nil {
+				return err
+			}
+		}
+		changes, more, err := t.covered(ctx, seqs)
 		if err != nil {
 			return err
 		}
@@ -138,35 +145,13 @@ func (t *lister) page(ctx context.Context, w io.Writer, p *page, notes []string)
 // covered reads the newest of the changes with the given numbers. A damaged one is left out: the list has a notice about it.
 func (t *lister) covered(ctx context.Context, seqs []int64) (all []change.Change, more int, err error) {
 	more = max(len(seqs)-html.MaxChanges, 0)
-	for seqs = seqs[more:]; len(seqs) > 0; {
-		n := 1
-		for n < len(seqs) && seqs[n]-seqs[n-1] <= 16 { // one query reads nearby changes
-			n++
+	err = t.journal.Each(ctx, seqs[more:], func(_ *journal.Entry, c change.Change, damage error) error {
+		if damage == nil {
+			all = append(all, c)
 		}
-		wanted := map[int64]bool{}
-		for _, seq := range seqs[:n] {
-			wanted[seq] = true
-		}
-		q := journal.Query{After: seqs[0] - 1, Before: seqs[n-1] + 1, OldestFirst: true, Quiet: true, Snapshots: true}
-		for e, err := range t.journal.Rows(ctx, q) {
-			if err != nil {
-				return nil, 0, err
-			}
-			if !wanted[e.Seq] {
-				continue
-			}
-			switch c, err := t.journal.Change(ctx, &e); {
-			case err == nil:
-				all = append(all, c)
-			case ctx.Err() != nil:
-				return nil, 0, ctx.Err()
-			case !errors.Is(err, journal.ErrNotFound) && !history.Damaged(err):
-				return nil, 0, err
-			}
-		}
-		seqs = seqs[n:]
-	}
-	return all, more, nil
+		return nil
+	})
+	return all, more, err
 }
 
 // command is a command line as the user wrote it, without the flags that say where the journal and the page are.

@@ -141,19 +141,13 @@ func (t *lister) prepare(ctx context.Context) error {
 
 // listPast shows what is in the journal.
 func (t *lister) listPast(ctx context.Context) error {
-	folds := t.o.folds(t.Selection)
-	switch since := t.Query.Since; {
+	switch folds := t.o.folds(t.Selection); {
 	case t.o.Limit > 0 && folds:
 		return t.lastStories(ctx)
 	case t.o.Limit > 0:
 		return t.lastChanges(ctx)
-	case folds && !since.IsZero():
-		t.out.(*folding).gate.from = since
-		q := t.Query
-		q.Since, q.Until = since.Add(-storyTime), since
-		if err := t.warmUp(ctx, q); err != nil {
-			return err
-		}
+	case folds:
+		return t.allStories(ctx, 0)
 	}
 	return t.listAll(ctx, 0)
 }
@@ -210,7 +204,11 @@ func (t *lister) listNew(ctx context.Context) error {
 		}
 	}
 	t.last = last
-	if err := t.listAll(ctx, t.read); err != nil {
+	list := t.listAll
+	if t.o.folds(t.Selection) {
+		list = t.allStories
+	}
+	if err := list(ctx, t.read); err != nil {
 		return err
 	}
 	t.read = last
@@ -230,36 +228,38 @@ func (t *lister) listAll(ctx context.Context, after int64) error {
 	return nil
 }
 
-// newest returns the sequence numbers of the last selected changes, in order, and when the first of them was seen.
-func (t *lister) newest(ctx context.Context, limit int) (seqs []int64, oldest time.Time, err error) {
+// newest returns the sequence numbers of the last selected changes, in order.
+func (t *lister) newest(ctx context.Context, limit int) (seqs []int64, err error) {
 	for e, err := range t.rows(ctx, journal.Query{}) {
 		if err != nil {
-			return nil, oldest, err
+			return nil, err
 		}
 		if t.ReadsObjects() {
-			c, err := t.journal.Change(ctx, &e)
-			switch {
-			case errors.Is(err, journal.ErrNotFound), err == nil && !t.Matches(&c):
+			if matches, err := t.matches(ctx, &e); err != nil || !matches {
+				if err != nil {
+					return nil, err
+				}
 				continue
-			case err != nil && !history.Damaged(err):
-				return nil, oldest, err
-			} // a damaged change is reported, because it might match
+			}
 		}
-		oldest = e.At
 		if seqs = append(seqs, e.Seq); len(seqs) == limit {
 			break
 		}
 	}
 	slices.Reverse(seqs)
-	return seqs, oldest, nil
+	return seqs, nil
 }
 
 // rows yields the selected entries within the bounds and in the order of a query. It counts quiet changes, unless that
-// would need their objects.
+// would need their objects, or stories stand for routine changes: then an index has the others.
 func (t *lister) rows(ctx context.Context, in journal.Query) iter.Seq2[journal.Entry, error] {
 	q := t.Query
 	q.After, q.Before, q.OldestFirst = in.After, t.last+1, in.OldestFirst
-	q.Quiet = t.Noise || !t.ReadsObjects() && t.quiet < maxQuiet
+	q.Plain = t.o.folds(t.Selection) && !t.o.Stat
+	if q.Plain { // absences are shown with any severity
+		q.Severities = nil
+	}
+	q.Quiet = t.Noise || !q.Plain && !t.ReadsObjects() && t.quiet < maxQuiet
 	return func(yield func(journal.Entry, error) bool) {
 		for again := true; again; {
 			again = false

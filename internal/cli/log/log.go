@@ -28,6 +28,8 @@ type Options struct {
 
 	// Related selects the named objects and everything related to them; Tree also prints them as a tree.
 	Related, Tree bool
+	// Story is the beginning of the id of a story: only its changes are shown; empty: all.
+	Story string
 	// Stat counts changes instead of printing them.
 	Stat bool
 	// HTML is the file of a page with the lines; - is standard output.
@@ -53,9 +55,14 @@ is no journal.
 
 TYPE is a plural, singular, kind or short name, as in watch; without it, every
 kind is shown. A named workload includes the objects that it owned, such as the
-ReplicaSets and pods of deploy/web. The changes of a rollout are folded into one
-line, as in watch; --flat shows each change. --severity failure shows only lines
-about failures. --humans leaves out routine changes by controllers.
+ReplicaSets and pods of deploy/web.
+
+A rollout, the start of a pod, a Job's run, a failure or a deletion is a story:
+one line for all of its changes, with the sign · and the time at which it came
+to where it stands. --story shows the changes of one, --flat each change instead
+of stories. --severity failure shows only changes that are failures, and stories
+in which something failed. --humans leaves out routine changes by controllers.
+With --op, --manager, --path, --where or --humans, each change has its own line.
 
 Besides created, updated and deleted, --op selects entered and left (an existing
 object began, or ceased, to match the selection of tattler run), gap (versions
@@ -66,9 +73,10 @@ serves the same version in another form).
 Write times as ` + when.Forms + `.
 A change has the time that its object records for it. If Tattler saw the change
 much later, the line also has "seen" and that later time. If the object records
-no time, the line shows the interval in which the change happened. A summary has
-the time at which its changes ended, such as the end of a rollout. A time range
-selects all changes that may have happened within it.
+no time, the line shows the interval in which the change happened. A story has
+the times that the objects record for its end or, while it is not over, for its
+last change. A time range selects all changes that may have happened within it,
+and the stories that changed within it, as they were at its end.
 
 --related also shows changes of objects that were related to the named ones at
 some time in the range: owners and what they own; the ConfigMaps, Secrets,
@@ -102,6 +110,7 @@ const examples = `  tattler log                              the last 50 lines
   tattler log deploy/web -n shop           a Deployment and its objects
   tattler log deploy/web --path 'spec.**.image'
                                            who changed the image, and when?
+  tattler log --severity failure           what failed?
   tattler log --op deleted --since yesterday
   tattler log deploy/web --related --since 1h
                                            and the objects related to it
@@ -136,10 +145,11 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.SortFlags = false
 	o.AddPast(f)
 	o.AddFlags(f)
-	f.IntVar(&o.Limit, "limit", 50, "show only the last changes and summaries, at most this `number`; 0: all; with --since or --until, the default is 0")
+	f.IntVar(&o.Limit, "limit", 50, "show only the last changes and stories, at most this `number`; 0: all; with --since or --until, the default is 0")
 	f.BoolVarP(&o.Follow, "follow", "f", false, "then show new changes as they are recorded")
 	f.StringVarP(&o.Output, "output", "o", text, "`format`: text, oneline, json or yaml (events)")
-	f.BoolVar(&o.Flat, "flat", false, "show each change of a rollout")
+	f.BoolVar(&o.Flat, "flat", false, "show each change, no stories")
+	f.StringVar(&o.Story, "story", "", "show the changes of the story with this `id`, or its beginning")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full; in a pipe, always")
 	f.BoolVar(&o.Noise, "noise", false, "also show quiet changes and fields")
 	f.BoolVar(&o.Related, "related", false, "also show objects related to the named ones, and how they are related")
@@ -179,6 +189,9 @@ func Run(ctx context.Context, o *Options) error {
 	s.several = len(clusters) > 1 && !o.Related && !o.Tree
 	if o.Recording == nil {
 		o.Recording = func(ctx context.Context, _ string) bool { return j.Recording(ctx) }
+	}
+	if o.Story != "" {
+		return o.story(ctx, j, s)
 	}
 	if o.Stat {
 		return (&counter{lister: &lister{o: o, journal: j, selected: s}}).run(ctx)

@@ -21,7 +21,7 @@ var (
 // ownedBy sets an object's controller.
 func ownedBy(kind, name string) func(*journal.Row) {
 	return func(r *journal.Row) {
-		r.Owner = &event.Owner{Kind: kind, Name: name, UID: r.Namespace + "/" + name}
+		r.Owner = &event.Owner{Kind: kind, Name: name, UID: uidOf(kind, r.Namespace, name)}
 	}
 }
 

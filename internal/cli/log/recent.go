@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -41,7 +40,7 @@ func (o *Options) reconstruct(ctx context.Context, s *selected, path string) err
 	}
 	c := reconstruct.NewCollector(reconstruct.Options{
 		Since: since, Until: s.Query.Until, Rules: rules, Noise: o.Noise, Only: s.Paths, Managers: o.Managers,
-		Severities: slices.Concat(s.Query.Severities, s.lines), Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
+		Severities: s.Query.Severities, Humans: o.Humans, Follow: recent.Names(o.Types), Limit: o.Limit,
 	})
 	w, err := o.lister(cluster, s, rules)
 	if err != nil {
@@ -110,6 +109,8 @@ func (o *Options) needsJournal(path string) error {
 		flag, instead = "--stat", leaveOut
 	case o.HTML != "":
 		flag, instead = "--html", leaveOut
+	case o.Story != "":
+		flag, instead = "--story", leaveOut
 	case o.Output == oneline:
 		flag, instead = "-o oneline", "use -o text to see what the cluster itself still records"
 	default:

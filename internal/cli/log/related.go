@@ -26,6 +26,8 @@ func (o *Options) together() error {
 		return usage.Errorf("--html writes a page of the text lines: leave out -f and -o")
 	case o.HTML != "" && o.Tree:
 		return usage.Errorf("--html and --tree exclude each other: use --related")
+	case o.Story != "" && (related || o.Follow || o.Stat || o.HTML != "" || len(o.Types) > 0):
+		return usage.Errorf("--story shows the changes of one story: leave out objects, -f, --related, --tree, --stat and --html")
 	case o.Stat && (o.Follow || o.Tree || o.HTML != ""):
 		return usage.Errorf("--stat excludes -f, --tree and --html")
 	case o.Stat && o.Output != text && o.Output != render.JSON:

@@ -77,7 +77,7 @@ func app(name, image, node string, owners ...any) obj {
 }
 
 func ownerRef(apiVersion, kind, name string) obj {
-	return obj{"apiVersion": apiVersion, "kind": kind, "name": name, "uid": "shop/" + name, "controller": true}
+	return obj{"apiVersion": apiVersion, "kind": kind, "name": name, "uid": uidOf(kind, "shop", name), "controller": true}
 }
 
 // application writes a journal of two Deployments, web and api, that share a ConfigMap, a PriorityClass and a node.

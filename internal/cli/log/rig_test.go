@@ -78,7 +78,7 @@ func (b *journalWriter) row(k journal.Kind, op event.Op, ns, name string, before
 	b.t.Helper()
 	b.n++
 	r := journal.Row{Meta: journal.Meta{
-		Op: op, Kind: k, Namespace: ns, Name: name, UID: ns + "/" + name, ResourceVersion: fmt.Sprint(b.n), Time: b.at, At: b.at,
+		Op: op, Kind: k, Namespace: ns, Name: name, UID: uidOf(k.Kind, ns, name), ResourceVersion: fmt.Sprint(b.n), Time: b.at, At: b.at,
 		Manager: "?",
 	}}
 	if before != nil {
@@ -92,6 +92,9 @@ func (b *journalWriter) row(k journal.Kind, op event.Op, ns, name string, before
 	}
 	return r
 }
+
+// uidOf is the UID of an object.
+func uidOf(kind, ns, name string) string { return kind + ":" + ns + "/" + name }
 
 // append writes changes of a kind.
 func (b *journalWriter) append(rows ...journal.Row) {
@@ -255,4 +258,12 @@ func summarizeEvents(t *testing.T, out string) string {
 		got = append(got, strings.TrimSpace(string(e.Data.Op)+" "+e.Data.Resource.Name))
 	}
 	return strings.Join(got, ", ")
+}
+
+// isDetail reports whether a line is below another one: it is indented, whereas others begin with a time.
+func isDetail(line string) bool {
+	if rest, styled := strings.CutPrefix(line, "\x1b["); styled {
+		_, line, _ = strings.Cut(rest, "m")
+	}
+	return strings.HasPrefix(line, " ")
 }

@@ -3,7 +3,6 @@ package log
 import (
 	"slices"
 
-	"github.com/tattler-dev/tattler/event"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/render"
@@ -11,12 +10,11 @@ import (
 	"github.com/tattler-dev/tattler/internal/usage"
 )
 
-// selected says which changes are read, and which lines of them are printed.
+// selected says which changes are read, and how they are printed.
 type selected struct {
 	*selection.Selection
 	// several says that changes of more than one cluster are selected, so that lines name theirs.
 	several bool
-	lines   []event.Severity // of printed lines, including summaries; nil: all
 	// related are the objects of --related; nil without it. Names are the printed names of kinds.
 	related *history.Related
 	names   map[[2]string]string
@@ -38,21 +36,13 @@ func (o *Options) selection() (*selected, error) {
 	if err := o.together(); err != nil {
 		return nil, err
 	}
-	if !o.folds(s) || o.Stat {
-		return &selected{Selection: s}, nil
-	}
-	lines := s.Query.Severities
-	s.Query.Severities = nil // a line sums up changes of several
-	return &selected{Selection: s, lines: lines}, nil
+	return &selected{Selection: s}, nil
 }
 
-// folds reports whether lines sum up changes, and so have their own severities.
+// folds reports whether stories stand for routine changes.
 func (o *Options) folds(s *selection.Selection) bool {
-	return o.Output == text && !o.Flat && !s.Partial()
+	return o.Output == text && !o.Flat && o.Story == "" && !s.Partial()
 }
-
-// narrowed reports whether the selection excludes changes, apart from times.
-func (s *selected) narrowed() bool { return s.Narrowed() || len(s.lines) > 0 }
 
 // selects reports whether an entry that the query selects is selected.
 func (s *selected) selects(e *journal.Entry) bool { return s.related == nil || s.related.Has(e) }

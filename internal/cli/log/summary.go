@@ -100,7 +100,7 @@ func (t *lister) coverage(ctx context.Context) (string, error) {
 		return text + " only", nil
 	}
 	nothing := "nothing changed"
-	if t.narrowed() {
+	if t.Narrowed() {
 		nothing = "no such change"
 	}
 	if !since.IsZero() {
@@ -117,9 +117,6 @@ func (t *lister) coverage(ctx context.Context) (string, error) {
 
 // shownAny reports whether anything was shown.
 func (t *lister) shownAny() bool {
-	if len(t.lines) > 0 {
-		return t.out.(*folding).gate.shown > 0
-	}
 	return t.shown+t.damaged > 0
 }
 

@@ -180,10 +180,18 @@ func (f *folding) asTree(s *selected, ro *render.Options) {
 	f.tree = newTree(s, ro.Namespaces)
 	ro.Namespaces, ro.Nameless, ro.Remark = false, true, nil
 	ro.Head = func(l render.Line) {
-		f.gate.head = l
-		if w := f.width(); w > 0 {
-			f.Text.SetWidth(max(w-f.tree.indent(l), 1))
+		f.head = l
+		if w := f.o.IO.Width(); w > 0 {
+			f.text.SetWidth(max(w-f.tree.indent(l), 1))
 		}
 	}
-	f.gate.take = func(e entry) { f.tree.add(e) }
+	ro.Out = treeLines{f}
+}
+
+// treeLines takes the lines of a tree, each in one write.
+type treeLines struct{ f *folding }
+
+func (l treeLines) Write(b []byte) (int, error) {
+	l.f.tree.add(entry{Line: l.f.head, text: string(b)})
+	return len(b), nil
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
 	"os"
 	"path/filepath"
 	"slices"
@@ -26,6 +27,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/journal"
 	"github.com/tattler-dev/tattler/internal/quiet"
 	"github.com/tattler-dev/tattler/internal/selection"
+	"github.com/tattler-dev/tattler/internal/story"
 	"github.com/tattler-dev/tattler/internal/usage"
 )
 
@@ -274,6 +276,31 @@ func (j *Journal) Recording(ctx context.Context) bool {
 // Change returns the change of an entry.
 func (j *Journal) Change(ctx context.Context, e *journal.Entry) (change.Change, error) {
 	return j.changes.Change(ctx, e)
+}
+
+// Stories is history.Builder.Stories.
+func (j *Journal) Stories(ctx context.Context, q journal.Query) iter.Seq2[story.Tree, error] {
+	return j.changes.Stories(ctx, q)
+}
+
+// Story is history.Builder.Story.
+func (j *Journal) Story(ctx context.Context, prefix string) (story.Tree, error) {
+	return j.changes.Story(ctx, prefix)
+}
+
+// Covered is history.Builder.Covered.
+func (j *Journal) Covered(ctx context.Context, s *story.Tree) ([]int64, error) {
+	return j.changes.Covered(ctx, s)
+}
+
+// Each is history.Builder.Each.
+func (j *Journal) Each(ctx context.Context, seqs []int64, f func(e *journal.Entry, c change.Change, damage error) error) error {
+	return j.changes.Each(ctx, seqs, f)
+}
+
+// CheckStories compares the recorded stories with those that the changes make: see history.Builder.
+func (j *Journal) CheckStories(ctx context.Context, found func(text string)) (compared int, err error) {
+	return j.changes.CheckStories(ctx, found)
 }
 
 // ShortNames returns the short names of a kind.

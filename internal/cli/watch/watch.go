@@ -45,7 +45,7 @@ or '*.example.com'). Without TYPE, everything is watched, except noisy kinds
 workload also shows its dependents, such as its ReplicaSets and pods.
 
 A line begins with its time and a sign:
-  + created   ~ changed   - deleted   · a summary of several changes
+  + created   ~ changed   - deleted   · a story, in place of several changes
   > now matches the selection   < no longer matches it
   = exists (--initial)   ! something about the watch itself
 It ends with the field manager that wrote the change, or ? if the server does
@@ -55,9 +55,10 @@ Write paths as they are shown: spec.replicas, data["app.properties"],
 spec.containers[name=app].image. In a path, * matches any key, and ** any number
 of steps. A path includes everything below it.
 
-A rollout, a change of scale or a CronJob's run is folded into one line for the
-workload; --flat shows each change. --severity failure shows only failures. With
---path, --ignore-path or --humans, there are no summaries. With --path, an
+A rollout, the start of a pod, a Job's run, a failure or a deletion is a story:
+one line for all of its changes, when it is over, if something is wrong, or if
+it takes long. --flat shows each change. --severity failure shows only failures.
+With --path, --ignore-path or --humans, there are no stories. With --path, an
 object that appears or disappears is shown with the values at the selected
 paths. --humans shows the writes of people, tools and custom controllers. It
 leaves out writes by Kubernetes components, status changes, and the appearance
@@ -100,7 +101,7 @@ func NewCommand(io *terminal.IO) *cobra.Command {
 	f.StringVar(&o.Since, "since", "", "first show reconstructed writes since this `time`, such as 1h")
 	f.BoolVar(&o.Initial, "initial", false, "show existing objects first")
 	o.AddFlags(f, "humans")
-	f.BoolVar(&o.Flat, "flat", false, "show each change, no summaries")
+	f.BoolVar(&o.Flat, "flat", false, "show each change, no stories")
 	f.BoolVar(&o.Noise, "noise", false, "also show noisy kinds and quiet fields")
 	f.BoolVar(&o.Full, "full", false, "show long values and new objects in full; in a pipe, always")
 	f.IntVar(&o.Limit, "limit", 0, "stop after this `number` of changes")
@@ -175,7 +176,7 @@ func Run(ctx context.Context, o *Options) error {
 	return s.run(ctx)
 }
 
-// printer shows changes: as text, which folds them, or as events, which does not.
+// printer shows changes: as text, with stories, or as events.
 type printer interface {
 	Change(now time.Time, c change.Change) error
 	Notice(now time.Time, text string) error
@@ -199,7 +200,7 @@ func (o *Options) printer(cluster *kube.Cluster, n selection.Namespaces, status 
 	}
 	ro := o.rendering(out, n, f)
 	ro.Ignore = f.ignore
-	return &ordered{printer: &text{render.New(ro)}}, nil
+	return &ordered{printer: &text{render.NewStream(ro)}}, nil
 }
 
 // rendering returns the options of a text.
@@ -210,8 +211,8 @@ func (o *Options) rendering(out io.Writer, n selection.Namespaces, f *filter) re
 	}
 }
 
-// text folds changes; it counts the unlisted ones at the end.
-type text struct{ *render.Text }
+// text prints stories in place of routine changes; it counts the unlisted ones at the end.
+type text struct{ *render.Stream }
 
 func (t *text) Unlisted() string { return quietNote(t.Counts().Quiet) }
 

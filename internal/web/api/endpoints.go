@@ -151,6 +151,8 @@ func endpoints() []endpoint {
 		{path: "raw/states", summary: "Lossless: objects as they were at a time, as lines", answer: Line{}, stream: (*api).rawStates, parameters: []parameter{
 			qObjects, {name: "at", kind: "string", doc: "the time, in RFC 3339", required: true},
 		}},
+		{path: "raw/stories", summary: "Stories, as the commands of this version read them, as lines", answer: Line{}, stream: (*api).rawStories, parameters: []parameter{q}},
+		{path: "raw/story/{id}", summary: "The story whose id begins with id, as a line", answer: Line{}, stream: (*api).rawStory, parameters: []parameter{{name: "id", kind: "string", doc: "the beginning of an id", required: true}}},
 		{path: "raw/between", summary: "Lossless: objects at both ends of a query's times, as lines", answer: Line{}, stream: (*api).rawBetween, parameters: []parameter{qObjects}},
 		{path: "raw/history", summary: "Lossless: the changes of an object up to one of them, as lines", answer: Line{}, stream: (*api).rawHistory, parameters: []parameter{
 			{name: "seq", kind: "integer", doc: "the newest of them", required: true},

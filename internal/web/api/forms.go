@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -41,6 +42,7 @@ type Entry struct {
 	Manager         string         `json:"manager,omitempty"`
 	Owner           *event.Owner   `json:"owner,omitempty"`
 	Quiet           bool           `json:"quiet,omitempty"`
+	Routine         bool           `json:"routine,omitempty" doc:"a story tells it"`
 	Severity        event.Severity `json:"severity" doc:"failure, warning, recovery or change"`
 	Gap             *event.GapInfo `json:"gap,omitempty"`
 	Absence         *event.Absence `json:"absence,omitempty"`
@@ -56,7 +58,7 @@ func EntryOf(e *journal.Entry) *Entry {
 	return &Entry{
 		Seq: e.Seq, ID: e.ID, Op: e.Op, Kind: Kind(e.Kind), Namespace: e.Namespace, Name: e.Name, UID: e.UID,
 		ResourceVersion: e.ResourceVersion, Time: e.Time, At: e.At, Since: e.Since, Net: e.Net, Manager: e.Manager, Owner: e.Owner,
-		Quiet: e.Quiet, Severity: e.Severity, Gap: e.Gap, Absence: e.Absence, Epoch: e.Epoch, Form: e.Form,
+		Quiet: e.Quiet, Routine: e.Routine, Severity: e.Severity, Gap: e.Gap, Absence: e.Absence, Epoch: e.Epoch, Form: e.Form,
 	}
 }
 
@@ -68,7 +70,7 @@ func (e *Entry) Journal(c journal.Contents) *journal.Entry {
 	out := &journal.Entry{Seq: e.Seq, ID: e.ID, Meta: journal.Meta{
 		Op: e.Op, Kind: journal.Kind(e.Kind), Namespace: e.Namespace, Name: e.Name, UID: e.UID,
 		ResourceVersion: e.ResourceVersion, Time: e.Time, At: e.At, Since: e.Since, Net: e.Net, Manager: e.Manager, Owner: e.Owner,
-		Quiet: e.Quiet, Severity: e.Severity, Gap: e.Gap, Absence: e.Absence, Epoch: e.Epoch, Form: e.Form,
+		Quiet: e.Quiet, Routine: e.Routine, Severity: e.Severity, Gap: e.Gap, Absence: e.Absence, Epoch: e.Epoch, Form: e.Form,
 	}}
 	out.ReadFrom(c)
 	return out
@@ -137,8 +139,10 @@ type Line struct {
 	State   *State    `json:"state,omitempty"`
 	Between *[2]State `json:"between,omitempty" doc:"the states at both ends"`
 	Step    *Step     `json:"step,omitempty"`
-	Error   *Error    `json:"error,omitempty"`
-	End     bool      `json:"end,omitempty"`
+	// Story is a story.Tree.
+	Story json.RawMessage `json:"story,omitempty" doc:"a story, as the commands of this version read it"`
+	Error *Error          `json:"error,omitempty"`
+	End   bool            `json:"end,omitempty"`
 }
 
 // The reasons of errors, for programs.

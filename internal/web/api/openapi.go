@@ -94,13 +94,14 @@ type schemas struct{ all map[string]any }
 var (
 	timeType = reflect.TypeFor[time.Time]()
 	textType = reflect.TypeFor[Text]()
+	rawType  = reflect.TypeFor[json.RawMessage]()
 )
 
 func (s *schemas) of(t reflect.Type) map[string]any {
 	switch {
 	case t == timeType:
 		return map[string]any{"type": "string", "format": "date-time"}
-	case t == textType:
+	case t == textType, t == rawType:
 		return map[string]any{"type": "object"}
 	}
 	switch t.Kind() {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tattler-dev/tattler/internal/access"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/story"
 )
 
 // The bounds of raw answers.
@@ -194,6 +195,38 @@ func (a *api) rawBetween(r *http.Request, send func(Line) error) error {
 		}
 	}
 	return nil
+}
+
+func (a *api) rawStories(r *http.Request, send func(Line) error) error {
+	q, err := query(r)
+	if err != nil {
+		return err
+	}
+	for t, err := range a.o.Source.Stories(r.Context(), q) {
+		if err != nil {
+			return err
+		}
+		if err := sendStory(&t, send); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (a *api) rawStory(r *http.Request, send func(Line) error) error {
+	t, err := a.o.Source.Story(r.Context(), r.PathValue("id"))
+	if err != nil {
+		return err
+	}
+	return sendStory(&t, send)
+}
+
+func sendStory(t *story.Tree, send func(Line) error) error {
+	text, err := json.Marshal(t)
+	if err != nil {
+		return fmt.Errorf("encode story %s: %w", t.ID, err)
+	}
+	return send(Line{Story: text})
 }
 
 func (a *api) rawHistory(r *http.Request, send func(Line) error) error {

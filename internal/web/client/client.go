@@ -20,6 +20,7 @@ import (
 	"github.com/tattler-dev/tattler/internal/control"
 	"github.com/tattler-dev/tattler/internal/history"
 	"github.com/tattler-dev/tattler/internal/journal"
+	"github.com/tattler-dev/tattler/internal/story"
 	"github.com/tattler-dev/tattler/internal/web/api"
 )
 
@@ -156,6 +157,36 @@ func (j *Journal) ByID(ctx context.Context, prefix string) (journal.Entry, error
 		return journal.Entry{}, err
 	}
 	return *e.Journal(newPage(j, &e)), nil
+}
+
+// Stories yields the stories that a query selects.
+func (j *Journal) Stories(ctx context.Context, q journal.Query) iter.Seq2[story.Tree, error] {
+	return j.stories(ctx, "raw/stories", url.Values{"query": {encode(q)}})
+}
+
+// Story returns the story whose id begins with prefix.
+func (j *Journal) Story(ctx context.Context, prefix string) (story.Tree, error) {
+	if prefix == "" {
+		return story.Tree{}, journal.ErrNotFound
+	}
+	for t, err := range j.stories(ctx, "raw/story/"+url.PathEscape(prefix), nil) {
+		return t, err
+	}
+	return story.Tree{}, journal.ErrNotFound
+}
+
+func (j *Journal) stories(ctx context.Context, path string, v url.Values) iter.Seq2[story.Tree, error] {
+	return func(yield func(story.Tree, error) bool) {
+		for line, err := range j.stream(ctx, path, v) {
+			var t story.Tree
+			if err == nil {
+				err = json.Unmarshal(line.Story, &t)
+			}
+			if !yield(t, err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // At yields objects as they were at a time.

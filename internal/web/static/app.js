@@ -170,7 +170,7 @@
   const maxEntries = 500;
   // A refused page asks again after 10 seconds, and then after twice as long each time, up to 5 minutes.
   const firstWait = 10, longestWait = 300;
-  let source = null, waiting = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""], last = "", resting = 0, again = 0, wait = firstWait;
+  let source = null, waiting = [], leaving = [], lost = false, paused = false, redraw = 0, connection = ["connecting", ""], last = "", resting = 0, again = 0, wait = firstWait;
   // say shows how the page is connected. That it is paused matters only while it is live.
   function say(text, state) {
     if (text) connection = [text, state];
@@ -181,8 +181,8 @@
     live.classList.toggle("on", now === "on");
     live.classList.toggle("off", now === "off");
   }
-  // insert shows new entries, the oldest first. An entry that is shown already, because the page has connected again, stays
-  // where it is.
+  // insert shows new entries, the oldest first. One that is shown already is replaced, and moves to where it stands now. What the
+  // reader opened below it stays open.
   function insert(texts) {
     const list = $("#entries");
     for (const html of texts) {
@@ -190,21 +190,48 @@
       box.innerHTML = html;
       const entry = box.content.querySelector(".entry");
       if (!entry) continue;
-      const old = entry.id && $(":scope > #" + entry.id, list);
-      if (old && (old === current || $(":scope > .below", old).hasChildNodes())) continue; // the reader looks at it
-      if (old) {
-        old.replaceWith(entry);
-      } else {
-        entry.classList.add("new");
-        list.prepend(entry);
-      }
+      const old = $(":scope > #" + entry.id, list);
+      if (!place(list, entry)) continue;
       localTimes(entry);
+      if (old) succeed(old, entry); else entry.classList.add("new");
       if (window.htmx) htmx.process(entry);
     }
     trim(list);
     dayHeadings();
     const empty = $(".empty");
     if (empty && $(".entry", list)) empty.remove();
+  }
+  // place puts an entry into the list, unless it belongs on an older page.
+  function place(list, entry) {
+    const shown = all(":scope > .entry", list);
+    const next = shown.find((e) => Number(e.dataset.order) <= Number(entry.dataset.order));
+    if (!next && shown.length && $(":scope > .older", list)) return false;
+    list.insertBefore(entry, next || $(":scope > .older, :scope > .note", list));
+    return true;
+  }
+  // succeed removes an entry after another one took its place.
+  function succeed(old, entry) {
+    const below = $(":scope > .below", old), link = $("a.unfold", entry);
+    if (below.hasChildNodes()) {
+      $(":scope > .below", entry).replaceWith(below);
+      if (link) link.setAttribute("aria-expanded", "true");
+    }
+    const focused = old.contains(document.activeElement) && !below.contains(document.activeElement);
+    old.remove();
+    if (old === current) {
+      current = entry;
+      entry.classList.add("current");
+    }
+    if (focused && link) link.focus({ preventScroll: true });
+  }
+  // leave removes entries that the page no longer has, because their stories are part of others.
+  function leave(ids) {
+    for (const id of ids) {
+      const old = $("#entries > #" + id);
+      if (old && old === current) current = null;
+      if (old) old.remove();
+    }
+    dayHeadings();
   }
   // trim removes the oldest entries of a long list. The older pages do not follow the rest.
   function trim(list) {
@@ -222,29 +249,47 @@
   function showFresh() {
     const fresh = $("#fresh");
     if (!fresh) return;
-    const texts = waiting;
+    const texts = waiting, ids = leaving;
     waiting = [];
+    leaving = [];
     fresh.hidden = true;
     if (lost) $("#entries").replaceChildren(); // entries are missing between the shown ones and those that waited
+    leave(ids);
     if (texts.length) insert(texts);
     lost = false;
   }
-  const numberOf = (html) => (html.match(/^<li [^>]*\bid="(c\d+)"/) || [])[1];
+  const idOf = (html) => (html.match(/^<li [^>]*\bid="([cs]\w+)"/) || [])[1];
+  // rest reports whether what arrives waits, so that nothing moves below the reader.
+  const rest = () => paused || window.scrollY >= 200;
+  function countFresh() {
+    const fresh = $("#fresh");
+    fresh.textContent = waiting.length === 1 ? "1 new entry" : (lost ? "more than " : "") + waiting.length + " new entries";
+    fresh.hidden = !waiting.length;
+  }
+  function depart(ids) {
+    if (!rest()) {
+      showFresh();
+      leave(ids);
+      return;
+    }
+    waiting = waiting.filter((w) => !ids.includes(idOf(w)));
+    leaving.push(...ids);
+    countFresh();
+  }
   function arrive(html) {
-    if (!paused && window.scrollY < 200) {
+    if (!rest()) {
       showFresh();
       insert([html]);
     } else {
-      const number = numberOf(html), same = number ? waiting.findIndex((w) => numberOf(w) === number) : -1;
-      if (same >= 0) waiting[same] = html; // the page has connected again
-      else waiting.push(html);
+      const id = idOf(html), same = waiting.findIndex((w) => idOf(w) === id);
+      if (same >= 0) waiting.splice(same, 1); // an entry that changed, or the page has connected again
+      leaving = leaving.filter((l) => l !== id);
+      waiting.push(html);
       if (waiting.length > maxEntries) {
         waiting.shift();
         lost = true;
       }
-      const fresh = $("#fresh");
-      fresh.textContent = waiting.length === 1 ? "1 new entry" : (lost ? "more than " : "") + waiting.length + " new entries";
-      fresh.hidden = false;
+      countFresh();
     }
     if (!redraw && !paused) redraw = setTimeout(refresh, 5000);
   }
@@ -290,6 +335,7 @@
       refused(source); // the browser gives up then
     };
     source.addEventListener("entry", (e) => { last = e.lastEventId || last; arrive(e.data); });
+    source.addEventListener("gone", (e) => { last = e.lastEventId || last; depart(e.data.trim().split(" ")); });
     source.addEventListener("mark", (e) => { last = e.lastEventId || last; });
     source.addEventListener("stale", () => { source.close(); say("much has changed: reload the page", "off"); });
   }
