@@ -169,7 +169,7 @@ func (limited) Created(ctx context.Context, namespaces []access.Namespace) ([]ti
 }
 
 // requests are one of each path, and more.
-func requests(id string, seq int64) []string {
+func requests(id string, seq int64, story string) []string {
 	return []string{
 		"journal", "changes?noise=true", "changes?type=deploy&namespace=shop&since=10:00&order=oldest&limit=2", "changes?path=spec.replicas&objects=true",
 		"changes?where=op+%3D%3D+%22deleted%22", "changes?q=ONERROR+web", "changes?op=gap", "changes/" + id, "changes/" + id[:8], "kinds", "kinds?namespace=shop",
@@ -178,6 +178,7 @@ func requests(id string, seq int64) []string {
 		"raw/rows", fmt.Sprint("raw/contents?seq=", seq), "raw/id/" + id, "raw/states?at=2026-03-01T10:05:00Z",
 		"raw/between?query=" + `{"Since":"2026-03-01T10:02:00Z","Until":"2026-03-01T10:05:00Z"}`, fmt.Sprint("raw/history?seq=", seq), "raw/names?prefix=w",
 		"raw/schema?group=apps&version=v1&kind=Deployment&namespaced=true&resource=deployments", "raw/short-names",
+		"raw/stories", "raw/story/" + story,
 	}
 }
 
@@ -194,6 +195,19 @@ func updated(t *testing.T, s *access.Source) (string, int64) {
 	return "", 0
 }
 
+// storyOf returns the id of a story of the Deployment web.
+func storyOf(t *testing.T, s *access.Source) string {
+	t.Helper()
+	for tree, err := range s.Journal.Stories(t.Context(), journal.Query{Namespaces: []string{"shop"}}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree.ID
+	}
+	t.Fatal("no story")
+	return ""
+}
+
 // TestAnswers compares the answers to requests with testdata/answers.txt, for a viewer of everything and a limited one.
 func TestAnswers(t *testing.T) { synctest.Test(t, testAnswers) } // reading is cut short after a time, which stands still
 
@@ -207,7 +221,7 @@ func testAnswers(t *testing.T) {
 	}{{"sees everything", access.Everything{}}, {"sees the namespace shop, without secrets", limited{}}} {
 		h := serve(t, s, v.viewer, nil)
 		fmt.Fprintf(&out, "# A viewer who %s\n\n", v.who)
-		for _, path := range append(requests(id, seq), "changes?sinc=10:00", "changes?name=%zz", "changes?op=exploded", "changes?limit=501", "changes?type=widgets", "changes?namespace=[",
+		for _, path := range append(requests(id, seq, storyOf(t, s)), "changes?sinc=10:00", "changes?name=%zz", "changes?op=exploded", "changes?limit=501", "changes?type=widgets", "changes?namespace=[",
 			"changes?before=x", "changes?order=any", "changes/zzzzzz", "objects?at=noon", "differences", "versions?type=deploy", "blame?type=deploy/none&at=10:05",
 			"raw/rows?query={\"Namespace\":1}", "raw/contents?seq=0", "raw/states", "nothing") {
 			code, text := body(t, h, path)
@@ -387,7 +401,7 @@ func TestFailsClosed(t *testing.T) {
 	id, seq := updated(t, s)
 	for what, viewer := range map[string]access.Access{"nobody": nil, "broken": broken{}} {
 		h := serve(t, s, viewer, nil)
-		for _, path := range requests(id, seq) {
+		for _, path := range requests(id, seq, storyOf(t, s)) {
 			if code, text := body(t, h, path); code != http.StatusServiceUnavailable {
 				t.Errorf("%s, %s: %d %s", what, path, code, text)
 			}

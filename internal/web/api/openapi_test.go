@@ -32,7 +32,7 @@ func TestOpenAPI(t *testing.T) {
 		t.Error("another document is served")
 	}
 	tested := map[string]bool{api.Root + "openapi.json": true}
-	for _, request := range requests(id, seq) {
+	for _, request := range requests(id, seq, storyOf(t, s)) {
 		path, _, _ := strings.Cut(api.Root+request, "?")
 		for p := range doc["paths"].(map[string]any) {
 			if !regexp.MustCompile("^" + regexp.MustCompile(`\\\{[a-z]+\\\}`).ReplaceAllString(regexp.QuoteMeta(p), `[^/]+`) + "$").MatchString(path) {
