@@ -374,6 +374,8 @@ func (t *teller) rollout(pods string) string {
 		done += " to " + s.Facts.Images[0].To
 	}
 	switch {
+	case s.Open() && (s.Object.GroupKind() == "ReplicaSet.apps" || s.Object.GroupKind() == "ReplicationController"): // all its pods have its template
+		return going + ": " + pods
 	case s.Open():
 		return fmt.Sprintf("%s: %d/%d updated, %s", going, p.Updated, p.Wanted, pods)
 	case s.State.Word == story.Superseded:
